@@ -1,0 +1,66 @@
+# `make` or `make help` prints what there is.
+# SLUICE_DIR and SLUICE_PORT_BASE move the cluster's folder and ports, SLUICE_VENV the environment.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help venv demo up down status test lint types imports unit functional probe bench constraints clean
+
+VENV := $(or $(SLUICE_VENV),.venv)
+PYTHON := $(VENV)/bin/python
+AIO := $(VENV)/bin/sluice-aio
+CLUSTER := $(or $(SLUICE_DIR),.sluice)
+PACKAGES := $(wildcard */sluice_*)
+ROOMS := core dsl filters metrics middleware controller client devstack docs benchmarks
+
+help:  ## print this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
+
+venv:  ## install what is missing: Debian packages and the virtual environment
+	@tools/bootstrap
+
+demo: venv  ## bring up a cluster, let a live workload switch compression on and off, check everything
+	@$(AIO) demo
+
+up: venv  ## start a cluster on 127.0.0.1 and leave it running
+	@$(AIO) up
+
+down:  ## stop the cluster
+	@if [ -x $(AIO) ]; then $(AIO) down; else echo "no environment in $(VENV), so no cluster"; fi
+
+status:  ## show what runs; fails unless everything does
+	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
+
+test: lint  ## lint, types, import contracts, unit and functional tests
+	@$(PYTHON) -m pytest -q $(ROOMS) tests/functional
+
+lint: venv types imports  ## ruff, mypy, import contracts
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+types: venv
+	@$(VENV)/bin/mypy $(PACKAGES)
+
+imports: venv
+	@$(VENV)/bin/lint-imports
+
+unit: venv  ## the tests of the rooms alone
+	@$(PYTHON) -m pytest -q $(ROOMS)
+
+functional: venv  ## the tests against a real cluster alone
+	@$(PYTHON) -m pytest -q tests/functional
+
+probe: venv  ## kill and cut things while a cluster is under load
+	@$(PYTHON) -m pytest -q tests/probe
+
+bench: venv  ## measure, print a table and write JSON
+	@$(PYTHON) -m benchmarks $(BENCH)
+
+constraints:  ## renew constraints.txt in a throw-away environment
+	@tools/constraints
+
+clean: down  ## remove the cluster's folder, the environment and all caches
+	@for folder in "$(CLUSTER)" "$(CLUSTER)/demo"; do \
+	    if [ -e "$$folder/run/processes.json" ]; then rm -rf "$$folder"; fi; done
+	@rm -rf $(VENV) .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	    .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
