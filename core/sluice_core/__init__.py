@@ -1,0 +1,1 @@
+"""What every room of Sluice shares: messages, keys, store, bus, snapshot, options, errors."""

@@ -1,0 +1,111 @@
+"""How filters, other actions and metrics describe themselves.
+
+These descriptions are what the language is checked against (through a
+catalogue), what ``/filters`` and ``/registry`` show, and what the data plane
+and the agents compare with what a node has installed.  They hold no code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+Scalar = str | int | float | bool
+
+PROXY: Final = "proxy"
+STORAGE_NODE: Final = "storage_node"
+PLACES: Final = (PROXY, STORAGE_NODE)
+
+#: Assignment kinds (design section 5), each known to the language from the start.
+FILTER: Final = "filter"
+BANDWIDTH: Final = "bandwidth"
+REPLICATION: Final = "replication"
+MOTIF: Final = "motif"
+NAMESPACE: Final = "namespace"
+KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE)
+
+#: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float),
+#: ``duration`` seconds (float), ``percent`` a fraction 0..1 (float).
+PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "duration", "percent", "list")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an action; ``list`` values are comma-separated strings."""
+
+    name: str
+    type: str
+    help: str
+    default: Scalar | None = None
+    choices: tuple[Scalar, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionInfo:
+    """What a keyword of ``DO SET keyword`` stands for.
+
+    ``keyword`` is lower case.  ``stage`` orders the filters of one pipeline on
+    PUT (lower runs first, next to the client); GET runs them backwards.
+    ``protective`` filters are inherited through narrower scopes until a DELETE
+    names them.  ``available`` is False for words the language knows but that
+    this cluster cannot enforce (yet).
+    """
+
+    keyword: str
+    kind: str
+    help: str
+    parameters: tuple[Parameter, ...] = ()
+    places: tuple[str, ...] = (PROXY,)
+    default_place: str = PROXY
+    stage: int = 500
+    version: int = 1
+    on_put: bool = True
+    on_get: bool = False
+    changes_content: bool = False
+    changes_length: bool = False
+    reversible: bool = False
+    random_access: bool = False
+    needs_whole_object: bool = False
+    protective: bool = False
+    available: bool = True
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter called ``name`` (any case), or None."""
+        folded = name.lower()
+        return next((one for one in self.parameters if one.name == folded), None)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """A workload metric: ``name`` in upper case, one value per target and ``period`` seconds.
+
+    ``unit`` is one of ``count``, ``per_second``, ``bytes``, ``bytes_per_second``,
+    ``seconds``, ``fraction``.  ``granularities`` are the target levels it is measured at.
+    """
+
+    name: str
+    unit: str
+    help: str
+    granularities: tuple[str, ...] = ("tenant", "container")
+    period: float = 1.0
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeInfo:
+    """A request attribute usable in WHEN: ``size`` compares, the others know = and != only."""
+
+    name: str
+    type: str
+    help: str
+
+
+REQUEST_ATTRIBUTES: Final = (
+    AttributeInfo("OBJECT_SIZE", "size", "bytes of the object: Content-Length of a PUT, stored size on GET"),
+    AttributeInfo("OBJECT_TYPE", "type", "extension, media type, or a coined term such as DOCS"),
+    AttributeInfo("OBJECT_TAG", "tag", "a tag out of the comma-separated X-Object-Meta-Tags"),
+    AttributeInfo("METHOD", "method", "the HTTP method of the request"),
+)

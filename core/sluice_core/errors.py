@@ -1,0 +1,45 @@
+"""Errors, split by who must act: the caller, a peer, or us.
+
+The first two carry the HTTP status that an API answers with.  A foreign
+exception (redis, pika, lmdb) is translated into one of these at its one door.
+"""
+
+from __future__ import annotations
+
+
+class SluiceError(Exception):
+    """Root of all errors that Sluice raises on purpose; ours to mend when raised bare."""
+
+    status = 500
+
+
+class CallerError(SluiceError):
+    """The caller sent something that cannot work; sending it again will not help."""
+
+    status = 400
+
+
+class NotFound(CallerError):
+    """The named thing does not exist."""
+
+    status = 404
+
+
+class Conflict(CallerError):
+    """The thing changed meanwhile (expected version), or contradicts another one."""
+
+    status = 409
+
+
+class PeerError(SluiceError):
+    """A peer (Redis, RabbitMQ, another process) is away or answers nonsense; later may help."""
+
+    status = 503
+
+
+class DecodeError(PeerError):
+    """Bytes that are no message of ours; ``raw`` keeps them."""
+
+    def __init__(self, message: str, raw: bytes = b"") -> None:
+        super().__init__(message)
+        self.raw = raw

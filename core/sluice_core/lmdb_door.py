@@ -1,0 +1,155 @@
+"""The one door to LMDB, and what a snapshot folder looks like.
+
+    folder/current -> gen-3-1f2e3d4c          swapped by rename, never written in place
+    folder/gen-3-1f2e3d4c/data.mdb, lock.mdb
+
+LMDB's traps, and what is done about each:
+
+* *Opening an environment twice in one process* drops the first one's locks: environments are shared
+  through a register.  One that came *through a fork* can be neither used nor closed (that would free
+  the parent's slots) nor opened anew, so whoever forks must open afterwards; the register knows.
+* *A truncated file* kills whoever reads past its end with SIGBUS: the size is compared with the last
+  page in use before anything but the two head pages is looked at.
+* *Commits are not synced* (they need not be: a killed writer leaves whole transactions, and Redis has
+  everything).  After the machine went down pages may be missing, so the folder's name carries the id
+  of the boot that it was written in, and one of another boot is never opened.
+* *126 readers* are the default limit; each reading process takes one slot.
+* *A map that grew* in one process must be resized in the others: :func:`reading`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import lmdb
+
+from sluice_core.errors import PeerError
+
+__all__ = ["CURRENT", "FIRST_MAP_SIZE", "MAX_READERS", "SnapshotError", "boot_id", "current_generation"]
+
+CURRENT: Final = "current"
+FIRST_MAP_SIZE: Final = 64 << 20
+MAX_READERS: Final = 4096
+LOCK_MODE: Final = 0o666  # readers write their slot there, under whatever user Swift runs
+
+T = TypeVar("T")
+
+_open: dict[str, tuple[int, Any, int]] = {}  # path → process id, environment, users
+
+
+class SnapshotError(PeerError):
+    """The snapshot cannot be read or written; the message says why.  The last good state stays."""
+
+
+def boot_id() -> str:
+    """Eight characters that change with each boot of this machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
+
+
+def current_generation(folder: Path, boot: str) -> Path:
+    """The generation in use.
+
+    :raises SnapshotError: when there is none, or it was written before the machine was started
+    """
+    try:
+        name = os.readlink(folder / CURRENT)
+    except OSError as error:
+        raise SnapshotError(f"no snapshot in `{folder}`: {error.strerror}") from error
+    if not name.endswith(f"-{boot}"):
+        raise SnapshotError(f"snapshot `{name}` in `{folder}` is from before this boot and may have holes")
+    return folder / name
+
+
+def open_environment(path: Path, *, write: bool = False) -> Any:
+    """The LMDB environment in ``path``; give it back with :func:`release`.
+
+    :raises SnapshotError: when it is missing, truncated or no environment
+    """
+    name = os.path.realpath(path)
+    found = _open.get(name)
+    if found is not None and found[0] != os.getpid():
+        raise SnapshotError(f"snapshot `{path}` was opened before this process was forked, open it only afterwards")
+    if found is not None:
+        process, environment, users = found
+    else:
+        process, environment, users = os.getpid(), _open_checked(path, write), 0
+    if write and environment.flags()["readonly"]:
+        raise SnapshotError(f"snapshot `{path}` is open for reading in this process already")
+    _open[name] = (process, environment, users + 1)
+    return environment
+
+
+def release(path: Path) -> None:
+    """No longer use the environment in ``path``; the last user in this process closes it."""
+    name = os.path.realpath(path)
+    found = _open.get(name)
+    if found is None or found[0] != os.getpid():
+        return
+    process, environment, users = found
+    if users > 1:
+        _open[name] = (process, environment, users - 1)
+        return
+    del _open[name]
+    environment.close()
+
+
+def _open_checked(path: Path, write: bool) -> Any:
+    with translated(path):
+        environment = lmdb.open(
+            str(path),
+            map_size=FIRST_MAP_SIZE if write else 0,
+            readonly=not write,
+            create=write,
+            mode=0o644,
+            max_readers=MAX_READERS,
+            sync=False,
+            metasync=False,
+            readahead=False,
+        )
+    problem = _truncated(path, environment)
+    if problem:
+        environment.close()
+        raise SnapshotError(problem)
+    return environment
+
+
+def _truncated(path: Path, environment: Any) -> str:
+    size = (path / "data.mdb").stat().st_size
+    wanted = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    return f"snapshot `{path}` is truncated: {size} bytes, expected {wanted}" if size < wanted else ""
+
+
+class translated(contextlib.AbstractContextManager[None]):
+    """Turn faults of LMDB and of the file system into :class:`SnapshotError`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, lmdb.MapFullError | lmdb.MapResizedError):
+            return
+        if isinstance(error, lmdb.Error | OSError):
+            raise SnapshotError(f"snapshot `{self._path}`: {error}{_space_left(self._path)}") from error
+
+
+def _space_left(path: Path) -> str:
+    """LMDB calls a write cut short by a full disk an input/output error; say what the disk has left."""
+    with contextlib.suppress(OSError):
+        return f" ({shutil.disk_usage(path).free >> 20} MiB free on its disk)"
+    return ""
+
+
+def reading(environment: Any, work: Callable[[Any], T]) -> T:
+    """What ``work`` makes of a read transaction, on a map as large as the writer made it."""
+    try:
+        with environment.begin(buffers=True) as transaction:
+            return work(transaction)
+    except lmdb.MapResizedError:
+        environment.set_mapsize(0)
+        with environment.begin(buffers=True) as transaction:
+            return work(transaction)

@@ -1,0 +1,315 @@
+"""Every message of Sluice: frozen, versioned, one ``encode``/``decode`` pair.
+
+Documents that people may look at in Redis are JSON; what is sent every second
+(metrics) is MessagePack.  Unknown *fields* are ignored, so that a newer sender
+may add some; an unknown *version* is a :class:`DecodeError` that keeps the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, ClassVar, Final, Self
+
+import msgpack
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import DecodeError
+from sluice_core.predicate import Predicate
+
+OBJECT: Final = "object"
+CONTAINER: Final = "container"
+TENANT: Final = "tenant"
+CLUSTER: Final = "cluster"
+VOLUME: Final = "volume"
+LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
+
+NAME: Final = "name"
+GROUP: Final = "group"
+ALL: Final = "all"
+SELECTORS: Final = (NAME, GROUP, ALL)
+
+
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(cls))
+
+
+class Message:
+    """Base of all messages: a flat frozen dataclass whose nested messages are in ``nested``."""
+
+    __slots__ = ()
+    version: ClassVar[int] = 1
+    binary: ClassVar[bool] = False
+    nested: ClassVar[Mapping[str, type[Message]]] = {}
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data: what ``encode`` writes, without the version."""
+        data = {name: getattr(self, name) for name in _names(type(self))}  # type: ignore[arg-type]
+        for name in self.nested:
+            value = data[name]
+            data[name] = [v.to_data() for v in value] if isinstance(value, tuple) else value and value.to_data()
+        return data
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The message that ``data`` (of ``to_data``) describes.
+
+        :raises DecodeError: when a field is missing or of a wrong shape
+        """
+        known = {name: data[name] for name in _names(cls) if name in data}  # type: ignore[arg-type]
+        for name, inner in cls.nested.items():
+            value = known.get(name)
+            if value is not None:
+                known[name] = tuple(map(inner.from_data, value)) if isinstance(value, list) else inner.from_data(value)
+        try:
+            return cls(**known)
+        except (TypeError, ValueError) as error:
+            raise DecodeError(f"not a {cls.__name__}: {error}") from error
+
+    def encode(self) -> bytes:
+        """Bytes for the wire."""
+        data = {"v": self.version, **self.to_data()}
+        if self.binary:
+            packed: bytes = msgpack.packb(data)
+            return packed
+        return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        """The message in ``raw``.
+
+        :raises DecodeError: with the bytes, when they are no message of this kind and version
+        """
+        try:
+            data = msgpack.unpackb(raw) if cls.binary else json.loads(raw)
+            version = data["v"]
+        except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+            raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
+        if version != cls.version:
+            raise DecodeError(f"{cls.__name__} of version `{version}`, expected {cls.version}", raw)
+        try:
+            return cls.from_data(data)
+        except DecodeError as error:
+            error.raw = raw
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Message):
+    """What a sentence is about.
+
+    ``level`` object, container, tenant, cluster or volume; ``select`` name, group or all;
+    ``name`` is ``account[/container[/object]]`` for a name, the group's name for a group,
+    empty for ALL and CLUSTER.  ``label`` keeps the words of the sentence where they differ
+    (a project's name whose id is in ``name``, an alias).
+    """
+
+    level: str
+    select: str = NAME
+    name: str = ""
+    label: str = ""
+
+    def rank(self) -> int:
+        """Narrowness: 0 is one object, then a group of objects, ALL OBJECTS, one container …
+
+        Design section 5: object > ALL OBJECTS > container > ALL CONTAINERS > tenant >
+        ALL TENANTS > CLUSTER, and at one scope a name before a group before ALL.
+        """
+        return LEVELS.index(self.level) * 3 + SELECTORS.index(self.select)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Message):
+    """One action in force for one target, as agents and the data plane read it.
+
+    ``id`` is ``<policy>.<action number>``, with ``@<member>`` appended when an actor of a
+    group or ALL fired for one member; ``member`` then is that member's path at the level of
+    ``target`` (whose rank stays that of the sentence).  ``when`` is the predicate over the
+    request that remains.  ``created`` (unix milliseconds) of the policy: the newer wins.
+    """
+
+    id: str
+    policy: str
+    kind: str
+    verb: str
+    keyword: str
+    target: Target
+    member: str = ""
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    place: str = "proxy"
+    stage: int = 500
+    order: int = 0
+    protective: bool = False
+    created: int = 0
+    when: Predicate = True
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target}
+
+    def path(self) -> str:
+        """The path this assignment is filed under; empty for ALL, groups and CLUSTER."""
+        return self.member or (self.target.name if self.target.select == NAME else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy(Message):
+    """A policy as the controller keeps it.
+
+    ``source`` as written, ``text`` canonical, ``plan`` the compiled plan's data
+    (``sluice_dsl.plan.Plan``); ``dynamic`` says whether an actor runs for it.  Times are unix
+    milliseconds.
+    """
+
+    id: str
+    source: str
+    text: str
+    plan: Mapping[str, Any]
+    dynamic: bool
+    created: int
+    created_by: str = ""
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Firing(Message):
+    """One thing that a policy actor did: ``what`` is set, changed or taken_back."""
+
+    at: float
+    what: str
+    member: str = ""
+    window: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState(Message):
+    """What an actor (family) must know to continue after a restart.
+
+    ``members`` maps a member's path ("" when the policy has one fixed target) to the data of
+    its live machine: the residual predicates of its last windows and what is in force now.
+    ``status``: waiting, active, failed; ``reason`` says why when failed.
+    """
+
+    policy: str
+    status: str = "waiting"
+    members: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    firings: tuple[Firing, ...] = ()
+    reason: str = ""
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"firings": Firing}
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Message):
+    """One entry of the change stream: all of it is applied, or nothing.
+
+    ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
+    ids of policies created, replaced or deleted, so that actor hosts read them anew.
+    """
+
+    epoch: int
+    history: str
+    at: float
+    by: str = ""
+    puts: tuple[Assignment, ...] = ()
+    drops: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies")}
+        return super(Change, cls).from_data({**data, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport(Message):
+    """What an agent says of its node: the cumulative ACK, refusals and health.
+
+    ``state`` is ``ok``, ``stale_history`` (another history or a smaller epoch was seen and not
+    adopted; ``detail`` names both) or ``failed`` (snapshot cannot be written; ``detail`` says why).
+    ``refused`` maps an assignment id to the reason (at most 100).  ``dropped`` counts metric batches lost.
+    """
+
+    node: str
+    history: str
+    epoch: int
+    state: str = "ok"
+    detail: str = ""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 0
+    assignments: int = 0
+    dropped: int = 0
+    software: str = ""
+    started: float = 0.0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(Message):
+    """First message of a Swift worker to its agent: who it is and what it can enforce.
+
+    ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
+    values are levels rather than running totals.
+    """
+
+    worker: str
+    role: str
+    pid: int
+    actions: Mapping[str, int]
+    metrics: tuple[str, ...] = ()
+    gauges: tuple[str, ...] = ()
+
+    binary: ClassVar[bool] = True
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        lists = {name: tuple(data.get(name, ())) for name in ("metrics", "gauges")}
+        return super(Hello, cls).from_data({**data, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class Counters(Message):
+    """Running totals of a worker, sent each second: only rows that changed since they got through.
+
+    ``rows`` are ``[path, born, [value, ...]]``: ``path`` is ``account`` or ``account/container``,
+    ``born`` changes when the worker forgot the path and began again at zero (it is
+    :func:`sluice_core.windows.birth`, so that an agent can tell rows older than itself), the
+    values in the order of :attr:`Hello.metrics`.  ``snapshot`` is the id of the snapshot folder
+    that the worker reads, so that an agent knows when a replaced one is really in use.
+    """
+
+    worker: str
+    at: float
+    rows: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
+    snapshot: str = ""
+
+    binary: ClassVar[bool] = True
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        rows = tuple((path, born, tuple(values)) for path, born, values in data.get("rows", ()))
+        return super(Counters, cls).from_data({**data, "rows": rows})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricBatch(Message):
+    """All values of one metric on one node for one wall-clock window.
+
+    ``window`` is the unix second at which the window began; ``values`` maps a granularity to
+    ``{path: value}`` in the metric's unit.  A batch without values says: nothing happened here.
+    ``seq`` counts a node's batches of this metric, so that consumers see gaps.
+    """
+
+    node: str
+    metric: str
+    window: int
+    seq: int
+    values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    period: float = 1.0
+
+    binary: ClassVar[bool] = True

@@ -1,0 +1,101 @@
+"""Options: declared once (name, type, default, help), read at start, unknown names refused.
+
+The same declarations read an ini section (agent, actor host, controller) and the flat
+dictionary that paste gives a Swift middleware, and print the sample file.
+"""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice_core.errors import SluiceError
+
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+
+
+class OptionError(SluiceError):
+    """A configuration that cannot be used; the message names file, section and option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option; ``type`` is the type of ``default`` unless given (str, int, float, bool)."""
+
+    name: str
+    default: str | int | float | bool
+    help: str
+
+    def parse(self, text: str) -> str | int | float | bool:
+        """``text`` in the option's type.
+
+        :raises ValueError: when it is not of that type
+        """
+        if isinstance(self.default, bool):
+            folded = text.strip().lower()
+            if folded in _TRUE:
+                return True
+            if folded in _FALSE:
+                return False
+            raise ValueError(f"expected true or false, got `{text}`")
+        if isinstance(self.default, int):
+            return int(text)
+        if isinstance(self.default, float):
+            return float(text)
+        return text.strip()
+
+
+def read_options(
+    options: Iterable[Option], given: Mapping[str, str], where: str, ignored: Iterable[str] = ()
+) -> dict[str, Any]:
+    """All ``options`` with their values out of ``given`` or their defaults.
+
+    ``where`` names the source in errors; names in ``ignored`` belong to somebody else.
+
+    :raises OptionError: all unknown names and bad values at once
+    """
+    known = {option.name: option for option in options}
+    values: dict[str, Any] = {name: option.default for name, option in known.items()}
+    faults = []
+    for name, text in given.items():
+        if name in known:
+            try:
+                values[name] = known[name].parse(text)
+            except ValueError as error:
+                faults.append(f"{where}: option `{name}`: {error}")
+        elif name not in ignored:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f", did you mean `{near[0]}`" if near else ""
+            faults.append(f"{where}: unknown option `{name}`{hint}")
+    if faults:
+        raise OptionError("; ".join(faults))
+    return values
+
+
+def read_file(options: Iterable[Option], path: str | Path, section: str) -> dict[str, Any]:
+    """The options of ``[section]`` in the ini file at ``path``; a missing section means defaults.
+
+    :raises OptionError: when the file cannot be read or an option in it cannot be used
+    """
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        with open(path, encoding="utf-8") as file:
+            parser.read_file(file)
+    except (OSError, configparser.Error, UnicodeDecodeError) as error:
+        raise OptionError(f"cannot read `{path}`: {error}") from error
+    given = dict(parser[section]) if parser.has_section(section) else {}
+    return read_options(options, given, f"{path} [{section}]")
+
+
+def sample(section: str, options: Iterable[Option]) -> str:
+    """A sample ini section: every option commented out, at its default, below its help."""
+    lines = [f"[{section}]"]
+    for option in options:
+        value = str(option.default).lower() if isinstance(option.default, bool) else option.default
+        lines += [f"# {option.help}", f"#{option.name} = {value}".rstrip(), ""]
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""The Lua scripts that Redis runs for us: one script is one atomic change.
+
+Redis does not undo what a script wrote before it failed, so every check comes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script's source and the digest that it is called by."""
+
+    source: str
+
+    @property
+    def sha(self) -> str:
+        """What EVALSHA names it by."""
+        return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+
+#: Apply one draft.
+#:
+#: ARGV: id for a new history, expected history (empty: any), whether the epoch moves (0, 1), stream
+#: length, change document; then lists, each after its length: expected versions (name, version),
+#: assignments (id, document), dropped assignments (id), policies (id, document), dropped policies
+#: (id, glob of its assignments' ids), states (id, document), touched policies (id).
+#:
+#: Answers ``["ok", history, epoch, version]`` or ``["conflict", name, found]``.
+#:
+#: A version is the number of the commit that last wrote the thing, counted in field ``*`` of the
+#: versions hash, so that something dropped and made again never has an old version.
+#: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile.
+COMMIT: Final = Script("""
+local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local at = 6
+local function take(width)
+  local list, count = {}, tonumber(ARGV[at])
+  at = at + 1
+  for _ = 1, count do
+    list[#list + 1] = {ARGV[at], ARGV[at + width - 1]}
+    at = at + width
+  end
+  return list
+end
+local expected, puts, drops, wanted, unwanted, news, touched =
+  take(2), take(2), take(1), take(2), take(2), take(2), take(1)
+
+local history = redis.call('GET', history_key)
+local epoch = tonumber(redis.call('GET', epoch_key) or '0')
+if ARGV[2] ~= '' and ARGV[2] ~= history then
+  return {'conflict', 'history', history or ''}
+end
+for _, pair in ipairs(expected) do
+  local found = redis.call('HGET', versions, pair[1]) or '0'
+  if tonumber(found) ~= tonumber(pair[2]) then
+    return {'conflict', pair[1], found}
+  end
+end
+
+local more = {}
+for _, pair in ipairs(unwanted) do
+  local cursor = '0'
+  repeat
+    local page = redis.call('HSCAN', assignments, cursor, 'MATCH', pair[2], 'COUNT', 1000)
+    cursor = page[1]
+    for i = 1, #page[2], 2 do more[#more + 1] = page[2][i] end
+  until cursor == '0'
+end
+
+if not history then
+  history, epoch = ARGV[1], 0
+  redis.call('DEL', changes)
+  redis.call('SET', history_key, history)
+  redis.call('SET', epoch_key, 0)
+end
+if ARGV[3] == '1' then
+  epoch = epoch + 1
+  local entry = {'history', history, 'change', ARGV[5]}
+  if #more > 0 then
+    entry[5], entry[6] = 'drops', cjson.encode(more)
+  end
+  redis.call('XADD', changes, 'MAXLEN', '~', ARGV[4], string.format('%.0f-0', epoch), unpack(entry))
+  redis.call('SET', epoch_key, string.format('%.0f', epoch))
+end
+
+local version = redis.call('HINCRBY', versions, '*', 1)
+local function write(hash, kind, pair)
+  redis.call('HSET', hash, pair[1], pair[2])
+  redis.call('HSET', versions, kind .. pair[1], version)
+end
+local function erase(hash, kind, id)
+  redis.call('HDEL', hash, id)
+  redis.call('HDEL', versions, kind .. id)
+end
+for _, one in ipairs(drops) do erase(assignments, 'assignment/', one[1]) end
+for _, id in ipairs(more) do erase(assignments, 'assignment/', id) end
+for _, pair in ipairs(puts) do write(assignments, 'assignment/', pair) end
+for _, pair in ipairs(wanted) do write(policies, 'policy/', pair) end
+for _, pair in ipairs(news) do write(states, 'state/', pair) end
+for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.format('%.0f', epoch)) end
+for _, pair in ipairs(unwanted) do
+  erase(policies, 'policy/', pair[1])
+  erase(states, 'state/', pair[1])
+  redis.call('HDEL', observed, pair[1])
+  redis.call('HDEL', epochs, pair[1])
+  redis.call('ZREM', watched, pair[1])
+end
+return {'ok', history, string.format('%.0f', epoch), version}
+""")
+
+#: All policies with their versions, read together: a list of id, document, version.
+POLICIES: Final = Script("""
+local found, flat = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #found, 2 do
+  flat[#flat + 1] = found[i]
+  flat[#flat + 1] = found[i + 1]
+  flat[#flat + 1] = redis.call('HGET', KEYS[2], 'policy/' .. found[i]) or '0'
+end
+return flat
+""")

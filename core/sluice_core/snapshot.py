@@ -1,0 +1,175 @@
+"""The snapshot of a node's assignments: written by its agent, read by every Swift worker.
+
+A reader stands on the path of each request.  It makes no network call, takes no lock, and raises
+nothing: without a usable snapshot it answers that no policy applies, and says so in ``problem``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import lmdb
+
+from sluice_core import lmdb_door
+from sluice_core.errors import DecodeError
+from sluice_core.keys import SNAPSHOT_META_KEY, snapshot_keys
+from sluice_core.lmdb_door import SnapshotError, boot_id, current_generation, reading, translated
+from sluice_core.lmdb_records import STAMP, Meta, decode_record
+from sluice_core.messages import Assignment
+from sluice_core.operations import Head
+from sluice_core.predicate import compile_predicate
+from sluice_core.resolve import Candidates
+from sluice_core.snapshot_writer import SnapshotWriter, accept_all
+
+__all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]
+
+_NOTHING: Final = Candidates(())
+_CACHED: Final = 10_000
+Stamps = tuple[bytes | None, ...]
+
+
+class SnapshotReader:
+    """Looks up what may concern an object, in the snapshot that an agent keeps in ``folder``.
+
+    Making one touches nothing.  Call :meth:`refresh` once after the fork and then each second:
+    only there is a snapshot opened, or a replaced one noticed.
+    """
+
+    def __init__(self, folder: str | Path, boot: str | None = None) -> None:
+        self._folder = Path(folder)
+        self._boot = boot
+        self._process = 0
+        self._path: Path | None = None
+        self._environment: Any = None
+        self._cache: dict[Stamps, Candidates] = {}
+        self._flawed_at: int | None = None
+        #: Id of the generation in use; empty when there is none.
+        self.snapshot_id = ""
+        #: Why policies are not (all) found; empty while all is well.
+        self.problem = f"no snapshot of `{folder}` opened yet"
+
+    def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
+        """Every assignment that may concern the object; never raises."""
+        if self._environment is None or self._process != os.getpid():
+            return _NOTHING
+        keys = snapshot_keys(account, container, obj)
+        try:
+            try:
+                return self._look_up(keys)
+            except lmdb.MapResizedError:
+                self._environment.set_mapsize(0)  # the writer's map grew
+                return self._look_up(keys)
+        except lmdb.Error as error:
+            self._complain(f"cannot be read: {error}", -1)
+            return _NOTHING
+
+    def position(self) -> Head:
+        """History and epoch that the snapshot stands at; empty when there is none to read."""
+        meta = None if self._process != os.getpid() else self._meta()
+        return Head() if meta is None else Head(meta.history, meta.epoch)
+
+    def refresh(self) -> None:
+        """Open the snapshot when there is a new one; what was open stays when the new one cannot be."""
+        try:
+            if self._boot is None:
+                self._boot = boot_id()
+            path = current_generation(self._folder, self._boot)
+            if path != self._path or self._process != os.getpid():
+                self._open(path)
+            elif self._flawed_at is not None:
+                self._look_again()
+            elif self.problem:
+                self.problem = ""
+        except SnapshotError as error:
+            self.problem = str(error)
+
+    def close(self) -> None:
+        """Let the snapshot go."""
+        if self._path is not None:
+            lmdb_door.release(self._path)
+        self._path, self._environment, self.snapshot_id = None, None, ""
+        self._cache.clear()
+
+    # -- how --------------------------------------------------------------------------------
+
+    def _look_up(self, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
+        """Four reads in one transaction; what they stand for is prepared once."""
+        transaction = self._environment.begin(buffers=True)
+        get = transaction.get
+        obj, container, tenant, everything = raw = (get(keys[0]), get(keys[1]), get(keys[2]), get(keys[3]))
+        stamps = (
+            None if obj is None else bytes(obj[:STAMP]),
+            None if container is None else bytes(container[:STAMP]),
+            None if tenant is None else bytes(tenant[:STAMP]),
+            None if everything is None else bytes(everything[:STAMP]),
+        )
+        found = self._cache.get(stamps)
+        if found is None:
+            found = self._prepare(stamps, raw)
+        transaction.abort()  # an exception on the way leaves it to its destructor
+        return found
+
+    def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None]) -> Candidates:
+        if len(self._cache) >= _CACHED:
+            self._cache.clear()
+        usable: list[Assignment] = []
+        for record in raw:
+            if record is not None:
+                usable.extend(self._usable(record))
+        found = self._cache[stamps] = Candidates(usable) if usable else _NOTHING
+        return found
+
+    def _usable(self, record: memoryview) -> Iterable[Assignment]:
+        """The assignments of a record, without those that a newer agent wrote and we cannot read."""
+        try:
+            members = decode_record(record)
+        except DecodeError as error:
+            self._complain(str(error), int.from_bytes(record[:STAMP], "big"))
+            return
+        for data in members:
+            try:
+                one = Assignment.from_data(data)
+                compile_predicate(one.when)
+            except DecodeError as error:
+                self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
+            else:
+                yield one
+
+    def _complain(self, text: str, stamp: int) -> None:
+        self.problem = f"snapshot in `{self._folder}`: {text}"
+        self._flawed_at = max(stamp, self._flawed_at or 0)
+
+    def _look_again(self) -> None:
+        """Something could not be read; forget the complaint once the agent has written since."""
+        meta = self._meta()
+        if meta is not None and self._flawed_at is not None and meta.serial > self._flawed_at:
+            self._flawed_at, self.problem = None, ""
+            self._cache.clear()
+
+    def _open(self, path: Path) -> None:
+        environment = lmdb_door.open_environment(path)
+        try:
+            with translated(path):
+                meta = Meta.decode(reading(environment, _raw_meta))
+        except (SnapshotError, DecodeError) as error:
+            lmdb_door.release(path)
+            raise SnapshotError(f"snapshot `{path}`: {error}") from error
+        self.close()
+        self._path, self._environment, self._process = path, environment, os.getpid()
+        self._flawed_at, self.snapshot_id, self.problem = None, meta.id, ""
+
+    def _meta(self) -> Meta | None:
+        if self._environment is None:
+            return None
+        try:
+            return Meta.decode(reading(self._environment, _raw_meta))
+        except (lmdb.Error, DecodeError) as error:
+            self.problem = f"snapshot in `{self._folder}`: {error}"
+            return None
+
+
+def _raw_meta(transaction: Any) -> bytes:
+    return bytes(transaction.get(SNAPSHOT_META_KEY) or b"")

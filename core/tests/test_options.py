@@ -1,0 +1,69 @@
+"""Options: declared once, unknown names refused, the sample reads back."""
+
+import pytest
+
+from sluice_core.options import Option, OptionError, read_file, read_options, sample
+
+OPTIONS = (
+    Option("name", "here", "a word"),
+    Option("count", 3, "a number"),
+    Option("pause", 0.5, "seconds"),
+    Option("quiet", False, "say less"),
+)
+DEFAULTS = {"name": "here", "count": 3, "pause": 0.5, "quiet": False}
+
+
+def test_what_is_not_given_has_its_default():
+    assert read_options(OPTIONS, {}, "test") == DEFAULTS
+
+
+def test_values_have_the_type_of_their_default():
+    given = {"name": " there ", "count": "7", "pause": "2", "quiet": "Yes"}
+    assert read_options(OPTIONS, given, "test") == {"name": "there", "count": 7, "pause": 2.0, "quiet": True}
+
+
+@pytest.mark.parametrize(
+    ("given", "complaints"),
+    [
+        ({"cuont": "1"}, ["test: unknown option `cuont`, did you mean `count`"]),
+        ({"zzz": "1"}, ["test: unknown option `zzz`"]),
+        ({"count": "many"}, ["test: option `count`"]),
+        ({"quiet": "perhaps"}, ["expected true or false, got `perhaps`"]),
+        ({"count": "x", "pause": "y", "zzz": ""}, ["`count`", "`pause`", "`zzz`"]),
+    ],
+)
+def test_all_faults_are_named_at_once(given, complaints):
+    with pytest.raises(OptionError) as caught:
+        read_options(OPTIONS, given, "test")
+    for complaint in complaints:
+        assert complaint in str(caught.value)
+
+
+def test_names_of_somebody_else_are_left_alone():
+    assert read_options(OPTIONS, {"use": "egg:x", "count": "4"}, "test", ignored=("use",))["count"] == 4
+
+
+def test_the_sample_is_a_file_of_defaults(tmp_path):
+    path = tmp_path / "sample.conf"
+    path.write_text(sample("here", OPTIONS))
+    assert read_file(OPTIONS, path, "here") == DEFAULTS
+    path.write_text(sample("here", OPTIONS).replace("\n#", "\n").replace("\n ", "\n; "))
+    assert read_file(OPTIONS, path, "here") == DEFAULTS
+    assert "a number" in path.read_text()
+
+
+def test_a_missing_section_means_defaults_and_a_missing_file_is_told(tmp_path):
+    path = tmp_path / "other.conf"
+    path.write_text("[elsewhere]\nx = 1\n")
+    assert read_file(OPTIONS, path, "here") == DEFAULTS
+    with pytest.raises(OptionError, match="cannot read"):
+        read_file(OPTIONS, tmp_path / "none.conf", "here")
+    path.write_text("no section = here\n")
+    with pytest.raises(OptionError, match="cannot read"):
+        read_file(OPTIONS, path, "here")
+
+
+def test_a_percent_sign_is_only_that(tmp_path):
+    path = tmp_path / "percent.conf"
+    path.write_text("[here]\nname = amqp://h/%2F\n")
+    assert read_file(OPTIONS, path, "here")["name"] == "amqp://h/%2F"

@@ -1,0 +1,243 @@
+"""Totals of several workers, merged into values per window."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages import Counters, Hello
+from sluice_core.windows import AGENT_FORGETS, Totals, birth, granularity
+
+METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")
+SILENCE = {"PUTS_SEC": {}, "PUT_BW": {}, "ACTIVE_REQUESTS": {}}
+
+
+class Clock:
+    now = 5000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def totals(clock):
+    made = Totals(clock)
+    clock.now += 1
+    return made
+
+
+def hello(totals, worker="w1", metrics=METRICS, gauges=("ACTIVE_REQUESTS",)):
+    totals.worker(Hello(worker, "proxy", 1, {}, metrics, gauges))
+
+
+def send(totals, *rows, worker="w1"):
+    return totals.update(Counters(worker, 0.0, rows))
+
+
+def close(totals, period=1.0, only=None):
+    return totals.close_window(100, period, only)
+
+
+def test_growth_by_the_period_is_the_value_at_each_granularity(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    assert send(totals, ("acme", born, (4, 1000, 0)), ("acme/logs", born + 1, (4, 1000, 0)))
+    assert close(totals, 2.0) == {
+        "PUTS_SEC": {"tenant": {"acme": 2.0}, "container": {"acme/logs": 2.0}},
+        "PUT_BW": {"tenant": {"acme": 500.0}, "container": {"acme/logs": 500.0}},
+        "ACTIVE_REQUESTS": {},
+    }
+
+
+def test_only_what_grew_since_the_last_window_counts(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (4, 0, 0)))
+    close(totals)
+    send(totals, ("acme", born, (5, 0, 0)))
+    send(totals, ("acme", born, (7, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 3.0}}
+    assert close(totals) == SILENCE
+
+
+def test_workers_add_up(totals, clock):
+    born = birth(clock)
+    for worker, count in (("w1", 3), ("w2", 4)):
+        hello(totals, worker)
+        send(totals, ("acme", born, (count, 0, count)), worker=worker)
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 7.0}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 7}}
+
+
+def test_workers_may_announce_metrics_in_another_order(totals, clock):
+    hello(totals, "w1")
+    hello(totals, "w2", ("ACTIVE_REQUESTS", "PUTS_SEC"))
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 2, 3)), worker="w1")
+    send(totals, ("acme", born, (30, 10)), worker="w2")
+    values = close(totals)
+    assert values["PUTS_SEC"]["tenant"] == {"acme": 11}
+    assert values["ACTIVE_REQUESTS"]["tenant"] == {"acme": 33}
+
+
+def test_a_gauge_stands_until_it_changes(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    for _ in range(3):
+        assert close(totals, 5.0)["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+    send(totals, ("acme", born, (1, 0, 0)))
+    assert close(totals) == SILENCE
+
+
+def test_a_dead_worker_takes_its_levels_along_and_leaves_its_growth(totals, clock):
+    hello(totals)
+    hello(totals, "w2")
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    send(totals, ("acme", born, (1, 0, 5)), worker="w2")
+    totals.lost("w1")
+    totals.lost("w1")
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 2}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 5}}
+
+
+def test_a_worker_that_comes_back_continues(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 2)))
+    close(totals)
+    totals.lost("w1")
+    assert not send(totals, ("acme", born, (11, 0, 2)))
+    hello(totals)
+    send(totals, ("acme", born, (12, 0, 2)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 2}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+
+
+def test_a_second_hello_does_not_double_levels(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    hello(totals)
+    send(totals, ("acme", born, (1, 0, 2)))
+    assert close(totals)["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+
+
+def test_a_worker_with_other_metrics_begins_anew(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (5, 0, 1)))
+    hello(totals, metrics=("PUTS_SEC",), gauges=())
+    send(totals, ("acme", born, (9,)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 5}}
+    assert values["ACTIVE_REQUESTS"] == {}
+
+
+def test_a_row_born_again_counts_from_zero(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 3)))
+    close(totals)
+    send(totals, ("acme", born + 5, (12, 0, 1)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 12}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 1}}
+
+
+def test_a_restarted_agent_takes_old_totals_as_a_baseline(clock):
+    born = birth(clock)
+    clock.now += 3600
+    totals = Totals(clock)
+    hello(totals)
+    send(totals, ("acme", born, (1_000_000, 0, 4)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 4}}
+    send(totals, ("acme", born, (1_000_003, 0, 4)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 3}}
+
+
+def test_a_total_that_shrinks_is_no_growth(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 0)))
+    close(totals)
+    send(totals, ("acme", born, (4, 0, 0)))
+    assert close(totals) == SILENCE
+    send(totals, ("acme", born, (5, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 1}}
+
+
+def test_an_unknown_worker_is_asked_to_say_hello(totals):
+    assert not send(totals, ("acme", 1, (1, 2, 3)), worker="stranger")
+    assert close(totals) == {}
+
+
+@pytest.mark.parametrize("values", [(1, 2), (1, 2, 3, 4), (1, 2, float("nan")), (float("inf"), 2, 3), ("many", 2, 3)])
+def test_a_row_that_cannot_be_right_is_refused_and_nothing_taken(totals, clock, values):
+    hello(totals)
+    with pytest.raises(DecodeError, match="row `bad`"):
+        send(totals, ("acme", birth(clock), (1, 2, 3)), ("bad", birth(clock), values))
+    assert close(totals) == SILENCE
+
+
+def test_metrics_with_another_period_are_closed_by_themselves(totals, clock):
+    hello(totals)
+    send(totals, ("acme", birth(clock), (4, 100, 1)))
+    assert close(totals, only={"PUTS_SEC"}) == {"PUTS_SEC": {"tenant": {"acme": 4}}}
+    assert close(totals, 10.0, only={"PUT_BW", "ACTIVE_REQUESTS"}) == {
+        "PUT_BW": {"tenant": {"acme": 10}},
+        "ACTIVE_REQUESTS": {"tenant": {"acme": 1}},
+    }
+
+
+def age(totals, clock, seconds):
+    """Let windows go by."""
+    clock.now += seconds
+    return close(totals)
+
+
+def test_rows_without_news_are_forgotten_but_never_counted_twice(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 0)))
+    close(totals)
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 0
+    send(totals, ("acme", born, (11, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {}
+    send(totals, ("acme", born, (13, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 2}}
+
+
+def test_a_row_with_a_level_is_kept(totals, clock):
+    hello(totals)
+    send(totals, ("acme", birth(clock), (10, 0, 1)))
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 1
+
+
+def test_lost_workers_are_forgotten_in_the_end(totals, clock):
+    for number in range(50):
+        hello(totals, f"w{number}")
+        send(totals, ("acme", birth(clock), (1, 0, 1)), worker=f"w{number}")
+        totals.lost(f"w{number}")
+    assert totals.rows() == 50
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 0
+    assert not send(totals, ("acme", birth(clock), (2, 0, 0)), worker="w1")
+
+
+@pytest.mark.parametrize(("path", "level"), [("acme", "tenant"), ("acme/logs", "container"), ("a/b/c", "container")])
+def test_the_path_says_its_granularity(path, level):
+    assert granularity(path) == level
