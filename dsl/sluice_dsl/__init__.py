@@ -1,0 +1,1 @@
+"""The policy language: parse, check, compile."""

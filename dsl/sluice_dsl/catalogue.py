@@ -1,0 +1,50 @@
+"""The vocabulary that sentences are checked against.
+
+The language itself knows no filter and no metric: a :class:`Catalogue` does.  The controller
+builds one from what is installed and registered; tests and ``sluice-dsl`` build one by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice_core.describe import ActionInfo, MetricInfo
+from sluice_core.messages import LEVELS, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything a sentence may name.
+
+    Keys of ``actions`` are lower case, those of ``metrics`` and ``terms`` upper case.  ``terms``
+    maps a coined term to type patterns (``DOCS`` → ``("pdf", "doc")``).  ``aliases`` maps a word to
+    a target.  ``groups`` maps a group's name to the level of its members.  ``tenants`` maps a
+    project's name to its Swift account; a name that is not in it is taken as an account itself.
+    ``levels`` are the target levels that can be enforced here.
+    """
+
+    actions: Mapping[str, ActionInfo] = field(default_factory=dict)
+    metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
+    terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    aliases: Mapping[str, Target] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    default_tenant: str = ""
+    levels: tuple[str, ...] = LEVELS
+
+    def metric(self, name: str) -> MetricInfo | None:
+        """The metric called ``name`` or having it as an alias, in any case."""
+        folded = name.upper()
+        found = self.metrics.get(folded)
+        if found is not None:
+            return found
+        return next((one for one in self.metrics.values() if folded in one.aliases), None)
+
+    def action(self, keyword: str) -> ActionInfo | None:
+        """The action called ``keyword``, in any case."""
+        return self.actions.get(keyword.lower())
+
+    def account(self, tenant: str) -> str:
+        """The Swift account of a tenant's name."""
+        return self.tenants.get(tenant, tenant)

@@ -1,0 +1,68 @@
+"""The door of the language: a text of sentences to plans, or all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.check import check
+from sluice_dsl.grammar import parse
+from sluice_dsl.neighbours import Existing, check_neighbours
+from sluice_dsl.nodes import Sentence
+from sluice_dsl.plan import Plan
+from sluice_dsl.problems import CONFLICT, ERROR, WARNING, PolicyConflict, PolicyErrors, Problem, Reporter
+
+#: Problems of one text that are shown.
+MOST_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One sentence: as written, in canonical form, what it means, and what is doubtful about it."""
+
+    source: str
+    text: str
+    plan: Plan
+    warnings: tuple[Problem, ...] = ()
+
+
+def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] = ()) -> list[Compiled]:
+    """The plans of all sentences in ``text``, each checked against those before it, too.
+
+    :raises PolicyErrors: with every error of every sentence; it is a
+        :class:`~sluice_dsl.problems.PolicyConflict` when nothing is wrong but a contradiction
+        with policies that exist
+    """
+    reporter = Reporter(text)
+    neighbours = list(existing)
+    plans: list[tuple[Sentence, Plan]] = []
+    for sentence in parse(text, reporter):
+        plan = check(sentence, catalogue, reporter)
+        if plan is not None:
+            check_neighbours(plan, sentence, neighbours, catalogue, reporter)
+            neighbours.append(Existing("", plan, line=text.count("\n", 0, sentence.span[0]) + 1))
+            plans.append((sentence, plan))
+    errors = reporter.all(ERROR)
+    if errors:
+        kind = PolicyConflict if all(one.code == CONFLICT for one in errors) else PolicyErrors
+        raise kind(_limited(errors), _limited(reporter.all(WARNING)))
+    return [_compiled(text, sentence, plan, reporter) for sentence, plan in plans]
+
+
+def _limited(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """At most :data:`MOST_SHOWN`, then one that counts the rest: nobody reads more, and answers stay small."""
+    if len(problems) <= MOST_SHOWN:
+        return problems
+    rest = len(problems) - MOST_SHOWN
+    last = replace(problems[MOST_SHOWN], message=f"{rest} more from here on", near_miss="")
+    return (*problems[:MOST_SHOWN], last)
+
+
+def _compiled(text: str, sentence: Sentence, plan: Plan, reporter: Reporter) -> Compiled:
+    start, end = sentence.span
+    return Compiled(text[start:end], str(sentence), plan, reporter.all(WARNING, within=sentence.span))
+
+
+__all__ = ["Compiled", "Existing", "PolicyConflict", "PolicyErrors", "compile_text"]

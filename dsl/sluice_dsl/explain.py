@@ -1,0 +1,120 @@
+"""A plan in plain words, for ``sluice-dsl explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_core.describe import FILTER, PROXY, ActionInfo, Scalar
+from sluice_dsl.actions import SET
+from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.compile import Compiled
+from sluice_dsl.neighbours import describe
+from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
+from sluice_dsl.problems import listed
+from sluice_dsl.units import METRIC_QUANTITIES, write_value
+
+_PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
+_EXCEPT: Final = "except where a narrower policy of the same kind holds"
+
+
+def explain(compiled: Compiled, catalogue: Catalogue) -> str:
+    """What the sentence will do, to whom, when, where, in which order, and when it is taken back."""
+    plan = compiled.plan
+    lines = [
+        compiled.text,
+        f"  target: {_scope(plan)}",
+        f"  kind: {_kind(plan, catalogue)}",
+        f"  fires: {_fires(plan, catalogue)}",
+        *(f"  action {number}: {_action(action, plan, catalogue)}" for number, action in enumerate(plan.actions, 1)),
+    ]
+    order = _order(plan)
+    return "\n".join([*lines, f"  order: {order}"] if order else lines)
+
+
+def _scope(plan: Plan) -> str:
+    target = plan.target
+    each = ", each by itself, later ones included" if target.select in ("all", "group") else ""
+    below = "" if target.level == "object" else f", {_EXCEPT}"
+    account = f" (account path `{target.name}`)" if target.label and target.select == "name" else ""
+    return f"{describe(target)}{account}{each}{below}"
+
+
+def _kind(plan: Plan, catalogue: Catalogue) -> str:
+    if not plan.dynamic:
+        return "static, in force on all nodes as soon as it is accepted"
+    periods = []
+    for name in plan.metrics:
+        metric = catalogue.metric(name)
+        periods.append(f"{name} (every {write_value(metric.period if metric else 1.0, 'duration')})")
+    return f"dynamic, an actor watches {listed(periods, 'and')} per {plan.granularity}"
+
+
+def _fires(plan: Plan, catalogue: Catalogue) -> str:
+    if plan.condition is True:
+        return "for every request"
+    condition = words_of(plan.condition, catalogue)
+    if not plan.dynamic:
+        return f"for each request with {condition}"
+    if plan.sustained:
+        lasting = f"after {write_value(plan.sustained, 'duration')} without a break in which {condition}"
+    else:
+        lasting = f"as soon as in one window {condition}"
+    return f"{lasting}; a metric without a value satisfies nothing"
+
+
+def words_of(condition: Condition, catalogue: Catalogue) -> str:
+    """``condition`` in words, values with their units."""
+    if isinstance(condition, bool):
+        return "anything" if condition else "nothing"
+    word, *rest = condition
+    if word in ("and", "or"):
+        return f" {word} ".join(_bracketed(part, word, catalogue) for part in rest)
+    if word == "not":
+        return f"not {words_of(rest[0], catalogue)}"
+    if word == "size":
+        return f"object size {rest[0]} {write_value(rest[1], 'size')}"
+    if word == "metric":
+        name, op, value = rest
+        metric = catalogue.metric(name)
+        return f"{name} {op} {write_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
+    return f"{word} {listed(rest[0])}"
+
+
+def _bracketed(part: Condition, word: str, catalogue: Catalogue) -> str:
+    written = words_of(part, catalogue)
+    return f"({written})" if word == "and" and isinstance(part, list) and part[0] == "or" else written
+
+
+def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
+    if action.verb != SET:
+        return f"deletes `{action.keyword}` ({action.kind}), inherited or not; {_life(action, plan)}"
+    given = f" with {_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
+    where = f" on {_PLACES[action.place]}" if action.kind == FILTER else ""
+    inherited = ", inherited by narrower policies until a DELETE names it" if action.protective else ""
+    return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}"
+
+
+def _parameters(params: Mapping[str, Scalar], info: ActionInfo | None) -> str:
+    written = []
+    for name, value in params.items():
+        parameter = info.parameter(name) if info else None
+        written.append(f"{name}={write_value(value, parameter.type if parameter else 'str')}")
+    return ", ".join(written)
+
+
+def _life(action: PlannedAction, plan: Plan) -> str:
+    if not plan.dynamic:
+        return "stays until the policy is deleted"
+    if action.life == TRANSIENT:
+        return "taken back after two consecutive windows in which the condition is false"
+    return "once triggered it stays, although the condition ends, until the policy is deleted"
+
+
+def _order(plan: Plan) -> str:
+    filters = [one for one in plan.actions if one.kind == FILTER and one.verb == SET]
+    if len(filters) < 2:
+        return ""
+    ordered = sorted(filters, key=lambda one: (one.place != PROXY, one.stage))
+    steps = [f"`{one.keyword}` ({_PLACES[one.place]}, stage {one.stage})" for one in ordered]
+    return f"{', then '.join(steps)} on PUT; GET goes backwards"

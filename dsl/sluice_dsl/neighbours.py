@@ -1,0 +1,111 @@
+"""What a new policy means for those that exist: conflicts, and pipelines that it would replace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sluice_core.messages import LEVELS, NAME, Target
+from sluice_dsl import nodes
+from sluice_dsl.actions import SET, crossing
+from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.plan import Plan, PlannedAction
+from sluice_dsl.problems import CONFLICT, Reporter, Span, listed
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """A policy that is there already, or (with its ``line``) an earlier sentence of the same text."""
+
+    id: str
+    plan: Plan
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"the sentence in line {self.line}" if self.line else f"policy `{self.id}`"
+
+
+def check_neighbours(
+    plan: Plan, sentence: nodes.Sentence, existing: Sequence[Existing], catalogue: Catalogue, reporter: Reporter
+) -> None:
+    """Report static policies that contradict ``plan`` and, as warnings, what it would drop."""
+    spans = {action.keyword.text: action.keyword.span for action in sentence.actions}
+    for other in existing:
+        if _same_scope(plan.target, other.plan.target):
+            _check_same_scope(plan, other, spans, reporter)
+            _check_crossing(plan, other, spans, catalogue, reporter)
+        elif _narrower_and_inside(plan.target, other.plan.target):
+            _warn_of_drops(plan, other, sentence.target.span, reporter)
+
+
+def _same_scope(one: Target, other: Target) -> bool:
+    return (one.level, one.select, one.name) == (other.level, other.select, other.name)
+
+
+def _check_same_scope(plan: Plan, other: Existing, spans: dict[str, Span], reporter: Reporter) -> None:
+    if plan.dynamic or other.plan.dynamic:
+        return  # the newer wins while both hold
+    theirs = {action.keyword for action in other.plan.actions if action.verb == SET}
+    for action in plan.actions:
+        if action.keyword not in theirs:
+            continue
+        span = spans[action.keyword]
+        if action.verb == SET:
+            message = f"{other} sets `{action.keyword}` for {describe(other.plan.target)} already"
+            reporter.error(f"{message}; delete it first or join both in one sentence", span, code=CONFLICT)
+        else:
+            message = f"{other} sets `{action.keyword}` for the same target; this DELETE, being newer, wins"
+            reporter.warn(message, span, code=CONFLICT)
+
+
+def _check_crossing(
+    plan: Plan, other: Existing, spans: dict[str, Span], catalogue: Catalogue, reporter: Reporter
+) -> None:
+    for action in _setting(plan):
+        for theirs in _setting(other.plan):
+            pair = [catalogue.action(action.keyword), catalogue.action(theirs.keyword)]
+            if crossing(action, theirs) and all(info and info.changes_content for info in pair):
+                reporter.warn(
+                    f"`{action.keyword}` and `{theirs.keyword}` of {other} run against the order of their"
+                    " stages, since the proxy comes before the storage node",
+                    spans[action.keyword],
+                )
+
+
+def _setting(plan: Plan) -> list[PlannedAction]:
+    return [action for action in plan.actions if action.verb == SET]
+
+
+def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
+    """True when ``narrow`` wins over ``wide`` for some object that both may concern."""
+    if narrow.level not in LEVELS or wide.level not in LEVELS or narrow.rank() >= wide.rank():
+        return False
+    if narrow.select != NAME or wide.select != NAME or not wide.name:
+        return True
+    return narrow.name.startswith(wide.name + "/")
+
+
+def _warn_of_drops(plan: Plan, other: Existing, span: Span, reporter: Reporter) -> None:
+    kinds = {action.kind for action in plan.actions}
+    named = {action.keyword for action in plan.actions}
+    lost = [
+        f"`{action.keyword}`"
+        for action in _setting(other.plan)
+        if action.kind in kinds and action.keyword not in named and not action.protective
+    ]
+    if lost:
+        when = "" if plan.condition is True else "while its condition holds, "
+        reporter.warn(
+            f"{when}this replaces what {other} does for {describe(other.plan.target)}: drops {listed(lost, 'and')}",
+            span,
+        )
+
+
+def describe(target: Target) -> str:
+    """``target`` in words."""
+    shown = f"`{target.label or target.name}`"
+    if target.select == "all":
+        return f"all {target.level}s"
+    if target.select == "group":
+        return f"the {target.level}s of group {shown}"
+    return f"{target.level} {shown}" if target.name else f"the {target.level}"

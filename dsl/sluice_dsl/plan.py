@@ -1,0 +1,89 @@
+"""The plan: what a checked sentence compiles to, and what actors run.
+
+A condition is JSON data like a request predicate (``sluice_core.predicate``), with one more leaf:
+
+    ["metric", NAME, op, value]     value in the metric's base unit (bytes, bytes/s, 1/s, seconds)
+
+It is kept in negation normal form: NOT stands only before request clauses (a NOT before a metric
+clause is folded into its operator).  That makes three-valued logic exact with two values: a metric
+without a value makes its clause false, and so silence satisfies no condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self
+
+from sluice_core.describe import Scalar
+from sluice_core.messages import Message, Target
+from sluice_core.predicate import OPERATORS, Predicate, all_of, any_of
+
+#: Version of the language; GRAMMAR.md carries the same number.
+LANGUAGE: Final = 1
+
+PERSISTENT: Final = "persistent"
+TRANSIENT: Final = "transient"
+
+Condition = bool | list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction(Message):
+    """One action: everything an assignment needs but the policy and the request predicate."""
+
+    kind: str
+    verb: str
+    keyword: str
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+    place: str = "proxy"
+    stage: int = 500
+    protective: bool = False
+    life: str = PERSISTENT
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Message):
+    """A compiled sentence.
+
+    ``sustained`` is in seconds.  ``granularity`` (tenant, container, cluster) is where its metrics
+    are read; a target that is a group or ALL means each member by itself.
+    """
+
+    target: Target
+    actions: tuple[PlannedAction, ...]
+    condition: Condition = True
+    sustained: float = 0.0
+    metrics: tuple[str, ...] = ()
+    granularity: str = "tenant"
+    language: int = LANGUAGE
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target, "actions": PlannedAction}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Plan, cls).from_data({**data, "metrics": tuple(data.get("metrics", ()))})
+
+    @property
+    def dynamic(self) -> bool:
+        """True when an actor must watch metrics for it."""
+        return bool(self.metrics)
+
+
+def residual(condition: Condition, values: Mapping[str, float | None]) -> Predicate:
+    """What remains of ``condition`` when the metrics have ``values`` (missing or None: silent).
+
+    True: holds for every request; False: for none; else a predicate over the request.
+    """
+    if isinstance(condition, bool):
+        return condition
+    word, *rest = condition
+    if word == "metric":
+        name, op, limit = rest
+        value = values.get(name)
+        return value is not None and OPERATORS[op](value, limit)
+    if word == "and":
+        return all_of(*(residual(part, values) for part in rest))
+    if word == "or":
+        return any_of(*(residual(part, values) for part in rest))
+    return condition

@@ -1,0 +1,153 @@
+"""What is wrong or doubtful in a text, where, and how it is shown.
+
+Cedar and rustc taught the form: one line that says the thing and what was expected, the line of
+the source, and carets below the words that are meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_core.errors import CallerError, Conflict
+
+_surrogate = re.compile("[\ud800-\udfff]")
+
+Span = tuple[int, int]
+
+ERROR: Final = "error"
+WARNING: Final = "warning"
+
+#: A line longer than this is shown in part.
+WIDEST: Final = 160
+
+#: What kind of fault it is, for programs; people read the message.
+SYNTAX: Final = "syntax"
+UNKNOWN: Final = "unknown"
+UNAVAILABLE: Final = "unavailable"
+VALUE: Final = "value"
+MEANING: Final = "meaning"
+CONFLICT: Final = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One error or warning; ``line`` and ``column`` count from 1, in characters.
+
+    ``length`` is at least 1 and stays inside ``line``; ``source`` is that line, cut to about
+    :data:`WIDEST` characters, of which ``cut`` are missing before its first.
+    """
+
+    message: str
+    line: int
+    column: int
+    length: int
+    source: str
+    severity: str = ERROR
+    near_miss: str = ""
+    code: str = MEANING
+    cut: int = 0
+
+    @property
+    def caret(self) -> str:
+        """The line of the source and below it carets under what is meant."""
+        start = self.column - 1 - self.cut
+        before, meant = self.source[:start], self.source[start:][: self.length]
+        blank = "".join("\t" if sign == "\t" else " " * _width(sign) for sign in before)
+        return f"{self.source}\n{blank}{'^' * max(1, sum(map(_width, meant)))}"
+
+    def __str__(self) -> str:
+        shown = "\n".join("  " + line for line in self.caret.split("\n"))
+        return f"{self.severity}: line {self.line}, column {self.column}: {self.message}\n{shown}"
+
+    def to_data(self) -> dict[str, Any]:
+        """What the API answers."""
+        return {
+            "message": self.message,
+            "line": self.line,
+            "column": self.column,
+            "end_column": self.column + self.length,
+            "caret": self.caret,
+            "near_miss": self.near_miss,
+            "severity": self.severity,
+            "code": self.code,
+        }
+
+
+class PolicyErrors(CallerError):
+    """A text that was refused: every error in it, in the order of the text, and its warnings."""
+
+    def __init__(self, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+        self.warnings = tuple(warnings)
+
+    def to_data(self) -> list[dict[str, Any]]:
+        """Errors, then warnings, as plain data."""
+        return [problem.to_data() for problem in (*self.problems, *self.warnings)]
+
+
+class PolicyConflict(PolicyErrors, Conflict):
+    """A text that is right by itself and contradicts a policy that exists."""
+
+    status = Conflict.status
+
+
+class Reporter:
+    """Collects the problems of one text; spans are offsets into it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = _surrogate.sub("\N{REPLACEMENT CHARACTER}", text)
+        self._found: list[tuple[int, Problem]] = []
+
+    def error(self, message: str, span: Span, near_miss: str = "", code: str = MEANING) -> None:
+        """``near_miss`` is appended to the message, too."""
+        self._add(ERROR, message, span, near_miss, code)
+
+    def warn(self, message: str, span: Span, near_miss: str = "", code: str = MEANING) -> None:
+        """Like :meth:`error` for what does not keep the text from being accepted."""
+        self._add(WARNING, message, span, near_miss, code)
+
+    def all(self, severity: str, within: Span | None = None) -> tuple[Problem, ...]:
+        """Problems of ``severity`` in the order of the text, maybe only those that begin ``within``."""
+        low, high = within if within else (0, len(self._text) + 1)
+        found = (item for item in self._found if item[1].severity == severity and low <= item[0] < high)
+        return tuple(problem for _, problem in sorted(found, key=lambda item: item[0]))
+
+    def _add(self, severity: str, message: str, span: Span, near_miss: str, code: str) -> None:
+        start = min(span[0], len(self._text))
+        first = self._text.rfind("\n", 0, start) + 1
+        end = self._text.find("\n", start)
+        last = len(self._text) if end < 0 else end
+        length = max(1, min(span[1], last) - start)
+        line = self._text.count("\n", 0, start) + 1
+        # a line is shown whole, or from some words before what is meant
+        cut = max(0, start - first - WIDEST // 2) if last - first > WIDEST else 0
+        source = self._text[first + cut : min(last, first + cut + WIDEST)].rstrip("\r")
+        message += f", did you mean `{near_miss}`" if near_miss else ""
+        problem = Problem(
+            message, line, start - first + 1, length, source, severity, near_miss=near_miss, code=code, cut=cut
+        )
+        self._found.append((start, problem))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The one of ``known`` that ``word`` probably meant, in any case, or an empty string."""
+    by_fold = {one.casefold(): one for one in sorted(known, reverse=True)}
+    close = difflib.get_close_matches(word.casefold(), by_fold, 1)
+    return by_fold[close[0]] if close else ""
+
+
+def listed(words: Sequence[str], last: str = "or") -> str:
+    """``a, b or c``."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def _width(sign: str) -> int:
+    if unicodedata.combining(sign):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1

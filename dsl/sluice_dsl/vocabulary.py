@@ -1,0 +1,135 @@
+"""Words that the project knows: what is not enforced yet, coined terms, and a catalogue for offline use.
+
+``KNOWN_WORDS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
+themselves and take the place of a known word of the same name.  ``default_catalogue`` is for
+``sluice-dsl`` alone, which may run where no filter is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_core.describe import (
+    BANDWIDTH,
+    FILTER,
+    MOTIF,
+    NAMESPACE,
+    PROXY,
+    REPLICATION,
+    STORAGE_NODE,
+    ActionInfo,
+    MetricInfo,
+    Parameter,
+)
+from sluice_dsl.catalogue import Catalogue
+
+
+def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
+    return {action.keyword: action for action in actions}
+
+
+#: Words of the language that a cluster cannot enforce unless something is installed for them.
+KNOWN_WORDS: Final = _by_keyword(
+    ActionInfo(
+        "encryption",
+        FILTER,
+        "store objects encrypted and authenticated",
+        places=(PROXY, STORAGE_NODE),
+        stage=500,
+        changes_content=True,
+        changes_length=True,
+        reversible=True,
+        random_access=True,
+        protective=True,
+        available=False,
+    ),
+    ActionInfo("caching", FILTER, "keep hot objects near the proxy", stage=50, on_get=True, available=False),
+    ActionInfo(
+        "bandwidth",
+        BANDWIDTH,
+        "guarantee and limit the bytes per second of a tenant",
+        (
+            Parameter("get_bw", "rate", "floor of what clients receive"),
+            Parameter("put_bw", "rate", "floor of what clients send"),
+            Parameter("max_get_bw", "rate", "ceiling of what clients receive"),
+            Parameter("max_put_bw", "rate", "ceiling of what clients send"),
+        ),
+        available=False,
+    ),
+    ActionInfo(
+        "replication",
+        REPLICATION,
+        "limit the traffic of background replication",
+        (Parameter("max_bw", "rate", "ceiling per node"),),
+        places=(STORAGE_NODE,),
+        default_place=STORAGE_NODE,
+        available=False,
+    ),
+    ActionInfo(
+        "elasticity",
+        MOTIF,
+        "keep a container within a size",
+        (Parameter("target_size", "size", "size to keep to"),),
+        available=False,
+    ),
+    ActionInfo("namespace", NAMESPACE, "answer from another namespace", available=False),
+)
+
+#: Coined terms: extensions and media types.
+TERMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "DOCS": (
+        "pdf", "doc", "docx", "odt", "rtf", "xls", "xlsx", "ods", "ppt", "pptx", "odp",
+        "application/pdf", "application/msword", "application/rtf",
+    ),
+    "IMAGES": ("jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "svg", "heic", "image/*"),
+    "VIDEO": ("mp4", "mkv", "avi", "mov", "webm", "mpg", "mpeg", "video/*"),
+    "AUDIO": ("mp3", "wav", "flac", "ogg", "m4a", "aac", "opus", "audio/*"),
+    "LOGS": ("log", "logs", "syslog", "journal"),
+    "ARCHIVES": (
+        "zip", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "tar", "jar",
+        "application/zip", "application/gzip", "application/zstd", "application/x-tar", "application/x-7z-compressed",
+    ),
+    "TEXT": ("txt", "md", "rst", "csv", "tsv", "json", "xml", "html", "text/*", "application/json", "application/xml"),
+}  # fmt: skip
+
+_OFFLINE_ACTIONS: Final = _by_keyword(
+    ActionInfo("noop", FILTER, "change nothing", stage=100, on_get=True),
+    ActionInfo(
+        "compression",
+        FILTER,
+        "store objects compressed; clients see them as they were",
+        (
+            Parameter("engine", "str", "codec", default="zstd", choices=("gzip", "lz4", "zstd")),
+            Parameter("level", "int", "effort, higher is smaller and slower", minimum=0, maximum=22),
+            Parameter("min_size", "size", "smaller objects are stored plain"),
+            Parameter("min_gain", "percent", "objects that shrink by less are stored plain", minimum=0.0, maximum=0.99),
+            Parameter("types", "list", "extensions and media types to compress"),
+            Parameter("frame_size", "size", "plain bytes per frame"),
+        ),
+        stage=300,
+        changes_content=True,
+        changes_length=True,
+        reversible=True,
+        random_access=True,
+    ),
+)
+
+_LEVELS: Final = ("tenant", "container", "cluster")
+_OFFLINE_METRICS: Final = (
+    MetricInfo("GETS_SEC", "per_second", "GET requests let in", _LEVELS),
+    MetricInfo("PUTS_SEC", "per_second", "PUT requests let in", _LEVELS),
+    MetricInfo("GET_BW", "bytes_per_second", "bytes sent to clients", _LEVELS),
+    MetricInfo("PUT_BW", "bytes_per_second", "bytes received from clients", _LEVELS),
+    MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", _LEVELS),
+    MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
+)
+
+
+def default_catalogue() -> Catalogue:
+    """The project's own words, as a fresh cluster has them."""
+    return Catalogue(
+        actions={**KNOWN_WORDS, **_OFFLINE_ACTIONS},
+        metrics={metric.name: metric for metric in _OFFLINE_METRICS},
+        terms=TERMS,
+    )
