@@ -1,0 +1,1 @@
+"""Stream filters without I/O, their chain and the contract they keep."""

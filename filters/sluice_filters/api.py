@@ -1,0 +1,203 @@
+"""The filter contract.
+
+A filter turns bytes into bytes and does no I/O: whoever hosts it (a Swift
+worker, a sandbox, a disk file, a block volume) brings bytes and takes bytes.
+
+* ``feed(data)`` takes the next bytes and returns what can be passed on (maybe nothing);
+  ``finish()`` is called once after the last feed and returns the rest.  How the input was
+  cut into pieces never changes the concatenated output.
+* An encoder whose filter is reversible answers ``record()`` after ``finish``: a small JSON
+  dictionary that is written beside the object and is all that a decoder gets to know, or None
+  when the bytes were passed on unchanged.  What a policy says today plays no part in decoding.
+* A decoder raises :class:`CorruptData` as soon as something is wrong, ``finish`` included, and
+  never returns a byte that has not been checked.
+
+A filter instance belongs to one configuration (parameters) and makes one encoder or decoder
+per stream.  Encoders and decoders may be called from another thread, one call at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.errors import CallerError, SluiceError
+
+Record = Mapping[str, Any]
+
+
+class FilterError(SluiceError):
+    """A filter cannot do its work; the host aborts the request, data is never half transformed."""
+
+
+class CorruptData(FilterError):
+    """Stored bytes are not what an encoder wrote."""
+
+
+class BadParameter(CallerError):
+    """A parameter's value that the filter does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What is known of a stream before its first byte; None is unknown.
+
+    ``size`` is in bytes, ``content_type`` as the client sent it (or as guessed from ``name``).
+    """
+
+    size: int | None = None
+    content_type: str | None = None
+    name: str = ""
+
+
+class Stream:
+    """An encoder, decoder or read-time transform of one stream; the base passes bytes on."""
+
+    #: Becomes True once it is certain that the output is the input and ``record()`` will be None,
+    #: so that the host may stop what it does for transformed streams only.
+    transparent: bool = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The output that ``data`` makes possible; ``data`` is never empty."""
+        return data
+
+    def finish(self) -> bytes:
+        """The rest of the output; called exactly once, after the last ``feed``."""
+        return b""
+
+    def record(self) -> Record | None:
+        """After ``finish`` of an encoder: what undoes it, or None when it changed nothing."""
+        return None
+
+
+class Transparent(Stream):
+    """Passes everything on, and says so from the start."""
+
+    transparent = True
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The encoded bytes ``[start, stop)`` that hold a wanted plain range.
+
+    Decoding exactly these bytes with ``decoder(record, window)`` gives plain bytes of which the
+    first ``skip`` are dropped and the next ``length`` are the range.  ``state`` is the filter's own
+    (JSON data).
+    """
+
+    start: int
+    stop: int
+    skip: int
+    length: int
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeedIndex:
+    """To locate anything, the filter first wants the encoded bytes ``[start, stop)``."""
+
+    start: int
+    stop: int
+
+
+class Filter:
+    """Base of all filters: no parameters, no change.
+
+    ``info`` describes the filter to the language, the registry and the host.  A subclass
+    overrides what it does; the host calls
+
+    * ``encoder(hint)`` on PUT when ``info.on_put``,
+    * ``decoder(record)`` on GET of an object that carries ``record``, when ``info.reversible``,
+    * ``reader(hint)`` on GET when ``info.on_get`` and a policy says so today (read-time filter).
+    """
+
+    info: ClassVar[ActionInfo]
+    #: True when a feed of some 100 KB takes longer than a thread switch (about 100 µs).
+    heavy: ClassVar[bool] = False
+
+    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
+        """
+        :param params: values by parameter name; missing ones take their defaults
+        :raises BadParameter: for an unknown name or a value out of its range
+        """
+        self.params: dict[str, Scalar | None] = check_parameters(self.info, params or {})
+
+    def applies(self, hint: Hint) -> bool:
+        """False when an encoder would surely leave such a stream unchanged (too small, wrong type)."""
+        return True
+
+    def encoder(self, hint: Hint) -> Stream:
+        """A stream that encodes one object on its way to the disks."""
+        return Stream()
+
+    def decoder(self, record: Record, window: Window | None = None) -> Stream:
+        """A stream that undoes what ``record`` describes; with ``window`` only that part.
+
+        :raises CorruptData: when ``record`` is not one that this filter writes
+        :raises FilterError: when this version cannot undo it (unknown engine, newer version)
+        """
+        raise FilterError(f"filter `{self.info.keyword}` is not reversible")
+
+    def reader(self, hint: Hint) -> Stream:
+        """A read-time transform of one answer."""
+        return Stream()
+
+    def locate(self, record: Record, start: int, stop: int) -> Window | NeedIndex:
+        """Where the plain bytes ``[start, stop)`` lie, ``0 <= start < stop <= plain size``.
+
+        Only called when ``info.random_access``; must cost no more than the range.
+        """
+        raise FilterError(f"filter `{self.info.keyword}` has no random access")
+
+    def with_index(self, record: Record, index: bytes) -> Record:
+        """``record`` completed by the bytes that :class:`NeedIndex` asked for."""
+        raise FilterError(f"filter `{self.info.keyword}` has no index")
+
+    @staticmethod
+    def plain_size(record: Record) -> int:
+        """Size in bytes of what was encoded, out of ``record["size"]``.
+
+        :raises CorruptData: when it is not there
+        """
+        size = record.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise CorruptData(f"record without a size: `{dict(record)!r}`")
+        return size
+
+
+def _is_of_type(value: Scalar, wanted: str) -> bool:
+    """Whether ``value`` is of parameter type ``wanted``; a bool is no number, an int is a float."""
+    if wanted == "bool" or isinstance(value, bool):
+        return wanted == "bool" and isinstance(value, bool)
+    if wanted in ("str", "list"):
+        return isinstance(value, str)
+    return isinstance(value, int) or (isinstance(value, float) and wanted not in ("int", "size"))
+
+
+def check_parameters(info: ActionInfo, given: Mapping[str, Scalar]) -> dict[str, Scalar | None]:
+    """Every parameter of ``info`` with its value.
+
+    :raises BadParameter: unknown names, wrong types and values out of range, all faults at once
+    """
+    faults = [f"filter `{info.keyword}` has no parameter `{name}`" for name in given if info.parameter(name) is None]
+    values: dict[str, Scalar | None] = {}
+    for parameter in info.parameters:
+        value = given.get(parameter.name, parameter.default)
+        values[parameter.name] = value
+        if value is None:
+            if parameter.required:
+                faults.append(f"filter `{info.keyword}` needs parameter `{parameter.name}`")
+        elif not _is_of_type(value, parameter.type):
+            faults.append(f"`{parameter.name}` is `{value!r}`, expected a {parameter.type}")
+        elif parameter.choices and value not in parameter.choices:
+            names = ", ".join(str(choice) for choice in parameter.choices)
+            faults.append(f"`{parameter.name}` is `{value}`, expected one of {names}")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = parameter.minimum, parameter.maximum
+            if (low is not None and value < low) or (high is not None and value > high):
+                faults.append(f"`{parameter.name}` is `{value}`, expected {low} to {high}")
+    if faults:
+        raise BadParameter("; ".join(faults))
+    return values

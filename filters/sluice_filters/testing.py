@@ -1,0 +1,253 @@
+"""The contract suite: what every filter must pass, ours and a stranger's.
+
+Subclass and name your filter; pytest finds the rest::
+
+    class TestMyFilter(FilterContract):
+        filter = MyFilter
+        params = {"strength": 3}
+
+Give ``samples`` that are short (some hundred bytes), since they are cut and damaged at every place,
+and that cross the filter's own boundaries.  Needs hypothesis.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sluice_core.describe import PLACES, Scalar
+from sluice_filters.api import BadParameter, CorruptData, Filter, FilterError, Hint, Stream, Window
+from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
+
+_MIXIN: Final = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow]
+)
+#: Stored bytes and their records.
+Coded = tuple[bytes, tuple[dict[str, Any], ...]]
+_NONSENSE: Final[tuple[Any, ...]] = (None, -1, "", [], 1 << 70)
+#: Wrong values for each parameter type.
+_WRONG: Final[dict[str, Scalar]] = {"str": 1, "list": 1, "bool": "yes"}
+
+
+def run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
+    """All output of ``stream`` for ``pieces`` (empty ones are not fed) and ``finish``."""
+    out = [stream.feed(piece) for piece in pieces if piece]
+    out.append(stream.finish())
+    return b"".join(out)
+
+
+def cut(data: bytes, size: int) -> Iterator[bytes]:
+    """``data`` in pieces of ``size``."""
+    return (data[begin : begin + size] for begin in range(0, len(data), size))
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    """``data`` with one byte changed, at every place: one bit, then all of them."""
+    for place in range(len(data)):
+        for mask in (0x01, 0x80, 0xFF):
+            yield data[:place] + bytes((data[place] ^ mask,)) + data[place + 1 :]
+
+
+def encode(filters: Iterable[Filter], data: bytes, hint: Hint | None = None) -> Coded:
+    """``data`` through the encoders of ``filters``: stored bytes and records, as they come back from JSON."""
+    chain = ChainEncoder(list(filters), hint or Hint(len(data)))
+    stored = run(chain, [data])
+    return stored, tuple(json.loads(json.dumps(chain.records())))
+
+
+def read_range(stored: bytes, records: Records, known: Mapping[str, type[Filter]], start: int, stop: int) -> bytes:
+    """The plain bytes ``[start, stop)`` by random access, fetching what it asks for out of ``stored``."""
+    search = locate(records, known, start, stop)
+    try:
+        begin, end = next(search)
+        while True:
+            begin, end = search.send(stored[begin:end])
+    except StopIteration as done:
+        found = done.value
+    return run(found.stream, cut(stored[found.start : found.stop], 7))
+
+
+def outcome(stream: Stream, data: bytes) -> bytes | None:
+    """The output, or None when the damage was noticed; any other exception is a fault."""
+    try:
+        return run(stream, [data])
+    except CorruptData:
+        return None
+
+
+class FilterContract:
+    """Every promise of ``sluice_filters.api``, as tests; what does not apply passes trivially."""
+
+    filter: ClassVar[type[Filter]]
+    params: ClassVar[Mapping[str, Scalar]] = {}
+    hint: ClassVar[Hint] = Hint()
+    #: True when the stored bytes are protected by checksums, as every format of ours is.
+    checked: ClassVar[bool] = True
+    samples: ClassVar[tuple[bytes, ...]] = (b"", b"x", b"the quick brown fox " * 20, bytes(range(256)))
+
+    def make(self) -> Filter:
+        """A new instance, configured as in a policy."""
+        return self.filter(self.params)
+
+    def coded(self, data: bytes) -> Coded:
+        """Stored bytes and records of ``data``."""
+        return encode([self.make()], data, Hint(len(data), self.hint.content_type, self.hint.name))
+
+    def decoded(self, records: Records) -> Stream:
+        """A decoder for ``records`` that knows nothing of the policy's parameters."""
+        return chain_decoder(records, {self.filter.info.keyword: self.filter})
+
+    def test_describes_itself_consistently(self) -> None:
+        info = self.filter.info
+        assert info.keyword == info.keyword.lower()
+        assert info.keyword.replace("_", "").isalnum()
+        assert info.help
+        assert info.default_place in info.places
+        assert set(info.places) <= set(PLACES)
+        assert info.on_put or info.on_get
+        assert info.reversible or not info.random_access
+        assert info.changes_content or not (info.changes_length or info.reversible)
+
+    def test_a_reversible_filter_needs_no_parameters(self) -> None:
+        if self.filter.info.reversible:
+            assert isinstance(self.filter(), Filter)
+
+    def test_unknown_parameters_are_refused(self) -> None:
+        assert self._refused({"no_such_parameter": 1})
+
+    def test_values_of_a_wrong_type_or_out_of_range_are_refused(self) -> None:
+        for parameter in self.filter.info.parameters:
+            assert self._refused({parameter.name: _WRONG.get(parameter.type, "many")}), parameter.name
+            if parameter.choices:
+                assert self._refused({parameter.name: "no such choice"}), parameter.name
+            for bound, step in ((parameter.minimum, -1), (parameter.maximum, 1)):
+                if bound is not None:
+                    assert self._refused({parameter.name: bound + step}), parameter.name
+
+    def test_how_the_input_is_cut_does_not_change_the_output(self) -> None:
+        for data in self.samples:
+            whole = self.coded(data)
+            for place in range(len(data) + 1):
+                assert self._cut_encoded(data, [data[:place], data[place:]]) == whole
+            assert self._cut_encoded(data, cut(data, 1)) == whole
+
+    def test_what_calls_itself_transparent_or_not_applicable_changes_nothing(self) -> None:
+        for data in self.samples:
+            hint = Hint(len(data), self.hint.content_type, self.hint.name)
+            stream = self.make().encoder(hint)
+            out = run(stream, [data])
+            if stream.transparent or not self.make().applies(hint):
+                assert (out, stream.record()) == (data, None)
+
+    def test_the_record_is_small_json_and_knows_the_size(self) -> None:
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if not records:
+                assert stored == data or not self.filter.info.reversible
+                continue
+            assert self.filter.info.reversible
+            assert self.filter.plain_size(records[0]["r"]) == len(data)
+            assert len(json.dumps(records)) < 2048
+
+    def test_decoding_gives_back_what_was_encoded_however_it_is_cut(self) -> None:
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if not self.filter.info.reversible:
+                assert not records
+                continue
+            for place in range(len(stored) + 1):
+                assert run(self.decoded(records), [stored[:place], stored[place:]]) == data
+            assert run(self.decoded(records), cut(stored, 1)) == data
+
+    @_MIXIN
+    @given(data=st.binary(max_size=6000) | st.text("ab\n", max_size=9000).map(str.encode), step=st.integers(1, 4096))
+    def test_encode_then_decode_is_identity(self, data: bytes, step: int) -> None:
+        stored, records = self.coded(data)
+        if self.filter.info.reversible:
+            assert run(self.decoded(records), cut(stored, step)) == data
+
+    def test_truncated_data_are_noticed_at_every_point(self) -> None:
+        for stored, records in self._transformed():
+            for length in range(len(stored)):
+                assert outcome(self.decoded(records), stored[:length]) is None, length
+
+    def test_appended_and_doubled_data_are_noticed(self) -> None:
+        for stored, records in self._transformed():
+            for more in (b"\0", stored[:1], stored):
+                assert outcome(self.decoded(records), stored + more) is None
+
+    def test_every_damaged_byte_is_noticed_or_harmless(self) -> None:
+        if not self.checked:
+            return
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if not records:
+                continue
+            for bad in damaged(stored):
+                assert outcome(self.decoded(records), bad) in (None, data)
+
+    def test_a_record_that_is_none_of_ours_is_refused(self) -> None:
+        for stored, records in self._transformed():
+            inner = records[-1]["r"]
+            for name in inner:
+                for wrong in _NONSENSE:
+                    bad = [*records[:-1], {**records[-1], "r": {**inner, name: wrong}}]
+                    assert self._harmless(bad, stored, records), (name, wrong)
+
+    def test_random_access_is_right_at_every_boundary(self) -> None:
+        if not self.filter.info.random_access:
+            return
+        known = {self.filter.info.keyword: self.filter}
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if not records:
+                continue
+            for start, stop in ranges(len(data)):
+                assert read_range(stored, records, known, start, stop) == data[start:stop], (start, stop)
+
+    def test_windows_are_inside_and_hold_the_range(self) -> None:
+        if not self.filter.info.random_access:
+            return
+        for stored, records in self._transformed():
+            size = self.filter.plain_size(records[0]["r"])
+            where = self.make().locate(records[0]["r"], 0, size) if size else None
+            if isinstance(where, Window):
+                assert 0 <= where.start < where.stop <= len(stored)
+                assert where.length == size
+
+    def _refused(self, params: Mapping[str, Scalar]) -> bool:
+        try:
+            self.filter({**self.params, **params})
+        except BadParameter as error:
+            return all(name in str(error) for name in params)
+        return False
+
+    def _cut_encoded(self, data: bytes, pieces: Iterable[bytes]) -> Coded:
+        chain = ChainEncoder([self.make()], Hint(len(data), self.hint.content_type, self.hint.name))
+        stored = run(chain, pieces)
+        return stored, tuple(json.loads(json.dumps(chain.records())))
+
+    def _transformed(self) -> Iterator[Coded]:
+        """Stored bytes and records of the samples that were changed."""
+        return (pair for pair in map(self.coded, self.samples) if pair[1])
+
+    def _harmless(self, bad: Records, stored: bytes, good: Records) -> bool:
+        """Whether decoding with ``bad`` records is refused in our words, or gives the right bytes."""
+        try:
+            return run(self.decoded(bad), [stored]) == run(self.decoded(good), [stored])
+        except FilterError:
+            return True
+
+
+def ranges(size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of ``size`` bytes: single bytes, halves, everything, and around powers of two."""
+    marks = {0, 1, size // 3, size // 2, size - 1, size}
+    for power in range(4, size.bit_length()):
+        marks.update(range((1 << power) - 1, (1 << power) + 2))
+        marks.update(range(3 * (1 << power) - 1, 3 * (1 << power) + 2))
+    places = sorted(mark for mark in marks if 0 <= mark <= size)
+    return ((start, stop) for start in places for stop in places if start < stop)

@@ -1,0 +1,1 @@
+"""Workload metrics counted inside Swift workers."""

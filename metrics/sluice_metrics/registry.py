@@ -1,0 +1,73 @@
+"""Which metrics there are: ours in one literal list, strangers by entry point.
+
+A plugin is a distribution with an entry point in the group ``sluice.metrics`` that names a
+:class:`~sluice_metrics.api.Metric`.  One that cannot be loaded is reported and left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import entry_points
+from typing import Final
+
+from sluice_core.describe import MetricInfo
+from sluice_metrics.active_requests import ActiveRequests
+from sluice_metrics.api import Metric
+from sluice_metrics.get_bw import GetBw
+from sluice_metrics.gets_sec import GetsSec
+from sluice_metrics.put_bw import PutBw
+from sluice_metrics.puts_sec import PutsSec
+from sluice_metrics.throughput import Throughput
+
+GROUP: Final = "sluice.metrics"
+
+BUILT_IN: Final[tuple[type[Metric], ...]] = (
+    GetsSec,
+    PutsSec,
+    GetBw,
+    PutBw,
+    Throughput,
+    ActiveRequests,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def load_metrics(failures: dict[str, str] | None = None) -> dict[str, type[Metric]]:
+    """Every usable metric by its name, ours first.
+
+    :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    """
+    found = {one.info.name: one for one in BUILT_IN}
+    for entry in entry_points(group=GROUP):
+        try:
+            plugin = entry.load()
+            reason = _unfit(plugin, found)
+        except Exception as error:  # noqa: BLE001  a stranger's import may raise anything; it is reported
+            reason = f"{type(error).__name__}: {error}"
+        if not reason:
+            found[plugin.info.name] = plugin
+            continue
+        _log.warning("metric plugin `%s` (%s) is left out: %s", entry.name, entry.value, reason)
+        if failures is not None:
+            failures[entry.name] = reason
+    return found
+
+
+def _unfit(plugin: object, found: dict[str, type[Metric]]) -> str:
+    """Why ``plugin`` cannot be used; empty when it can."""
+    if not (isinstance(plugin, type) and issubclass(plugin, Metric)):
+        return f"`{plugin!r}` is not a subclass of Metric"
+    info = getattr(plugin, "info", None)
+    if not isinstance(info, MetricInfo):
+        return "it has no `info`"
+    if info.name != info.name.upper():
+        return f"name `{info.name}` is not in upper case"
+    if info.name in found:
+        return "" if found[info.name] is plugin else f"name `{info.name}` is taken"
+    return ""
+
+
+def descriptions(metrics: dict[str, type[Metric]] | None = None) -> dict[str, MetricInfo]:
+    """What the installed metrics say of themselves, by name."""
+    return {name: one.info for name, one in (load_metrics() if metrics is None else metrics).items()}
