@@ -1,0 +1,79 @@
+"""``sluice-agent --config FILE``"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+
+from sluice_agent.agent import Agent
+from sluice_agent.settings import OPTIONS, SECTION, Settings
+from sluice_core.errors import SluiceError
+from sluice_core.options import OptionError, read_file, sample
+
+log = logging.getLogger("sluice_agent")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run an agent until SIGTERM or SIGINT; 0 when it left in order."""
+    parser = argparse.ArgumentParser(prog="sluice-agent", description="the process beside Swift on every node")
+    parser.add_argument("--config", metavar="FILE", help="the configuration, an ini file with a section [agent]")
+    parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
+    given = parser.parse_args(argv)
+    if given.sample_config:
+        print(sample(SECTION, OPTIONS))
+        return 0
+    if given.config is None:
+        parser.error("--config FILE is needed, see --sample-config")
+    try:
+        values = read_file(OPTIONS, given.config, SECTION)
+        settings = Settings.from_options(values)
+        _start_logging(values["log_level"])
+        asyncio.run(_serve(settings))
+    except SluiceError as error:
+        print(f"sluice-agent: {error}", file=sys.stderr)
+        return 1
+    except ExceptionGroup as group:
+        ours, others = group.split(SluiceError)
+        if others is not None or ours is None:
+            raise
+        print(f"sluice-agent: {_first(ours)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _first(group: BaseException) -> BaseException:
+    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
+
+
+def _start_logging(level: str) -> None:
+    number = logging.getLevelNamesMapping().get(level.upper())
+    if number is None:
+        raise OptionError(f"option `log_level` is `{level}`, expected debug, info, warning or error")
+    logging.basicConfig(level=number, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("pika").setLevel(logging.CRITICAL)  # the bus says what matters, once
+
+
+async def _serve(settings: Settings) -> None:
+    loop = asyncio.get_running_loop()
+    work = asyncio.current_task()
+    assert work is not None
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        work.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    log.info("agent of node `%s` starts", settings.node)
+    try:
+        await Agent(settings).run()
+    except asyncio.CancelledError:
+        if not stopped:
+            raise
+        log.info("agent of node `%s` has stopped", settings.node)

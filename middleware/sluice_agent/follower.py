@@ -1,0 +1,280 @@
+"""Follows Redis' change stream into the node's snapshot, and acknowledges.
+
+Theory of operation:
+
+* One task does everything that touches the snapshot and everything that is reported, so a report
+  never overtakes another.  A change costs two round trips for all: the answer of a blocking read, and
+  the next read, which carries the acknowledgement of what was just applied.
+* The snapshot's own history and epoch say where to go on, also after a restart.  What was trimmed is
+  loaded whole.
+* Another history, a smaller epoch, or none where there was one (a wiped or failed-over Redis) changes
+  nothing: the node goes on with what it has and reports ``stale_history``, until somebody adopts the new
+  one.  A node without any snapshot takes what is there.
+* Redis away: what is in the snapshot stays in force; we try again, with growing, jittered pauses.
+* The snapshot cannot be written: the same, reported as ``failed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from sluice_agent.refusals import Capabilities
+from sluice_agent.settings import Settings
+from sluice_agent.workers import Workers
+from sluice_core.errors import PeerError
+from sluice_core.messages import NodeReport
+from sluice_core.snapshot import SnapshotError, SnapshotWriter
+from sluice_core.store import AsyncStore, Gap, Head
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+OK: Final = "ok"
+STALE: Final = "stale_history"
+FAILED: Final = "failed"
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.5
+#: Milliseconds that a read waits for a change; then we look whether the history is still ours.
+_BLOCK_MS: Final = 1000
+_READER_CHECK: Final = 60.0
+_MOST_REFUSALS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a report says beside the snapshot: asked for each time."""
+
+    workers: Callable[[], int] = lambda: 0
+    dropped: Callable[[], int] = lambda: 0
+    software: str = ""
+
+
+class Follower:
+    """Keeps ``writer`` equal to what ``store`` says."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: AsyncStore,
+        writer: SnapshotWriter,
+        capabilities: Capabilities,
+        workers: Workers | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._writer = writer
+        self._capabilities = capabilities
+        self._workers = workers
+        self._surroundings = surroundings or Surroundings()
+        self._started = time.time()
+        self._state = OK
+        self._detail = ""
+        self._slow = ""  # what an otherwise sound report should still say
+        self._known_adoption: Head | None = None  # None: not looked yet
+        self._due = 0.0
+        self._reader_check = time.monotonic() + _READER_CHECK
+        self._loading = False
+        self._judge_again = False
+
+    async def run(self) -> None:
+        """Follow until cancelled.
+
+        :raises SnapshotError: at the start, when the folder is another agent's or cannot be made
+        """
+        self._open()
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._round()
+                pause = _FIRST_PAUSE
+                continue
+            except SnapshotError as error:
+                self._set(FAILED, str(error))
+                await self._try_to_report()
+            except PeerError as error:
+                log.warning("%s; again in %.2f s at most", error, pause)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def judge_again(self) -> None:
+        """What the workers can do has changed."""
+        if self._loading:
+            self._judge_again = True
+            return
+        self._judge_again = False
+        try:
+            moved = self._writer.rejudge(self._capabilities.refuse)
+        except SnapshotError as error:
+            self._judge_again = True
+            self._set(FAILED, str(error))
+            return
+        if moved:
+            log.info("judged again: %d assignments moved, %d refused", moved, len(self._writer.refused))
+            self._due = 0.0
+
+    def report(self) -> NodeReport:
+        """What this node has to say now."""
+        position = self._writer.position
+        refused = dict(sorted(self._writer.refused.items())[:_MOST_REFUSALS])
+        return NodeReport(
+            self._settings.node,
+            position.history,
+            position.epoch,
+            self._state,
+            self._detail or self._slow,
+            refused,
+            self._surroundings.workers(),
+            self._writer.count,
+            self._surroundings.dropped(),
+            self._surroundings.software,
+            self._started,
+            time.time(),
+        )
+
+    # -- one thing after the other -----------------------------------------------------------
+
+    def _open(self) -> None:
+        position = self._writer.open()
+        if position.history:
+            log.info("snapshot `%s` stands at epoch %d", self._writer.snapshot_id, position.epoch)
+        else:
+            log.warning("starting without a snapshot: %s", self._writer.problem)
+
+    async def _round(self) -> None:
+        """Look where Redis stands, then follow it while it is ours and answers."""
+        head, adopted = await self._store.standing()
+        position = self._writer.position
+        if not position.history or not self._writer.snapshot_id:
+            if head.history:
+                await self._load()
+        elif head.history == position.history and head.epoch >= position.epoch:
+            self._known_adoption = adopted
+        elif self._is_adopted(head, adopted):
+            log.warning("adopting history `%s` at epoch %d", head.history, head.epoch)
+            await self._load()
+        else:
+            if self._known_adoption is None:
+                self._known_adoption = adopted
+            self._set(STALE, _what_is_wrong(position, head))
+            await self._wait()
+            return
+        if not self._writer.position.history:
+            await self._store.changes_after(0, _BLOCK_MS, 1, self._report_if_due())  # wakes at the first change
+            return
+        self._set(OK)
+        await self._follow()
+
+    def _is_adopted(self, head: Head, adopted: Head) -> bool:
+        """True when somebody said of *this* turn of history that it is to be taken.
+
+        An adoption of another history is news by itself.  One of our own history, which went back,
+        could be from before: it counts when it names the present epoch or has changed meanwhile.
+        """
+        if not head.history or adopted.history != head.history or adopted.epoch > head.epoch:
+            return False
+        if head.history != self._writer.position.history or adopted == head:
+            return True
+        return self._known_adoption is not None and adopted != self._known_adoption
+
+    async def _follow(self) -> None:
+        """Apply what comes; return when nothing came, or it is not ours."""
+        while True:
+            if self._judge_again:
+                self.judge_again()
+            position = self._writer.position
+            found = await self._store.changes_after(
+                position.epoch, _BLOCK_MS, self._settings.batch, self._report_if_due()
+            )
+            if isinstance(found, Gap):
+                log.info("loading everything: %s", found.reason)
+                await self._load()
+                return
+            if not found:
+                return
+            if any(change.history != position.history for change in found):
+                return
+            self._writer.apply(found, self._capabilities.refuse)
+            self._due = 0.0
+
+    async def _load(self) -> None:
+        """Take everything anew; wait for the workers when they must open a new folder for it."""
+        loaded = await self._store.load()
+        self._loading = True
+        try:
+            replaced = await _to_the_end(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))
+        finally:
+            self._loading = False
+        log.info("loaded %d assignments at epoch %d", self._writer.count, loaded.epoch)
+        if self._judge_again:
+            self.judge_again()
+        self._due = 0.0
+        self._slow = ""
+        if replaced and self._workers is not None:
+            late = await self._workers.all_reading(self._writer.snapshot_id, self._settings.replace_wait)
+            if late:
+                self._slow = f"workers {', '.join(map(str, late))} do not read the replaced snapshot yet"
+                log.warning("%s", self._slow)
+
+    async def _wait(self) -> None:
+        """Nothing to follow now; report, and look again in a while."""
+        due = self._report_if_due()
+        if due is not None:
+            await self._store.report(due)
+        await asyncio.sleep(_BLOCK_MS / 1000 * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
+
+    # -- reports -----------------------------------------------------------------------------
+
+    def _set(self, state: str, detail: str = "") -> None:
+        if (state, detail) != (self._state, self._detail):
+            log.log(logging.INFO if state == OK else logging.ERROR, "%s %s", state, detail)
+            self._state, self._detail, self._due = state, detail, 0.0
+
+    def _report_if_due(self) -> NodeReport | None:
+        now = time.monotonic()
+        if now >= self._reader_check:
+            self._reader_check = now + _READER_CHECK
+            freed = self._writer.reader_check()
+            if freed:
+                log.info("freed the slots of %d killed readers", freed)
+        if now < self._due:
+            return None
+        self._due = now + self._settings.report_interval
+        if self._slow and self._workers is not None and not self._workers.others(self._writer.snapshot_id):
+            self._slow = ""
+        return self.report()
+
+    async def _try_to_report(self) -> None:
+        due = self._report_if_due()
+        if due is None:
+            return
+        try:
+            await self._store.report(due)
+        except PeerError as error:
+            self._due = 0.0
+            log.warning("cannot report: %s", error)
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What a thread answers; when cancelled, first wait for it: the snapshot must not be closed under it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _what_is_wrong(position: Head, head: Head) -> str:
+    ours = f"history `{position.history}` at epoch {position.epoch}"
+    if not head.history:
+        return f"redis has no history, this node has {ours}"
+    return f"redis has history `{head.history}` at epoch {head.epoch}, this node has {ours}"

@@ -1,0 +1,65 @@
+"""The agent's options, declared once."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self
+
+from sluice_core.options import Option, OptionError
+
+SECTION: Final = "agent"
+
+OPTIONS: Final = (
+    Option("node", "", "name of this node in the cluster; empty means its host name"),
+    Option("redis_url", "redis://127.0.0.1:6379/0", "where Redis is"),
+    Option("redis_prefix", "sluice", "what all of this cluster's keys in Redis begin with"),
+    Option("amqp_url", "amqp://guest:guest@127.0.0.1:5672/%2F", "where RabbitMQ is; empty publishes no metrics"),
+    Option("socket", "/run/sluice/agent.sock", "Unix socket for the Swift workers; empty for none"),
+    Option("worker_group", "", "Unix group that the socket and the readers' lock file are given to"),
+    Option("worker_mode", "0660", "file mode of the socket"),
+    Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the snapshot that Swift workers read"),
+    Option("batch", 500, "changes taken from Redis at once"),
+    Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
+    Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
+    Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
+    Option("log_level", "info", "debug, info, warning or error"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options' values; see :data:`OPTIONS`."""
+
+    node: str
+    redis_url: str
+    snapshot_dir: str
+    redis_prefix: str = "sluice"
+    amqp_url: str = ""
+    socket: str = ""
+    worker_group: str = ""
+    worker_mode: int = 0o660
+    batch: int = 500
+    report_interval: float = 5.0
+    publish_delay: float = 0.06
+    replace_wait: float = 3.0
+
+    @classmethod
+    def from_options(cls, values: Mapping[str, Any]) -> Self:
+        """Settings out of what ``sluice_core.options`` read.
+
+        :raises OptionError: for a value that cannot be used
+        """
+        try:
+            mode = int(values["worker_mode"], 8)
+        except ValueError as error:
+            raise OptionError(f"option `worker_mode` is `{values['worker_mode']}`, expected octal like 0660") from error
+        delay = values["publish_delay_ms"] / 1000
+        if not 0 <= delay < 1:
+            raise OptionError(f"option `publish_delay_ms` is `{values['publish_delay_ms']}`, expected 0 to 999")
+        if values["batch"] < 1:
+            raise OptionError(f"option `batch` is `{values['batch']}`, expected at least 1")
+        given = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        node = values["node"] or socket.gethostname()
+        return cls(**{**given, "node": node, "worker_mode": mode, "publish_delay": delay})

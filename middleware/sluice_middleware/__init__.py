@@ -1,0 +1,1 @@
+"""What runs inside Swift: the proxy middleware, its body adapters and its counters."""

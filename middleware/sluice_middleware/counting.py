@@ -1,0 +1,101 @@
+"""Body adapters that tell the meter what passes, on the plain side of every filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from sluice_metrics.meter import Handle
+from sluice_middleware.swift_door import close_if_possible
+
+#: Requests that Swift's own middlewares make as part of a client's request, which is counted
+#: already: segments of large objects, the source of a copy, versions, quota checks.
+PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
+
+
+class Life:
+    """The metric events of one request, in the words of WSGI.
+
+    Bytes of every request count; requests that are parts of another one count no operation.
+    """
+
+    __slots__ = ("_handle", "_method", "_operation")
+
+    def __init__(self, handle: Handle, method: str, source: str | None) -> None:
+        self._handle = handle
+        self._method = method
+        self._operation = source not in PARTS
+
+    def admitted(self) -> None:
+        """Swift authorized the request; may be told again."""
+        if self._operation:
+            self._handle.admitted(self._method)
+
+    def answered(self, status: str) -> None:
+        """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
+        if self._operation and not status.startswith(("401", "403")):
+            self._handle.admitted(self._method)
+
+    def received(self, size: int) -> None:
+        """``size`` plain bytes came."""
+        self._handle.received(self._method, size)
+
+    def sent(self, size: int) -> None:
+        """``size`` plain bytes go."""
+        self._handle.sent(self._method, size)
+
+    def ended(self) -> None:
+        """Nothing more will happen; may be told again."""
+        if self._operation:
+            self._handle.ended(self._method)
+
+
+class CountedInput:
+    """``wsgi.input`` of an upload; its first read means that Swift let the request in."""
+
+    __slots__ = ("_life", "_source")
+
+    def __init__(self, source: Any, life: Life) -> None:
+        self._source = source
+        self._life = life
+
+    def read(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        self._life.admitted()
+        data: bytes = self._source.read(*args)
+        self._life.received(len(data))
+        return data
+
+    def readline(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        self._life.admitted()
+        data: bytes = self._source.readline(*args)
+        self._life.received(len(data))
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+class CountedBody:
+    """A response body whose bytes are counted as they are taken."""
+
+    __slots__ = ("_body", "_life", "_pieces")
+
+    def __init__(self, body: Iterable[bytes], life: Life) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._life = life
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._life.sent(len(piece))
+        return piece
+
+    def close(self) -> None:
+        """The request is over, taken to the end or not."""
+        self._life.ended()
+        close_if_possible(self._body)

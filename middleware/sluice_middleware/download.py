@@ -1,0 +1,373 @@
+"""A GET or HEAD of a transformed object, answered as the plain object.
+
+Theory of operation.  Whether an object was transformed is known only from the answer's metadata, and
+plain objects must not pay for it.  So the request goes on as it came, except that the object server
+is told where the plain ETag lies.  If the answer carries no chain it passes.  Else:
+
+* HEAD, 304 and 412 need new headers only (the object server compared plain ETags).
+* A whole body is decoded on its way.
+* A range was answered with *stored* bytes (206, or 416 where there are fewer of them): the range is
+  computed anew against the plain size by Swift's own code (``swob.Response``), and the stored bytes
+  that hold it are fetched by a second request below this middleware, for the same object in the same
+  state, or the first answer is used when it already holds them.  A multi-range is fetched whole
+  (``X-Backend-Ignore-Range-If-Metadata-Present``) since a multipart answer hides the content type.
+
+A filter that is missing here, or metadata that make no sense, are a 503 with the reason: transformed
+bytes never reach a client.  Damage found in the middle cuts the transfer.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sluice_core.errors import PeerError, SluiceError
+from sluice_core.predicate import Facts
+from sluice_filters import chain
+from sluice_filters.api import CorruptData, Filter, Hint, Stream
+from sluice_middleware import green, metadata
+from sluice_middleware.swift_door import (
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    close_if_possible,
+    csv_append,
+    drain_and_close,
+    multi_range_iterator,
+    reiterate,
+)
+
+Env = dict[str, Any]
+Headers = metadata.Headers
+App = Callable[..., Iterable[bytes]]
+
+_ETAG_IS_AT: Final = "HTTP_X_BACKEND_ETAG_IS_AT"
+_IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
+#: Encoded pieces from this size on are decoded in a thread.
+_THREADED: Final = 32 * 1024
+#: Up to so many bytes of an answer are thrown away rather than asking again.
+_SKIP: Final = 256 * 1024
+_CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
+
+
+class AskAgain(PeerError):
+    """The request must be sent once more; the message says why, should it not help."""
+
+
+class ObjectChanged(AskAgain):
+    """The object was written anew between two requests for parts of it."""
+
+
+class Answer:
+    """What the application to the right answered."""
+
+    __slots__ = ("body", "exc_info", "headers", "status")
+
+    def __init__(self, app: App, env: Env) -> None:
+        self.status = ""
+        self.headers: Headers = []
+        self.exc_info: Any = None
+        body = app(env, self._start_response)
+        self.body: Iterable[bytes] = body if self.status else reiterate(body)
+
+    def _start_response(self, status: str, headers: Headers, exc_info: Any = None) -> None:
+        self.status, self.headers, self.exc_info = status, headers, exc_info
+
+    @property
+    def code(self) -> int:
+        """The status as a number."""
+        return int(self.status[:3])
+
+
+def prepare(env: Env) -> None:
+    """Tell the object server where a plain ETag lies; costs plain requests nothing."""
+    if "HTTP_IF_MATCH" in env or "HTTP_IF_NONE_MATCH" in env:
+        env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), metadata.ETAG)
+    if "," in env.get("HTTP_RANGE", ""):
+        env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), metadata.CHAIN)
+
+
+class DecodedBody:
+    """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
+
+    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool = True) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._stream = stream
+        self._threaded = threaded
+        self._finished = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while not self._finished:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._finished = True
+                plain = self._stream.finish()
+            elif not piece:
+                continue
+            elif self._threaded and len(piece) >= _THREADED:
+                plain = green.in_thread(self._stream.feed, piece)
+            else:
+                plain = self._stream.feed(piece)
+            if plain:
+                return plain
+        raise StopIteration
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+
+class Transformed:
+    """One transformed object as its answer describes it."""
+
+    def __init__(self, app: App, env: Env, answer: Answer, value: str, filters: Mapping[str, type[Filter]]) -> None:
+        """
+        :raises SluiceError: when the metadata make no sense or a filter is missing here
+        """
+        self._app = app
+        self._env = env
+        self._answer = answer
+        self._body: Iterable[bytes] | None = answer.body
+        self._chain = value
+        self._stored_etag = metadata.get(answer.headers, "Etag")
+        self._filters = filters
+        self.records = metadata.decode_chain(value)
+        self.size = chain.plain_size(self.records)
+        self.missing = chain.missing(self.records, filters)
+
+    def headers(self, size: int | None) -> Headers:
+        """The answer's headers for the plain object."""
+        return metadata.plain_headers(self._answer.headers, size)
+
+    def window(self, start: int, stop: int) -> Iterator[bytes]:
+        """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
+        if not chain.can_seek(self.records, self._filters):
+            return _cut(self.whole(), start, stop)
+        search = chain.locate(self.records, self._filters, start, stop)
+        try:
+            first, last = next(search)
+            while True:
+                index = b"".join(self._fetch(first, last))
+                first, last = search.send(index)
+        except StopIteration as found:
+            located = found.value
+        return DecodedBody(self._fetch(located.start, located.stop), located.stream)
+
+    def _fetch(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        """Stored bytes ``[start, stop)`` of this very state of the object.
+
+        :raises ObjectChanged: when another state answered
+        """
+        reused = self._reuse(start, stop)
+        if reused is not None:
+            return reused
+        self.close()
+        answer = Answer(self._app, _sub_environment(self._env, start, stop))
+        same = (
+            answer.code == (200 if start is None else 206)
+            and metadata.find_chain(answer.headers) == self._chain
+            and metadata.get(answer.headers, "Etag") == self._stored_etag
+        )
+        if not same:
+            close_if_possible(answer.body)
+            raise ObjectChanged(f"object changed while it was read (second answer {answer.status})")
+        return answer.body
+
+    def whole(self) -> DecodedBody:
+        """All of the object, decoded."""
+        return DecodedBody(self._fetch(None, None), chain.chain_decoder(self.records, self._filters))
+
+    def close(self) -> None:
+        """Let go of the first answer's body, unless somebody took it over."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            _discard(body, self._answer)
+
+    def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
+        """The first answer's body where it holds ``[start, stop)``; it can be used once."""
+        held = _held(self._answer)
+        if held is None or self._body is None:
+            return None
+        first, last = held
+        if start is None or stop is None:
+            if self._answer.code != 200:
+                return None
+            body, self._body = self._body, None
+            return body
+        if not (first <= start <= first + _SKIP and stop <= last):
+            return None
+        body, self._body = self._body, None
+        return _Slice(body, start - first, stop - first)
+
+
+def _held(answer: Answer) -> tuple[int, int] | None:
+    """Which stored bytes ``[first, last)`` an answer carries."""
+    if answer.code == 200:
+        length = metadata.get(answer.headers, "Content-Length")
+        return (0, int(length)) if length else None
+    if answer.code != 206:
+        return None
+    unit, _, span = (metadata.get(answer.headers, "Content-Range") or "").partition(" ")
+    first, dash, last = span.partition("/")[0].partition("-")
+    return (int(first), int(last) + 1) if unit == "bytes" and dash else None
+
+
+def _discard(body: Iterable[bytes], answer: Answer) -> None:
+    """Small bodies are read to the end so that the connection closes in good order."""
+    held = _held(answer)
+    if held is not None and held[1] - held[0] > _SKIP:
+        close_if_possible(body)
+    else:
+        drain_and_close(body)
+
+
+class _Slice:
+    """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
+
+    def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
+        self._body = body
+        self._pieces = _cut(body, start, stop)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        close_if_possible(self._body)
+
+
+def _cut(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
+    offset = 0
+    try:
+        for piece in body:
+            end = offset + len(piece)
+            if end > start:
+                yield piece[max(0, start - offset) : stop - offset]
+            offset = end
+            if offset >= stop:
+                return
+        raise CorruptData(f"stored bytes ended at {offset}, expected {stop}")
+    finally:
+        close_if_possible(body)
+
+
+def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
+    """A request for stored bytes of the object that the client was just let into."""
+    sub = {name: value for name, value in env.items() if name not in _CONDITIONS}
+    sub["REQUEST_METHOD"] = "GET"
+    sub["wsgi.input"] = io.BytesIO()
+    sub["swift.authorize"] = _allow
+    sub["swift.authorize_override"] = True
+    sub["swift.source"] = "SLU"
+    sub.pop("HTTP_RANGE", None)
+    sub.pop(_IGNORE_RANGE, None)
+    if start is not None and stop is not None:
+        sub["HTTP_RANGE"] = f"bytes={start}-{stop - 1}"
+    return sub
+
+
+def _allow(request: Any) -> None:
+    """Swift authorized the first request for the same object and method."""
+
+
+class _Ranges:
+    """The app_iter that ``swob.Response`` asks for the plain ranges it computed."""
+
+    def __init__(self, item: Transformed) -> None:
+        self._item = item
+        self._taken: DecodedBody | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """No range after all (a malformed one): the whole object."""
+        self._taken = self._item.whole()
+        return self._taken
+
+    def close(self) -> None:
+        if self._taken is not None:
+            self._taken.close()
+        self._item.close()
+
+    def app_iter_range(self, start: int, stop: int) -> Iterator[bytes]:
+        return self._item.window(start, stop)
+
+    def app_iter_ranges(
+        self, ranges: list[tuple[int, int]], content_type: bytes, boundary: bytes, size: int
+    ) -> Iterator[bytes]:
+        try:
+            yield from multi_range_iterator(ranges, content_type, boundary, size, self._part)
+        finally:
+            self.close()
+
+    def _part(self, start: int, stop: int) -> Iterator[bytes]:
+        body = self._item.window(start, stop)
+        try:
+            yield from body
+        finally:
+            close_if_possible(body)
+
+
+def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, Iterable[bytes]]:
+    """Status, headers and body for the client.
+
+    :raises ObjectChanged: when it must be asked anew
+    :raises SluiceError: when the object cannot be undone here
+    """
+    code = answer.code
+    if env["REQUEST_METHOD"] == "HEAD" or code in (304, 412):
+        size = None if code in (304, 412) else item.size
+        return answer.status, item.headers(size), answer.body
+    if code not in (200, 206, 416):
+        return answer.status, item.headers(None), answer.body
+    if item.missing:
+        item.close()
+        raise PeerError(f"this node cannot undo {', '.join(item.missing)}")
+    if "HTTP_RANGE" not in env:
+        return answer.status, item.headers(item.size), item.whole()
+    headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
+    etag = metadata.get(answer.headers, metadata.ETAG)
+    response = Response(
+        request=Request(env),
+        status=200,
+        headers=dict(headers),
+        app_iter=_Ranges(item),
+        conditional_response=True,
+        conditional_etag=etag,
+    )
+    response.content_length = item.size
+    started: list[Any] = []
+    body = response(env, lambda status, sent, exc_info=None: started.extend((status, sent)))
+    return started[0], started[1], body
+
+
+def read_through(
+    filters: Sequence[Filter], facts: Facts, status: str, headers: Headers, body: Iterable[bytes], env: Env
+) -> tuple[Headers, Iterable[bytes]]:
+    """Headers and body after the read-time ``filters``.
+
+    What such a filter gives has no known ETag or length, and a range of it is no range of the object.
+
+    :raises AskAgain: when the whole object is needed and a range was asked for
+    """
+    if any(one.info.changes_content for one in filters):
+        if not status.startswith("200"):
+            close_if_possible(body)
+            env.pop("HTTP_RANGE", None)
+            raise AskAgain("a read-time filter needs the whole object")
+        dropped = ("etag", "content-length", "accept-ranges")
+        headers = [(name, value) for name, value in headers if name.lower() not in dropped]
+    hint = Hint(size=facts.size, content_type=facts.content_type, name=facts.name)
+    for one in filters:
+        body = DecodedBody(body, one.reader(hint), one.heavy)
+    return headers, body
+
+
+def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer 503 with the reason why an object cannot be given or taken."""
+    response = HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
+    body: Iterable[bytes] = response(env, start_response)
+    return body

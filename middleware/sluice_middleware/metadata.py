@@ -1,0 +1,100 @@
+"""What we write on objects: three system metadata headers, removed from every answer.
+
+``X-Object-Sysmeta-Sluice-Chain``
+    JSON list, one entry per filter that changed the bytes, in running order:
+    ``{"f": keyword, "v": filter version, "r": the filter's record}``.  Its presence says: what is
+    stored is not what the client sent.  At most about 2 KB (ext4 has 4 KB for all attributes).
+``X-Object-Sysmeta-Sluice-Etag``
+    MD5 of what the client sent, in hex; named in ``X-Backend-Etag-Is-At`` so that the object
+    server answers If-Match and If-None-Match for the plain object.
+
+Beside these stand Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
+which keep container listings and byte counts plain.  They are taken off the answers of
+transformed objects, since a copy would carry them onto data they do not describe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+
+CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
+ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
+PREFIX: Final = "x-object-sysmeta-sluice-"
+OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
+
+_CHAIN_FOLDED: Final = CHAIN.lower()
+_CHAIN_LENGTH: Final = len(CHAIN)
+_ENV_PREFIX: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_"
+
+Headers = list[tuple[str, str]]
+Records = Sequence[dict[str, Any]]
+
+
+def encode_chain(records: Records) -> str:
+    """Header value for ``records``."""
+    return json.dumps(list(records), separators=(",", ":"), sort_keys=True)
+
+
+def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
+    """The records in a header value.
+
+    :raises DecodeError: when it is not what ``encode_chain`` writes
+    """
+    try:
+        records = json.loads(value)
+    except ValueError as error:
+        raise DecodeError(f"object metadata `{CHAIN}` is not JSON", value.encode()) from error
+    well_formed = isinstance(records, list) and all(
+        isinstance(one, dict) and isinstance(one.get("f"), str) and isinstance(one.get("r"), dict) for one in records
+    )
+    if not well_formed or not records:
+        raise DecodeError(f"object metadata `{CHAIN}` names no filters", value.encode())
+    return tuple(records)
+
+
+def find_chain(headers: Iterable[tuple[str, str]]) -> str | None:
+    """Value of the chain header of an answer, or None; on every GET, hence the length test first."""
+    for name, value in headers:
+        if len(name) == _CHAIN_LENGTH and name.lower() == _CHAIN_FOLDED:
+            return value
+    return None
+
+
+def get(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
+    """Value of the header ``wanted`` (any case) or None."""
+    folded = wanted.lower()
+    return next((value for name, value in headers if name.lower() == folded), None)
+
+
+def plain_headers(headers: Headers, size: int | None) -> Headers:
+    """Headers of a transformed object's answer as a client of the plain object would see them.
+
+    ``size`` replaces Content-Length unless None.  The stored ETag becomes the plain one.
+    """
+    etag = get(headers, ETAG)
+    kept = []
+    for name, value in headers:
+        folded = name.lower()
+        if folded.startswith((PREFIX, OVERRIDE_PREFIX)):
+            continue
+        if folded == "etag" and etag is not None:
+            kept.append((name, f'"{etag}"' if value.startswith('"') else etag))
+        elif folded == "content-length" and size is not None:
+            kept.append((name, str(size)))
+        else:
+            kept.append((name, value))
+    return kept
+
+
+def strip_request(env: dict[str, Any]) -> None:
+    """Take our names off a request: only this middleware may write them.
+
+    Gatekeeper does it for clients; this is for middlewares to the left that copy system metadata
+    from one object to another.
+    """
+    for name in [name for name in env if name.startswith(_ENV_PREFIX)]:
+        del env[name]

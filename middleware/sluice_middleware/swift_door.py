@@ -1,0 +1,44 @@
+"""The one door to Swift's code: everything that this package takes from it.
+
+``green.py`` alone takes green threads, from ``swift.common.concurrency``.
+"""
+
+from __future__ import annotations
+
+from swift.common import constraints
+from swift.common.exceptions import ChunkReadError
+from swift.common.registry import register_swift_info
+from swift.common.request_helpers import csv_append, get_container_update_override_key
+from swift.common.swob import (
+    HTTPException,
+    HTTPRequestEntityTooLarge,
+    HTTPServiceUnavailable,
+    HTTPUnprocessableEntity,
+    Range,
+    Request,
+    Response,
+    multi_range_iterator,
+    normalize_etag,
+)
+from swift.common.utils import close_if_possible, drain_and_close, get_logger, reiterate
+
+__all__ = [
+    "ChunkReadError",
+    "HTTPException",
+    "HTTPRequestEntityTooLarge",
+    "HTTPServiceUnavailable",
+    "HTTPUnprocessableEntity",
+    "Range",
+    "Request",
+    "Response",
+    "close_if_possible",
+    "constraints",
+    "csv_append",
+    "drain_and_close",
+    "get_container_update_override_key",
+    "get_logger",
+    "multi_range_iterator",
+    "normalize_etag",
+    "register_swift_info",
+    "reiterate",
+]
