@@ -1,0 +1,39 @@
+"""What can go wrong between a client and the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class ClientError(Exception):
+    """Root of everything that this package raises on purpose."""
+
+
+class Unreachable(ClientError):
+    """No answer came, or none of the controller's; a change may or may not have happened."""
+
+
+class ApiError(ClientError):
+    """The controller refused.
+
+    ``problems`` are the errors in a policy's text, each with ``message``, ``line``, ``column``,
+    ``end_column``, ``caret`` and ``near_miss``; ``request_id`` names the request in the controller's log.
+    """
+
+    def __init__(
+        self, status: int, message: str, problems: Sequence[Mapping[str, Any]] = (), request_id: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.problems = tuple(problems)
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        shown = [f"{self.message} (HTTP {self.status})"]
+        for problem in self.problems:
+            place = f"line {problem['line']}, column {problem['column']}"
+            shown.append(f"{problem['severity']}: {place}: {problem['message']}")
+            shown += [f"  {line}" for line in str(problem["caret"]).split("\n")]
+        return "\n".join(shown)

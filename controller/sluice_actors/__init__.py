@@ -1,0 +1,1 @@
+"""The actor host: metric aggregators, policy actors and the runtime that they share."""

@@ -1,0 +1,7 @@
+"""``python -m sluice_actors``."""
+
+import sys
+
+from sluice_actors.cli import main
+
+sys.exit(main())

@@ -1,0 +1,77 @@
+"""``sluice-actors``: run an actor host until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sluice_actors.host import Host
+from sluice_actors.settings import OPTIONS, SECTION, read
+from sluice_core.errors import SluiceError
+from sluice_core.options import sample
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; answers its exit status."""
+    parser = argparse.ArgumentParser(prog="sluice-actors", description=__doc__)
+    parser.add_argument("--config", metavar="FILE", help="ini file with a section [actors]")
+    parser.add_argument("--sample-config", action="store_true", help="print a sample of that file and exit")
+    given = parser.parse_args(argv)
+    if given.sample_config:
+        print(sample(SECTION, OPTIONS))
+        return 0
+    if given.config is None:
+        parser.error("--config FILE is needed")
+    try:
+        settings = read(given.config)
+        _set_up_logging(settings["log_level"])
+        asyncio.run(_run(settings))
+    except SluiceError as error:
+        print(f"sluice-actors: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _set_up_logging(level: str) -> None:
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # pika reports each step of each connection attempt; the bus says what matters.
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+
+async def _run(settings: Mapping[str, Any]) -> None:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    host = Host(settings)
+    host.start()
+    log.info("actor host `%s` started", host.name)
+    settling = loop.create_task(_settle(host))
+    stopping = loop.create_task(stopped.wait())
+    failing = loop.create_task(host.failed())
+    try:
+        await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
+        if failing.done():
+            failing.result()
+    finally:
+        settling.cancel()
+        stopping.cancel()
+        failing.cancel()
+        await host.close()
+        log.info("actor host `%s` ended", host.name)
+
+
+async def _settle(host: Host) -> None:
+    """Once all actors are there, keep the garbage collector from walking over them again and again."""
+    await host.synced.wait()
+    await host.system.idle()
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,49 @@
+"""The options of an actor host, section ``[actors]``."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_actors.writer import BATCH
+from sluice_core.options import Option, OptionError, read_file
+
+SECTION: Final = "actors"
+
+OPTIONS: Final = (
+    Option("host", "", "id of this actor host; the host name when empty"),
+    Option("redis_url", "redis://127.0.0.1:6379/0", "where the store is"),
+    Option("redis_prefix", "sluice", "prefix of all keys of this cluster"),
+    Option("amqp_url", "amqp://guest:guest@127.0.0.1:5672/%2F", "where metrics come from"),
+    Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
+    Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
+    Option("commit_size", BATCH, "assignments and states written in one change at most"),
+    Option("log_level", "INFO", "DEBUG, INFO, WARNING or ERROR"),
+)
+
+_AT_LEAST: Final = {"transient_windows": 1, "close_delay_ms": 0, "commit_size": 1}
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """``values`` with the defaults that depend on the machine.
+
+    :raises OptionError: for a value out of its range
+    """
+    for name, least in _AT_LEAST.items():
+        if values[name] < least:
+            raise OptionError(f"{where}: option `{name}`: `{values[name]}`, expected {least} or more")
+    level = values["log_level"].upper()
+    if level not in _LEVELS:
+        raise OptionError(f"{where}: option `log_level`: `{values['log_level']}`, expected one of {', '.join(_LEVELS)}")
+    return {**values, "log_level": level, "host": values["host"] or socket.gethostname()}
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """The options in the file at ``path``.
+
+    :raises OptionError: when it cannot be used
+    """
+    return checked(read_file(OPTIONS, path, SECTION), f"{path} [{SECTION}]")

@@ -1,0 +1,1 @@
+"""The controller's REST API: sentences in, policies out, and what every node made of them."""

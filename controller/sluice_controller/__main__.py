@@ -1,0 +1,7 @@
+"""``python -m sluice_controller`` is ``sluice-api``."""
+
+import sys
+
+from sluice_controller.cli import main
+
+sys.exit(main())

@@ -1,0 +1,108 @@
+"""How far a policy has come on the nodes, out of what they report.
+
+A node enforces a policy when its agent lives, is well, stands in the current history, has
+acknowledged the epoch of the policy's last change, and refused none of its assignments.  Every
+node that does not is named exactly once, under the reason that an operator acts on first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from math import inf
+from operator import itemgetter
+from typing import Any, Final
+
+from sluice_core.messages import NodeReport
+from sluice_core.operations import Head, policy_of
+
+OK: Final = "ok"
+AWAY: Final = "away"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What stood in Redis at one moment: the newest change and what the nodes say."""
+
+    head: Head
+    nodes: tuple[NodeReport, ...]
+    now: float
+    timeout: float
+
+    def state(self, node: NodeReport) -> str:
+        """``ok``, ``stale_history``, ``failed`` or ``away``."""
+        return AWAY if self.now - node.at > self.timeout else node.state
+
+    def pending(self, epoch: int) -> bool:
+        """Whether a node that lives and is well has yet to acknowledge ``epoch``."""
+        return bool(self.groups.astray) or self.groups.slowest < epoch
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The nodes sorted out, once for all policies that are looked at."""
+        found = Groups()
+        for node in self.nodes:
+            state = self.state(node)
+            if state == AWAY:
+                found.away.append(node.node)
+            elif state != OK:
+                found.unwell.append({"node": node.node, "reason": f"{state}: {node.detail}"})
+            elif node.history != self.head.history:
+                found.astray.append(node.node)
+            else:
+                found.add(node)
+        return found
+
+
+@dataclass(slots=True)
+class Groups:
+    """``current`` nodes live, are well and stand in the current history, ``slowest`` is their least epoch.
+
+    ``refusals`` maps a policy to node and reasons, of the current nodes alone.
+    """
+
+    away: list[str] = field(default_factory=list)
+    unwell: list[dict[str, str]] = field(default_factory=list)
+    astray: list[str] = field(default_factory=list)
+    current: list[NodeReport] = field(default_factory=list)
+    slowest: float = inf
+    refusals: dict[str, dict[str, dict[str, None]]] = field(default_factory=dict)
+
+    def add(self, node: NodeReport) -> None:
+        """One more current node."""
+        self.current.append(node)
+        self.slowest = min(self.slowest, node.epoch)
+        for assignment, reason in node.refused.items():
+            reasons = self.refusals.setdefault(policy_of(assignment), {}).setdefault(node.node, {})
+            reasons[reason] = None
+
+
+@dataclass(slots=True)
+class Enforcement:
+    """``nodes`` of ``total`` enforce it; the others are in one of the lists."""
+
+    total: int
+    nodes: int
+    refused: list[dict[str, str]]
+    waiting: list[str]
+    away: list[str]
+
+    def to_data(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def enforcement(policy_id: str, epoch: int, cluster: Cluster) -> Enforcement:
+    """Where ``policy_id``, last changed at ``epoch``, stands on every node."""
+    groups = cluster.groups
+    late = [] if groups.slowest >= epoch else [one.node for one in groups.current if one.epoch < epoch]
+    # what a node refuses counts once it has acknowledged the change that it is about
+    refusals = groups.refusals.get(policy_id, {})
+    refused = [{"node": node, "reason": "; ".join(reasons)} for node, reasons in refusals.items() if node not in late]
+    return Enforcement(
+        total=len(cluster.nodes),
+        nodes=len(groups.current) - len(late) - len(refused),
+        refused=sorted(refused + groups.unwell, key=itemgetter("node")),
+        waiting=sorted(late + groups.astray),
+        away=groups.away,
+    )

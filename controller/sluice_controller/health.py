@@ -1,0 +1,39 @@
+"""How the things fare that the controller depends on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sluice_controller.backend import Backend
+from sluice_controller.enforcement import OK
+from sluice_controller.selectors import cluster_now
+from sluice_core.errors import PeerError
+
+log = logging.getLogger(__name__)
+
+DEGRADED: Final = "degraded"
+
+
+def dependencies(backend: Backend) -> dict[str, str]:
+    """``ok`` or ``degraded`` for each; no details, anybody may ask.
+
+    ``actors``: a host lives; ``broker``: one that lives is connected to it; ``nodes``: all are well.
+    """
+    try:
+        cluster = cluster_now(backend)
+        hosts = backend.store.hosts()
+    except PeerError as error:
+        log.warning("health: %s", error)
+        return dict.fromkeys(("redis", "actors", "broker", "nodes"), DEGRADED)
+    alive = [host for host in hosts.values() if _lives(backend, host)]
+    connected = any(host.get("bus") is True for host in alive)
+    well = bool(cluster.nodes) and all(cluster.state(node) == OK for node in cluster.nodes)
+    found = {"redis": True, "actors": bool(alive), "broker": connected, "nodes": well}
+    return {name: OK if good else DEGRADED for name, good in found.items()}
+
+
+def _lives(backend: Backend, host: Mapping[str, Any]) -> bool:
+    at = host.get("at")
+    return isinstance(at, int | float) and backend.now() - at <= backend.config.node_timeout

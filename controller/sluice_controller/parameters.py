@@ -1,0 +1,113 @@
+"""What a caller may write behind the question mark and into a body: nothing unknown, nothing odd."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sluice_core.errors import CallerError
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Every name in ``given`` must be in ``known``.
+
+    :raises CallerError: naming all strangers, each with its near miss
+    """
+    names = list(known)
+    faults = []
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean `{near[0]}`" if near else f"expected {_listed(names)}"
+            faults.append(f"unknown {what} `{name}`, {hint}")
+    if faults:
+        raise CallerError("; ".join(faults))
+
+
+def _listed(names: list[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names) if names else "none"
+
+
+class Query:
+    """The query string of one request, whose names must be among ``known``."""
+
+    def __init__(self, given: Mapping[str, str], *known: str) -> None:
+        refuse_unknown(given, known, "parameter")
+        self._given = given
+
+    def text(self, name: str) -> str:
+        """The value as it stands; empty when it is missing."""
+        return self._given.get(name, "")
+
+    def one_of(self, name: str, choices: Iterable[str]) -> str:
+        """A word out of ``choices``; empty when it is missing."""
+        value = self.text(name)
+        if value and value not in choices:
+            raise CallerError(f"`{name}` is `{value}`, expected {', '.join(choices)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """True or false; false when it is missing."""
+        value = self._given.get(name, "false")
+        try:
+            return _BOOLEANS[value.lower()]
+        except KeyError:
+            raise CallerError(f"`{name}` is `{value}`, expected true or false") from None
+
+    def number(self, name: str, default: float, low: float, high: float) -> float:
+        """A number from ``low`` to ``high``."""
+        value = self._given.get(name)
+        if value is None:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not low <= number <= high:
+            raise CallerError(f"`{name}` is `{value}`, expected a number from {low:g} to {high:g}")
+        return number
+
+    def integer(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``."""
+        value = self._given.get(name)
+        if value is None:
+            return default
+        # int() would take blanks, signs and underlines as well
+        if not (value.isascii() and value.isdigit() and len(value) < 10 and low <= int(value) <= high):
+            raise CallerError(f"`{name}` is `{value}`, expected a whole number from {low} to {high}")
+        return int(value)
+
+
+def policy_text(body: Any, limit: int) -> str:
+    """The sentences in the body ``{"policy": "FOR …"}``.
+
+    :raises CallerError: when the body has another shape, or its text cannot be one
+    """
+    if not isinstance(body, Mapping):
+        raise CallerError('the body is no object, expected `{"policy": "FOR …"}`')
+    refuse_unknown(body, ("policy",), "field")
+    text = body.get("policy")
+    if not isinstance(text, str):
+        raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is no text")
+    if len(text) > limit:
+        raise CallerError(f"`policy` has {len(text)} characters, expected at most {limit}")
+    if not text.strip():
+        raise CallerError("`policy` is empty, expected a sentence")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CallerError("`policy` holds half a surrogate pair, which is no character") from None
+    return text
+
+
+def empty_body(body: Any) -> None:
+    """A request that takes nothing.
+
+    :raises CallerError: when it brings something
+    """
+    if not isinstance(body, Mapping):
+        raise CallerError("the body is no object, expected none")
+    refuse_unknown(body, (), "field")

@@ -1,0 +1,42 @@
+"""One body format: JSON, of which every fault is the caller's and never a 500."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import IO, Any
+
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+
+
+class StrictJSONParser(BaseParser):
+    """UTF-8 JSON without NaN, repeated names and bottomless nesting."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Called by REST framework when a view first looks at the body."""
+        try:
+            text = stream.read().decode("utf-8")
+            return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
+        except RecursionError:
+            raise ParseError("the body is nested too deeply") from None
+        except ValueError as error:
+            raise ParseError(f"the body is no JSON: {_lower(str(error))}") from error
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"`{word}` is no JSON value")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` stands there twice")
+    return found
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,146 @@
+"""Reading: what the API shows, put together out of the store.
+
+The order of reading is what makes an answer trustworthy: a policy's state first, then the epoch
+it stands since, then the nodes.  Whatever happens in between makes a policy look less enforced
+than it is, never more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_controller.backend import Backend
+from sluice_controller.enforcement import Cluster, Enforcement, enforcement
+from sluice_controller.shelf import Shelved
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.messages import NAME, NodeReport, PolicyState
+
+#: Seconds for which actors publish what they observe after somebody looked.
+WATCH: Final = 10.0
+ACTIVE: Final = "active"
+WAITING: Final = "waiting"
+STATES: Final = (ACTIVE, WAITING, "failed")
+LARGEST_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyView:
+    """A policy and everything that is known of how it fares."""
+
+    shelved: Shelved
+    state: PolicyState | None
+    epoch: int
+    enforcement: Enforcement
+    observed: Mapping[str, Any] | None = None
+
+    @property
+    def status(self) -> str:
+        """``active``, ``waiting`` or ``failed``."""
+        return status_of(self.shelved, self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some policies and where the next page begins; empty at the end."""
+
+    policies: tuple[PolicyView, ...]
+    next_marker: str
+
+
+def status_of(shelved: Shelved, state: PolicyState | None) -> str:
+    """A policy without an actor stands; one whose actor has not spoken yet waits."""
+    if not shelved.policy.dynamic:
+        return ACTIVE
+    return state.status if state else WAITING
+
+
+def cluster_now(backend: Backend) -> Cluster:
+    """The nodes and the change they should have applied."""
+    head = backend.store.head()
+    return Cluster(head, tuple(backend.store.nodes()), backend.now(), backend.config.node_timeout)
+
+
+def find_policy(backend: Backend, policy_id: str) -> PolicyView:
+    """One policy, with what its actor observes now.
+
+    :raises NotFound: when there is none of this id
+    """
+    state = backend.store.state(policy_id)
+    contents = backend.shelf.contents()
+    shelved = contents.policies.get(policy_id)
+    if shelved is None:
+        raise NotFound(f"there is no policy `{policy_id}`")
+    observed = None
+    if shelved.policy.dynamic:
+        backend.store.watch(policy_id, WATCH)
+        observed = _observed(backend, shelved)
+    epoch = contents.epochs.get(policy_id, 0)
+    return PolicyView(shelved, state, epoch, enforcement(policy_id, epoch, cluster_now(backend)), observed)
+
+
+def _observed(backend: Backend, shelved: Shelved) -> dict[str, Any] | None:
+    """What the actor published, unless that was when somebody looked long ago."""
+    found = backend.store.observed(shelved.policy.id)
+    metrics = map(backend.catalogue.metric, shelved.plan.metrics)
+    period = max((one.period for one in metrics if one), default=1.0)
+    return found if found and backend.now() - found["window"] <= WATCH + 2 * period else None
+
+
+def list_policies(backend: Backend, limit: int, marker: str = "", tenant: str = "", state: str = "") -> Page:
+    """Policies by age, those behind ``marker``, of one tenant or state if given."""
+    states = backend.store.states()
+    contents = backend.shelf.contents()
+    cluster = cluster_now(backend)
+    after = read_marker(marker)
+    chosen: list[Shelved] = []
+    for one in contents.ordered:
+        if one.position <= after or (tenant and not _is_of(one, tenant)):
+            continue
+        if state and status_of(one, states.get(one.policy.id)) != state:
+            continue
+        chosen.append(one)
+        if len(chosen) > limit:
+            break
+    views = [
+        PolicyView(one, states.get(one.policy.id), epoch, enforcement(one.policy.id, epoch, cluster))
+        for one in chosen[:limit]
+        for epoch in (contents.epochs.get(one.policy.id, 0),)
+    ]
+    return Page(tuple(views), marker_of(chosen[limit - 1]) if len(chosen) > limit else "")
+
+
+def _is_of(one: Shelved, tenant: str) -> bool:
+    target = one.plan.target
+    return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
+
+
+def marker_of(one: Shelved) -> str:
+    """A place in the list that stays one when its policy is deleted."""
+    created, policy_id = one.position
+    return f"{created}-{policy_id}"
+
+
+def read_marker(marker: str) -> tuple[int, str]:
+    """The place that ``marker`` names.
+
+    :raises CallerError: when it is not one of ours
+    """
+    if not marker:
+        return -1, ""
+    created, dash, policy_id = marker.partition("-")
+    if not (dash and created.isascii() and created.isdigit() and len(created) < 20):
+        raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
+    return int(created), policy_id
+
+
+def find_node(cluster: Cluster, node: str) -> NodeReport:
+    """The report of one node.
+
+    :raises NotFound: when it never reported, or was forgotten
+    """
+    for one in cluster.nodes:
+        if one.node == node:
+            return one
+    raise NotFound(f"there is no node `{node}`")

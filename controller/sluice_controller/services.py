@@ -1,0 +1,156 @@
+"""Changing things: each function is one atomic change, or none."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from sluice_controller.backend import Backend
+from sluice_controller.enforcement import enforcement
+from sluice_controller.failures import PreconditionFailed
+from sluice_controller.keeping import kept_policy
+from sluice_controller.selectors import PolicyView, cluster_now
+from sluice_controller.shelf import Shelved
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages import Policy
+from sluice_core.store import Draft, Head
+from sluice_dsl.assignments import static_assignments
+from sluice_dsl.compile import Compiled, compile_text
+
+#: How often a change is tried again that lost a race against another one.
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a change left behind: policies as they are now, at ``epoch``; warnings, one list for each."""
+
+    policies: tuple[Shelved, ...]
+    epoch: int
+    compiled: tuple[Compiled, ...] = ()
+
+    def views(self, backend: Backend) -> list[PolicyView]:
+        """The policies as the API shows them."""
+        cluster = cluster_now(backend)
+        return [
+            PolicyView(one, None, self.epoch, enforcement(one.policy.id, self.epoch, cluster)) for one in self.policies
+        ]
+
+
+def check(backend: Backend, text: str) -> list[Compiled]:
+    """What the sentences of ``text`` would become; changes nothing.
+
+    :raises PolicyErrors: all errors in it
+    """
+    return compile_text(text, backend.catalogue, backend.shelf.contents().existing)
+
+
+def create_policies(backend: Backend, text: str, by: str) -> Written:
+    """Policies out of the sentences of ``text``: all, or none.
+
+    :raises PolicyErrors: all errors in it
+    """
+    compiled = tuple(check(backend, text))
+    now = int(backend.now() * 1000)
+    # a millisecond apart, so that the order of the text is the order of their age
+    policies = tuple(_policy(one, now + number, by) for number, one in enumerate(compiled))
+    puts = tuple(
+        assignment
+        for policy, one in zip(policies, compiled, strict=True)
+        if not one.plan.dynamic
+        for assignment in static_assignments(policy.id, one.plan, policy.created)
+    )
+    expect = {f"policy/{policy.id}": 0 for policy in policies}
+    done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
+    shelved = (Shelved(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
+    return Written(tuple(shelved), done.epoch, compiled)
+
+
+def _policy(one: Compiled, created: int, by: str) -> Policy:
+    return Policy(
+        id=new_id(),
+        source=one.source,
+        text=one.text,
+        plan=one.plan.to_data(),
+        dynamic=one.plan.dynamic,
+        created=created,
+        created_by=by,
+    )
+
+
+def new_id() -> str:
+    """An id that can be typed; the store refuses it should it be taken."""
+    return secrets.token_hex(6)
+
+
+def delete_policy(backend: Backend, policy_id: str, by: str, version: int | None = None) -> Written:
+    """Delete a policy and take back what it set, also what its actor sets meanwhile.
+
+    :raises NotFound: when there is none of this id
+    :raises PreconditionFailed: when it is not at ``version``
+    """
+    _, found = _standing(backend, policy_id, version)
+    try:
+        done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": found}))
+    except Conflict:
+        # somebody deleted or replaced it just now: say which
+        _standing(backend, policy_id, version)
+        raise
+    return Written((), done.epoch)
+
+
+def keep_policy(backend: Backend, policy_id: str, by: str, version: int | None = None) -> Written:
+    """Delete a policy whose actor set something, and leave that in force under a new, static policy.
+
+    The new policy is in what this returns; there is none when nothing is in force.
+
+    :raises NotFound: when there is none of this id
+    :raises CallerError: when it is static, so that it would only change its name
+    :raises PreconditionFailed: when it is not at ``version``
+    """
+    for _ in range(_TRIES):
+        old, found = _standing(backend, policy_id, version)
+        if not old.policy.dynamic:
+            raise CallerError(f"policy `{policy_id}` is static: there is nothing to keep of it but itself")
+        # the version comes before what it guards: an actor that fires in between makes us try again
+        expect = {f"policy/{policy_id}": found, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
+        in_force = [one for one in backend.store.assignments() if one.policy == policy_id]
+        kept = kept_policy(old, in_force, new_id(), by) if in_force else None
+        draft = Draft(by, policy_drops=(policy_id,), expect=expect)
+        if kept:
+            new, puts = kept
+            draft = Draft(by, puts, policies=(new.policy,), policy_drops=(policy_id,), expect=expect)
+        try:
+            done = backend.store.commit(draft)
+        except Conflict:
+            continue
+        if kept is None:
+            return Written((), done.epoch)
+        return Written((Shelved(kept[0].policy, done.version, kept[0].plan),), done.epoch)
+    raise Conflict(f"policy `{policy_id}` changes faster than it can be kept")
+
+
+def _standing(backend: Backend, policy_id: str, version: int | None) -> tuple[Shelved, int]:
+    shelved = backend.shelf.contents().policies.get(policy_id)
+    if shelved is None:
+        raise NotFound(f"there is no policy `{policy_id}`")
+    if version is not None and version != shelved.version:
+        raise PreconditionFailed(f"policy `{policy_id}` is at version {shelved.version}, `If-Match` names {version}")
+    return shelved, shelved.version
+
+
+def forget_node(backend: Backend, node: str) -> None:
+    """Forget a node that is no more; one that lives reports itself again.
+
+    :raises NotFound: when it never reported
+    """
+    if not backend.store.forget_node(node):
+        raise NotFound(f"there is no node `{node}`")
+
+
+def adopt(backend: Backend, by: str) -> Head:
+    """Tell all agents to take the current history as it is.
+
+    :raises NotFound: when there is no history
+    """
+    return backend.store.adopt(by)

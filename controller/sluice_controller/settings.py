@@ -1,0 +1,62 @@
+"""Django's settings: constants, and ``SLUICE``, the one object built from our options.
+
+There is no SQL database, no session and no user model: Redis is the metadata store and a token
+says who asks.
+"""
+
+from __future__ import annotations
+
+from sluice_controller.config import Config
+
+SLUICE = Config.from_environment()
+
+DEBUG = False
+# no answer is made out of Host, and a TLS proxy before us may pass on its own
+ALLOWED_HOSTS = ["*"]
+ROOT_URLCONF = "sluice_controller.urls"
+INSTALLED_APPS = ["rest_framework", "drf_spectacular", "sluice_controller"]
+MIDDLEWARE = [
+    "sluice_controller.middleware.RequestIdMiddleware",
+    "sluice_controller.middleware.BodyLimitMiddleware",
+]
+DATABASES: dict[str, object] = {}
+APPEND_SLASH = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+DATA_UPLOAD_MAX_MEMORY_SIZE = SLUICE.body_limit
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["sluice_controller.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["sluice_controller.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "sluice_controller.failures.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Sluice controller",
+    "DESCRIPTION": "Policies for OpenStack Swift: write a sentence, watch every node follow it.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "PolicyStateEnum": "sluice_controller.selectors.STATES",
+        "NodeStateEnum": "sluice_controller.serializers.NODE_STATES",
+        "HealthEnum": "sluice_controller.serializers.HEALTH",
+        "PlaceEnum": "sluice_core.describe.PLACES",
+    },
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": SLUICE.log_level.upper()},
+    # what Django says of failed requests, we say ourselves and with the request's id
+    "loggers": {"django.request": {"level": "CRITICAL"}},
+}

@@ -1,0 +1,138 @@
+"""All policies, kept in this process and brought up to date before each use.
+
+Creating a policy looks at every other one, and a list shows many; decoding them all for each
+request would cost a second at 100,000.  So a shelf reads them once and then follows the change
+stream: one round trip when nothing happened.  What it hands out is immutable; refreshing replaces it.
+
+* A new history, a smaller epoch or a trimmed stream: everything is read anew.
+* ``head`` is read before the documents.  What changes in between is applied a second time, which
+  does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages import Change, Policy
+from sluice_core.operations import policy_of
+from sluice_core.store import Gap, Head, Store
+from sluice_dsl.compile import Existing
+from sluice_dsl.plan import Plan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """A policy, its version and its decoded plan."""
+
+    policy: Policy
+    version: int
+    plan: Plan
+
+    @cached_property
+    def position(self) -> tuple[int, str]:
+        """Where it stands in lists: by age, then by id."""
+        return self.policy.created, self.policy.id
+
+    @cached_property
+    def existing(self) -> Existing:
+        """The same as the compiler wants it."""
+        return Existing(self.policy.id, self.plan)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything at one moment; ``epochs`` says since when each policy stands as it does."""
+
+    head: Head = field(default_factory=Head)
+    policies: Mapping[str, Shelved] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def ordered(self) -> tuple[Shelved, ...]:
+        """All policies, oldest first."""
+        return tuple(sorted(self.policies.values(), key=attrgetter("position")))
+
+    @cached_property
+    def existing(self) -> tuple[Existing, ...]:
+        """The same as the compiler wants them."""
+        return tuple(map(attrgetter("existing"), self.ordered))
+
+
+class Shelf:
+    """Safe to share between threads, not across a fork; does not connect when made."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._contents = Contents()
+
+    def contents(self) -> Contents:
+        """What stands in Redis now.
+
+        :raises PeerError: when Redis is away
+        """
+        with self._lock:
+            self._contents = self._refreshed(self._contents, self._store.head())
+            return self._contents
+
+    def _refreshed(self, old: Contents, head: Head) -> Contents:
+        if head == old.head:
+            return old
+        if head.history != old.head.history or head.epoch < old.head.epoch:
+            return self._read(head)
+        while old.head.epoch < head.epoch:
+            changes = self._store.changes_after(old.head.epoch)
+            if isinstance(changes, Gap) or not changes or any(one.history != head.history for one in changes):
+                return self._read(head)
+            old = self._applied(old, changes)
+        return old
+
+    def _read(self, head: Head) -> Contents:
+        epochs = self._store.epochs()
+        shelved = (shelve(policy, version) for policy, version in self._store.policies())
+        policies = {one.policy.id: one for one in shelved if one}
+        return Contents(head, policies, epochs)
+
+    def _applied(self, old: Contents, changes: list[Change]) -> Contents:
+        epochs = dict(old.epochs)
+        named: dict[str, None] = {}
+        for change in changes:
+            touched = (*(one.policy for one in change.puts), *map(policy_of, change.drops), *change.policies)
+            epochs.update(dict.fromkeys(touched, change.epoch))
+            named |= dict.fromkeys(change.policies)
+        head = Head(old.head.history, changes[-1].epoch)
+        if not named:
+            return self._with_epochs(old, head, epochs)
+        policies = dict(old.policies)
+        for name in named:
+            found = self._store.policy(name)
+            shelved = shelve(*found) if found else None
+            if shelved:
+                policies[name] = shelved
+            else:
+                policies.pop(name, None)
+        return Contents(head, policies, {name: epoch for name, epoch in epochs.items() if name in policies})
+
+    @staticmethod
+    def _with_epochs(old: Contents, head: Head, epochs: Mapping[str, int]) -> Contents:
+        new = replace(old, head=head, epochs=epochs)
+        # the same policies: what was sorted stays sorted
+        new.__dict__.update({name: old.__dict__[name] for name in ("ordered", "existing") if name in old.__dict__})
+        return new
+
+
+def shelve(policy: Policy, version: int) -> Shelved | None:
+    """The policy with its plan; None, and an error in the log, when the plan cannot be read."""
+    try:
+        return Shelved(policy, version, Plan.from_data(policy.plan))
+    except DecodeError as error:
+        log.error("skipped policy `%s`: %s", policy.id, error)
+        return None

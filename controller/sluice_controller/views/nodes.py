@@ -1,0 +1,80 @@
+"""``/nodes``: what the agents say."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller import render, selectors, serializers, services
+from sluice_controller.openapi import REQUEST_ID, WITH_BODY, answers
+from sluice_controller.parameters import empty_body
+from sluice_controller.views.base import View
+
+
+class NodesView(View):
+    """All nodes."""
+
+    @extend_schema(
+        operation_id="list_nodes",
+        summary="List nodes and how far each of them is",
+        parameters=[REQUEST_ID],
+        responses=answers({200: serializers.NodeListSerializer}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """All nodes, by name."""
+        self.query(request)
+        cluster = selectors.cluster_now(self.backend)
+        nodes = [render.node_data(node, cluster) for node in cluster.nodes]
+        return Response({"nodes": nodes, "head": render.head_data(cluster.head)})
+
+
+class NodeView(View):
+    """One node."""
+
+    @extend_schema(
+        operation_id="show_node",
+        summary="Show a node",
+        parameters=[REQUEST_ID],
+        responses=answers({200: serializers.NodeSerializer}, 400, 404),
+    )
+    def get(self, request: Request, node: str) -> Response:
+        """The node's last report."""
+        self.query(request)
+        cluster = selectors.cluster_now(self.backend)
+        return Response(render.node_data(selectors.find_node(cluster, node), cluster))
+
+    @extend_schema(
+        operation_id="forget_node",
+        summary="Forget a node that is no more; one that lives reports itself again",
+        parameters=[REQUEST_ID],
+        responses=answers({204: OpenApiResponse(description="forgotten")}, 400, 404),
+    )
+    def delete(self, request: Request, node: str) -> Response:
+        """204."""
+        self.query(request)
+        services.forget_node(self.backend, node)
+        return Response(status=HTTPStatus.NO_CONTENT)
+
+
+class AdoptView(View):
+    """The command after a wiped or failed-over Redis."""
+
+    @extend_schema(
+        operation_id="adopt_history",
+        summary="Tell all nodes to take the current history as it is",
+        description=(
+            "After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`. "
+            "This makes them load what Redis holds now, even if that is nothing."
+        ),
+        parameters=[REQUEST_ID],
+        request=None,
+        responses=answers({200: serializers.HeadSerializer}, 404, *WITH_BODY),
+    )
+    def post(self, request: Request) -> Response:
+        """The history that is adopted."""
+        self.query(request)
+        empty_body(request.data)
+        return Response(render.head_data(services.adopt(self.backend, request.user.name)))

@@ -1,0 +1,167 @@
+"""``/policies``: sentences in, policies out."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller import render, selectors, serializers, services
+from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
+from sluice_controller.parameters import policy_text
+from sluice_controller.views.base import View
+from sluice_controller.waiting import LONGEST, wait_acknowledged
+from sluice_core.errors import CallerError
+
+LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
+ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
+CREATED = PolymorphicProxySerializer(
+    "Creation", [serializers.CreatedSerializer, serializers.CreatedListSerializer], resource_type_field_name=None
+)
+
+
+def read_text(request: Request) -> str:
+    """The sentences in the body."""
+    return policy_text(request.data, settings.SLUICE.text_limit)
+
+
+def etag(version: int) -> str:
+    """A policy's version as a header."""
+    return f'"{version}"'
+
+
+def expected_version(request: Request) -> int | None:
+    """What ``If-Match`` names; None when it is missing or ``*``.
+
+    :raises CallerError: when it names no version
+    """
+    value = request.headers.get("If-Match", "*").strip()
+    if value == "*":
+        return None
+    match = re.fullmatch(r'"([0-9]{1,15})"', value)
+    if match is None:
+        raise CallerError(f"`If-Match` is `{value}`, expected an `ETag` of this policy")
+    return int(match[1])
+
+
+class PoliciesView(View):
+    """All policies."""
+
+    @extend_schema(
+        operation_id="list_policies",
+        summary="List policies, oldest first",
+        parameters=[
+            query("limit", OpenApiTypes.INT, "policies on a page, 1 to 1000", default=100),
+            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+            query("tenant", OpenApiTypes.STR, "only policies about this tenant and what is in it"),
+            query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
+            REQUEST_ID,
+        ],
+        responses=answers({200: serializers.PolicyPageSerializer}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of policies."""
+        given = self.query(request, "limit", "marker", "tenant", "state")
+        page = selectors.list_policies(
+            self.backend,
+            limit=given.integer("limit", 100, 1, selectors.LARGEST_PAGE),
+            marker=given.text("marker"),
+            tenant=given.text("tenant"),
+            state=given.one_of("state", selectors.STATES),
+        )
+        policies = [render.policy_data(one) for one in page.policies]
+        return Response({"policies": policies, "next_marker": page.next_marker or None})
+
+    @extend_schema(
+        operation_id="create_policies",
+        summary="Create policies: all sentences of the text, or none",
+        parameters=[WAIT, REQUEST_ID, LOCATION, ETAG],
+        request=serializers.PolicyTextSerializer,
+        responses=answers({201: CREATED}, 409, *WITH_BODY),
+        examples=sentence_examples(),
+    )
+    def post(self, request: Request) -> Response:
+        """One policy for one sentence, a list for several."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        written = services.create_policies(self.backend, read_text(request), request.user.name)
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        views = written.views(self.backend)
+        data = [render.created_data(view, one) for view, one in zip(views, written.compiled, strict=True)]
+        if len(data) > 1:
+            return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
+        headers = {"Location": f"/policies/{data[0]['id']}", "ETag": etag(data[0]["version"])}
+        return Response(data[0], HTTPStatus.CREATED, headers=headers)
+
+
+class CheckView(View):
+    """Sentences that are only checked."""
+
+    @extend_schema(
+        operation_id="check_policies",
+        summary="Check sentences; changes nothing",
+        parameters=[REQUEST_ID],
+        request=serializers.PolicyTextSerializer,
+        responses=answers({200: serializers.CheckResultSerializer}, 409, *WITH_BODY),
+        examples=sentence_examples(),
+    )
+    def post(self, request: Request) -> Response:
+        """What the sentences would become."""
+        self.query(request)
+        compiled = services.check(self.backend, read_text(request))
+        return Response({"policies": [render.checked_data(one) for one in compiled]})
+
+
+class PolicyView(View):
+    """One policy."""
+
+    @extend_schema(
+        operation_id="show_policy",
+        summary="Show a policy, what its actor observes, and which nodes enforce it",
+        parameters=[REQUEST_ID, ETAG],
+        responses=answers({200: serializers.PolicySerializer}, 400, 404),
+    )
+    def get(self, request: Request, policy_id: str) -> Response:
+        """The policy."""
+        self.query(request)
+        data = render.policy_data(selectors.find_policy(self.backend, policy_id))
+        return Response(data, headers={"ETag": etag(data["version"])})
+
+    @extend_schema(
+        operation_id="delete_policy",
+        summary="Delete a policy and take back what it set",
+        description=(
+            "With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer "
+            "shows (200) and which can be deleted in turn. When nothing is in force there is none (204)."
+        ),
+        parameters=[
+            query("keep", OpenApiTypes.BOOL, "leave what is in force, under a new static policy", default=False),
+            WAIT,
+            header("If-Match", "the `ETag` that the policy must still have"),
+            REQUEST_ID,
+            ETAG,
+        ],
+        responses=answers(
+            {200: serializers.PolicySerializer, 204: OpenApiResponse(description="deleted")}, 400, 404, 409, 412
+        ),
+    )
+    def delete(self, request: Request, policy_id: str) -> Response:
+        """204, or what was kept."""
+        given = self.query(request, "keep", "wait")
+        seconds = given.number("wait", 0.0, 0.0, LONGEST)
+        change = services.keep_policy if given.flag("keep") else services.delete_policy
+        written = change(self.backend, policy_id, request.user.name, expected_version(request))
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        return _kept(written.views(self.backend))
+
+
+def _kept(views: list[Any]) -> Response:
+    if not views:
+        return Response(status=HTTPStatus.NO_CONTENT)
+    data = render.policy_data(views[0])
+    return Response(data, headers={"ETag": etag(data["version"])})

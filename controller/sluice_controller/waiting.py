@@ -1,0 +1,35 @@
+"""Waiting for a roll-out: until all live nodes have acknowledged an epoch, or the time is over.
+
+Each waiter holds a thread of its worker, so one thread always stays free for others: whoever
+finds no place gets the answer at once, with the roll-out as it stands.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from sluice_controller.backend import Backend
+from sluice_controller.selectors import cluster_now
+
+LONGEST: Final = 30.0
+_STEP: Final = 0.02
+
+
+def wait_acknowledged(backend: Backend, epoch: int, seconds: float) -> bool:
+    """Whether ``epoch`` is acknowledged by all live nodes, at most ``seconds`` from now."""
+    if seconds <= 0 or not backend.waiters.acquire(blocking=False):
+        return False
+    try:
+        return _poll(backend, epoch, time.monotonic() + seconds)
+    finally:
+        backend.waiters.release()
+
+
+def _poll(backend: Backend, epoch: int, deadline: float) -> bool:
+    while cluster_now(backend).pending(epoch):
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            return False
+        time.sleep(min(_STEP, rest))
+    return True

@@ -1,0 +1,78 @@
+"""A real Redis for the session, and the API on it, empty for each test."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sluice_aio.services import RedisServer, free_port
+
+# test modules import parts of the API, which read settings when they are imported
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.settings")
+
+TOKEN = "an-admin-token-for-tests"
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory):
+    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def token_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("token") / "token"
+    path.touch(mode=0o600)
+    path.write_text(TOKEN + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def django_ready():
+    import django
+
+    django.setup()
+
+
+@pytest.fixture
+def config(django_ready, redis_server, token_file):
+    from django.test import override_settings
+
+    from sluice_controller.config import Config
+
+    made = Config.defaults(redis_url=redis_server.url, redis_prefix=f"t{free_port()}", token_file=str(token_file))
+    with override_settings(SLUICE=made):
+        yield made
+
+
+@pytest.fixture
+def backend(config):
+    """The backend that the views use; its Redis keys are this test's own."""
+    from sluice_controller.backend import open_backend
+
+    open_backend.cache_clear()
+    made = open_backend(config)
+    made.store.client.flushdb()
+    yield made
+    made.store.close()
+    open_backend.cache_clear()
+
+
+@pytest.fixture
+def create(api):
+    """A function that creates the policy of one sentence and returns its representation."""
+
+    def post(sentence):
+        response = api.post("/policies", {"policy": sentence}, format="json")
+        assert response.status_code == 201, response.content
+        return response.json()
+
+    return post
+
+
+@pytest.fixture
+def api(backend):
+    from sluice_controller.testing import CheckedClient
+
+    return CheckedClient(headers={"X-Auth-Token": TOKEN})
