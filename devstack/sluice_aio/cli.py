@@ -1,0 +1,160 @@
+"""``sluice-aio up|down|status|demo``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sluice_aio import components
+from sluice_aio.cluster import Cluster, stop_recorded
+from sluice_aio.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
+from sluice_aio.records import Record, Records
+from sluice_aio.services import ask
+from sluice_aio.swift_conf import USERS
+from sluice_core.errors import SluiceError
+
+#: Exit status of ``status``: all run, some run, none runs.
+RUNNING: Final = 0
+PARTLY: Final = 1
+STOPPED: Final = 3
+#: What a shell says of a command that Ctrl-C ended.
+INTERRUPTED: Final = 130
+
+
+class Interrupted(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, handled like Ctrl-C: stop what was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of ``status``."""
+
+    service: str
+    pid: int
+    port: int | None
+    state: str
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="sluice-aio",
+        description="A whole Sluice cluster on 127.0.0.1.",
+        epilog=f"SLUICE_DIR (default {DEFAULT_FOLDER}) is its folder, SLUICE_PORT_BASE (default "
+        f"{DEFAULT_PORT_BASE}) its first port; options win over both.",
+    )
+    top.add_argument("--folder", help="folder of the cluster")
+    top.add_argument("--ports", help="first port, or `free` for any that are free", metavar="BASE|free")
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+    up = commands.add_parser("up", help="start a cluster and leave it running")
+    up.add_argument("--plain", action="store_true", help="also a proxy without Sluice over the same storage")
+    commands.add_parser("down", help="stop it")
+    commands.add_parser("status", help="what runs: exit status 0 all, 1 some, 3 none")
+    demo = commands.add_parser("demo", help="show a live workload switch a filter on, and off again")
+    demo.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
+    return top
+
+
+def layout_of(arguments: argparse.Namespace) -> Layout:
+    """The layout that options and environment ask for."""
+    environment = dict(os.environ)
+    if arguments.folder:
+        environment["SLUICE_DIR"] = arguments.folder
+    if arguments.ports == "free":
+        return Layout.free(Path.cwd() / environment.get("SLUICE_DIR", DEFAULT_FOLDER))
+    if arguments.ports:
+        environment["SLUICE_PORT_BASE"] = arguments.ports
+    return Layout.from_environment(environment, Path.cwd())
+
+
+def rows(layout: Layout) -> list[Row]:
+    """What the cluster's folder says, compared with what really runs."""
+    records = Records(layout.run).load().values()
+    return [Row(one.service, one.processes[0].pid, one.port, _state(one)) for one in records]
+
+
+def _state(record: Record) -> str:
+    if not record.alive():
+        return "ended"
+    if record.service in components.HTTP and record.port and not ask(record.port, b"GET /healthcheck HTTP/1.0\r\n\r\n"):
+        return "silent"
+    return "running"
+
+
+def show_status(layout: Layout) -> int:
+    """Print the table of services; the exit status says whether all, some or none runs."""
+    table = rows(layout) + rows(layout.for_demo())
+    if not table:
+        print(f"no cluster runs in {layout.folder}")
+        return STOPPED
+    print(f"{'service':<10} {'pid':>8} {'port':>6}  state")
+    for row in table:
+        print(f"{row.service:<10} {row.pid:>8} {row.port or '-':>6}  {row.state}")
+    running = [row for row in table if row.state == "running"]
+    if len(running) == len(table):
+        return RUNNING
+    return PARTLY if running else STOPPED
+
+
+def up(layout: Layout, plain: bool) -> int:
+    """Start a cluster and say how to use it."""
+    Cluster(layout.for_demo()).refuse_when_running()  # a kept demo holds the same ports
+    cluster = Cluster(layout, plain=plain)
+    cluster.start(lambda line: print(line, flush=True))
+    user, (key, account) = next(iter(USERS.items()))
+    print(f"swift      {cluster.proxy_url}/auth/v1.0  user {user}, key {key}, account {account}")
+    if plain:
+        print(f"plain      {cluster.plain_url}/auth/v1.0")
+    print(f"api        {cluster.api_url}  X-Auth-Token: $(cat {layout.token_file})")
+    print(f"logs       {layout.logs}, stop it with `make down`")
+    return 0
+
+
+def down(layout: Layout) -> int:
+    """Stop what runs; nothing running is fine too."""
+    stopped = [name for one in (layout, layout.for_demo()) if one.run.exists() for name in stop_recorded(one)]
+    print(f"stopped {', '.join(stopped)}" if stopped else f"no cluster runs in {layout.folder}")
+    return 0
+
+
+def demo(layout: Layout, keep: bool) -> int:
+    """Bring up a cluster, show the main job, stop it again."""
+    from sluice_aio.demo import run_demo  # only here are swiftclient's and Swift's modules needed
+
+    return run_demo(layout, keep)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise Interrupted(signal.Signals(number).name)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    arguments = parser().parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        layout = layout_of(arguments)
+        if arguments.command == "up":
+            return up(layout, arguments.plain)
+        if arguments.command == "down":
+            return down(layout)
+        if arguments.command == "status":
+            return show_status(layout)
+        return demo(layout, arguments.keep)
+    except SluiceError as error:
+        print(f"sluice-aio: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted, everything was stopped", file=sys.stderr)
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Where a cluster keeps its files and which ports it listens on.
+
+Everything lies below one folder, and every port is a base plus a fixed offset, so that two clones
+run side by side with another base (``SLUICE_PORT_BASE``) and folder (``SLUICE_DIR``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Self
+
+from sluice_aio.errors import LaunchError
+
+HOST: Final = "127.0.0.1"
+DEFAULT_FOLDER: Final = ".sluice"
+DEFAULT_PORT_BASE: Final = 15500
+
+#: Offset of every port from the base; the order is what ``status`` prints.
+OFFSETS: Final[Mapping[str, int]] = {
+    "proxy": 0,
+    "plain": 1,
+    "api": 2,
+    "account": 3,
+    "container": 4,
+    "object1": 5,
+    "object2": 6,
+    "object3": 7,
+    "memcached": 8,
+    "redis": 9,
+    "rabbit": 10,
+    "rabbit_dist": 11,
+    "epmd": 12,
+}
+
+#: Devices of the account and container servers: three replicas on one server each.
+DATABASE_DEVICES: Final = ("db1", "db2", "db3")
+#: Object server → its one device.
+OBJECT_DEVICES: Final[Mapping[str, str]] = {"object1": "disk1", "object2": "disk2", "object3": "disk3"}
+
+#: Linux refuses unix socket paths of more than 107 bytes.
+_SOCKET_PATH_LIMIT: Final = 107
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names."""
+
+    folder: Path
+    ports: Mapping[str, int] = field(default_factory=dict)
+    node: str = "node1"
+
+    @classmethod
+    def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
+        """The layout in ``folder`` with every port counted from ``port_base``.
+
+        :raises LaunchError: when a port would be no port, or the folder's path is too long
+        """
+        if not 1024 <= port_base <= 65535 - len(OFFSETS):
+            raise LaunchError(f"port base is `{port_base}`, expected 1024 to {65535 - len(OFFSETS)}")
+        return cls(Path(folder), {name: port_base + offset for name, offset in OFFSETS.items()})._checked()
+
+    @classmethod
+    def free(cls, folder: str | Path, node: str = "node1") -> Self:
+        """The layout in ``folder`` on ports that are free at this moment.
+
+        :raises LaunchError: when the folder's path is too long
+        """
+        with contextlib.ExitStack() as held:
+            ports = {}
+            for name in OFFSETS:  # all are held until the last is found, so that no two are the same
+                one = held.enter_context(socket.socket())
+                one.bind((HOST, 0))
+                ports[name] = int(one.getsockname()[1])
+        return cls(Path(folder), ports, node)._checked()
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], clone: Path) -> Self:
+        """The layout that ``SLUICE_DIR`` and ``SLUICE_PORT_BASE`` ask for, by default in ``clone``.
+
+        :raises LaunchError: when the base is no number
+        """
+        base = environment.get("SLUICE_PORT_BASE", str(DEFAULT_PORT_BASE))
+        if not base.isdecimal():
+            raise LaunchError(f"SLUICE_PORT_BASE is `{base}`, expected a number")
+        return cls.at(clone / environment.get("SLUICE_DIR", DEFAULT_FOLDER), int(base))
+
+    def for_demo(self) -> Self:
+        """The same ports with a folder below: the demo starts from nothing and spoils nothing."""
+        return replace(self, folder=self.folder / "demo")._checked()
+
+    def _checked(self) -> Self:
+        if len(str(self.agent_socket).encode()) > _SOCKET_PATH_LIMIT:
+            raise LaunchError(f"the path of `{self.folder}` is too long for a unix socket in it, use a shorter one")
+        return self
+
+    @property
+    def root(self) -> Path:
+        """The folder, absolute: Swift's servers change to ``/``."""
+        return self.folder.absolute()
+
+    @property
+    def swift_dir(self) -> Path:
+        """swift.conf, the rings and the servers' configurations."""
+        return self.root / "swift"
+
+    @property
+    def configs(self) -> Path:
+        """Configurations of our own processes."""
+        return self.root / "etc"
+
+    @property
+    def logs(self) -> Path:
+        """One log file per service."""
+        return self.root / "log"
+
+    @property
+    def run(self) -> Path:
+        """Process ids, sockets and locks."""
+        return self.root / "run"
+
+    @property
+    def data(self) -> Path:
+        """What redis, rabbitmq and memcached keep."""
+        return self.root / "data"
+
+    @property
+    def devices(self) -> Path:
+        """The plain folders that stand for disks; nothing is ever mounted."""
+        return self.root / "devices"
+
+    @property
+    def snapshots(self) -> Path:
+        """The agent's LMDB snapshot."""
+        return self.root / "snapshot"
+
+    @property
+    def agent_socket(self) -> Path:
+        """Where Swift's workers reach the agent."""
+        return self.run / "agent.sock"
+
+    @property
+    def token_file(self) -> Path:
+        """The admin token of the API, mode 0600."""
+        return self.configs / "token"
+
+    def device(self, server: str) -> Path:
+        """The device folder of an object server."""
+        return self.devices / server / OBJECT_DEVICES[server]
+
+    def url(self, service: str) -> str:
+        """``http://127.0.0.1:<port>`` of ``service``."""
+        return f"http://{HOST}:{self.ports[service]}"

@@ -1,0 +1,35 @@
+"""The three rings: every device once, three replicas, account and container on the same devices."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from swift.common.ring import RingBuilder
+
+from sluice_aio.layout import DATABASE_DEVICES, HOST, OBJECT_DEVICES, Layout
+
+PART_POWER: Final = 8
+REPLICAS: Final = 3
+
+
+def _device(layout: Layout, number: int, server: str, device: str) -> dict[str, object]:
+    address = {"ip": HOST, "port": layout.ports[server]}
+    replication = {"replication_ip": HOST, "replication_port": layout.ports[server]}
+    # a zone per device, so that replicas never share one
+    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": device, **address, **replication}
+
+
+def build_rings(layout: Layout) -> None:
+    """Write ``account``, ``container`` and ``object.ring.gz`` into the Swift folder."""
+    layout.swift_dir.mkdir(parents=True, exist_ok=True)
+    members = {
+        "account": [("account", device) for device in DATABASE_DEVICES],
+        "container": [("container", device) for device in DATABASE_DEVICES],
+        "object": list(OBJECT_DEVICES.items()),
+    }
+    for name, devices in members.items():
+        builder = RingBuilder(PART_POWER, REPLICAS, 1)
+        for number, (server, device) in enumerate(devices):
+            builder.add_dev(_device(layout, number, server, device))
+        builder.rebalance(seed=1)
+        builder.get_ring().save(str(layout.swift_dir / f"{name}.ring.gz"))

@@ -1,0 +1,107 @@
+"""``tools/bootstrap`` on machines that lack something, with apt-get and pip replaced by notes of what was asked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BOOTSTRAP = Path(__file__).resolve().parents[2] / "tools" / "bootstrap"
+TOOLS = ("bash", "dirname", "cat", "sha256sum", "env", "tee", "chmod", "rm", "cut", "mkdir")
+
+FAKE_PYTHON = """\
+#!/bin/bash
+# an interpreter that makes "virtual environments" with itself in them, and notes what pip should do
+case "$*" in
+    *"-m venv"*) mkdir -p "${@: -1}/bin"; cp "$0" "${@: -1}/bin/python" ;;
+    *"-m pip"*) echo "pip $*" >> "$NOTES" ;;
+    *sys.version\\)*) echo "3.11.0" ;;
+    *--version*) echo "Python 3.11.0" ;;
+esac
+"""
+
+
+class Machine:
+    """A clone and a PATH with only what is put there."""
+
+    def __init__(self, folder):
+        self.clone = folder / "clone"
+        self.programs = folder / "bin"
+        self.notes = folder / "notes"
+        self.programs.mkdir()
+        (self.clone / "tools").mkdir(parents=True)
+        shutil.copy(BOOTSTRAP, self.clone / "tools" / "bootstrap")
+        for name in ("setup.cfg", "pyproject.toml", "constraints.txt"):
+            (self.clone / name).write_text(name)
+        for tool in (*TOOLS, "cp"):
+            (self.programs / tool).symlink_to(shutil.which(tool))
+        self.program("python3", FAKE_PYTHON)
+
+    def program(self, name, text="#!/bin/bash\nexit 0\n"):
+        path = self.programs / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def user(self, number):
+        self.program("id", f"#!/bin/bash\necho {number}\n")
+
+    def complete(self):
+        for name in ("redis-server", "memcached", "setpriv"):
+            self.program(name)
+
+    def run(self):
+        environment = {"PATH": str(self.programs), "NOTES": str(self.notes)}
+        return subprocess.run(
+            [str(self.programs / "bash"), str(self.clone / "tools" / "bootstrap")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def noted(self):
+        return self.notes.read_text().splitlines() if self.notes.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+def test_without_root_and_sudo_the_missing_packages_are_named(machine):
+    machine.user(1000)
+    result = machine.run()
+    assert result.returncode == 1
+    assert "root or sudo" in result.stderr
+    assert "redis-server" in result.stderr
+    assert machine.noted() == []
+
+
+def test_with_sudo_the_missing_packages_are_installed_and_no_others(machine):
+    machine.user(1000)
+    machine.program("memcached")
+    machine.program("setpriv")
+    machine.program("apt-get")
+    machine.program("sudo", '#!/bin/bash\necho "sudo $*" >> "$NOTES"\n')
+    assert machine.run().returncode == 0
+    (install,) = [line for line in machine.noted() if "apt-get install" in line]
+    assert "redis-server" in install
+    assert "memcached" not in install
+
+
+def test_a_second_run_does_nothing_until_a_declaration_changes(machine):
+    machine.user(0)
+    machine.complete()
+    machine.program("apt-get")
+    if not Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
+        pytest.fail("rabbitmq-server is not installed")
+    assert machine.run().returncode == 0
+    assert len(machine.noted()) == 1
+    assert "constraints.txt" in machine.noted()[0]
+    assert machine.run().stderr == ""
+    assert len(machine.noted()) == 1
+    (machine.clone / "setup.cfg").write_text("another")
+    assert machine.run().returncode == 0
+    assert len(machine.noted()) == 2

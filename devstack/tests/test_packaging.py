@@ -1,0 +1,109 @@
+"""setup.cfg, the import contracts and the tree say the same."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+CLONE = Path(__file__).resolve().parents[2]
+SETUP = configparser.ConfigParser(interpolation=None)
+SETUP.read(CLONE / "setup.cfg")
+ROOTS = dict(line.split(" = ") for line in SETUP["options"]["package_dir"].split("\n") if line)
+
+
+def words(section, option):
+    return {line for line in SETUP[section][option].splitlines() if line and not line.startswith("#")}
+
+
+def packages_in_the_tree():
+    found = set()
+    for folder in CLONE.glob("*/sluice_*/"):
+        for module in folder.rglob("*.py"):
+            found.add(".".join(module.parent.relative_to(folder.parent).parts))
+    return found
+
+
+def extra(name, seen=()):
+    """Names of the packages that an extra brings directly, extras of ours followed."""
+    found = set()
+    for line in words("options.extras_require", name):
+        requirement = Requirement(line)
+        if requirement.name == "sluice":
+            for inner in requirement.extras - set(seen):
+                found |= extra(inner, (*seen, name))
+        else:
+            found.add(requirement.name.lower())
+    return found
+
+
+def test_every_package_of_the_tree_is_declared_and_no_other():
+    assert words("options", "packages") == packages_in_the_tree()
+
+
+def test_every_room_is_where_it_is_said_to_be():
+    tops = {name for name in words("options", "packages") if "." not in name}
+    assert set(ROOTS) == tops
+    for folder in ROOTS.values():
+        assert (CLONE / folder / "__init__.py").is_file()
+
+
+def test_every_room_is_under_the_import_contracts():
+    contracts = configparser.ConfigParser(interpolation=None)
+    contracts.read(CLONE / ".importlinter")
+    assert set(contracts["importlinter"]["root_packages"].split()) == set(ROOTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("swift", {"django", "djangorestframework", "redis", "pika"}),
+        ("agent", {"django", "swift", "pyparsing"}),
+        ("controller", {"swift", "pika", "lmdb"}),
+        ("actors", {"django", "swift", "lmdb"}),
+        ("dsl", {"django", "swift", "redis"}),
+        ("client", {"django", "swift", "redis"}),
+    ],
+)
+def test_a_role_brings_nothing_of_the_others(name, absent):
+    assert not extra(name) & absent
+
+
+def test_everything_together_brings_every_role():
+    everything = extra("aio")
+    for name in ("swift", "agent", "controller", "actors", "dsl", "client", "filters"):
+        assert extra(name) <= everything
+
+
+def test_every_direct_dependency_is_pinned():
+    pinned = {
+        line.partition("==")[0].strip().lower().replace("_", "-")
+        for line in (CLONE / "constraints.txt").read_text().splitlines()
+        if not line.startswith("#")
+    }
+    for name in SETUP["options.extras_require"]:
+        assert {one.replace("_", "-") for one in extra(name)} <= pinned
+
+
+def test_constraints_name_versions_and_no_places():
+    for line in (CLONE / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
+
+
+@pytest.mark.parametrize("point", metadata.distribution("sluice").entry_points, ids=lambda point: point.name)
+def test_every_entry_point_loads(point):
+    assert callable(point.load())
+
+
+def test_every_declared_entry_point_is_installed():
+    declared = {
+        (group, line.split(" = ")[0])
+        for group in SETUP["options.entry_points"]
+        for line in words("options.entry_points", group)
+    }
+    installed = {(point.group, point.name) for point in metadata.distribution("sluice").entry_points}
+    assert declared == installed
