@@ -1,0 +1,145 @@
+"""Measures everything in the issue's table, prints one table and writes JSON.
+
+    python -m benchmarks [--only NAME] [--quick] [--json FILE]
+    python -m benchmarks --markdown [--json FILE]
+
+Parts run one after the other; one that fails is reported and does not keep the others from running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import compression, lookup, matched, overhead, policy_actors, reaction, rollout
+from benchmarks.figures import Figure, markdown, table
+from benchmarks.machine import machine_facts
+from benchmarks.scale import Scale, say
+from benchmarks.trio import Trio
+
+from sluice_client import ClientError
+from sluice_core.errors import SluiceError
+
+RESULTS: Final = Path(__file__).with_name("results.json")
+
+#: In this process, so first of all: what others leave on the heap makes it slower by a fifth.
+FIRST: Final[dict[str, Callable[[Scale], list[Figure]]]] = {"lookup": lookup.measure}
+#: Parts that share three proxies over one storage.
+PAIRED: Final[dict[str, Callable[[Trio, Scale], list[Figure]]]] = {
+    "overhead": overhead.measure,
+    "matched": matched.measure,
+    "compression": compression.measure,
+}
+#: Parts that bring their own.
+ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
+    "actors": policy_actors.measure,
+    "rollout": rollout.measure,
+    "reaction": reaction.measure,
+}
+PARTS: Final = (*FIRST, *PAIRED, *ALONE)
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Sluice beside plain Swift.")
+    parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=f"one of {', '.join(PARTS)}")
+    parser.add_argument("--quick", action="store_true", help="few repetitions: does the harness work (3 minutes)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help=f"results (default: {RESULTS.name}; none with --quick)"
+    )
+    parser.add_argument("--folder", type=Path, help="where clusters live while they are measured (default: temporary)")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the results in FILE as Markdown; measure nothing"
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 when every part ran, whatever it measured; 1 when one failed."""
+    given = arguments(argv)
+    if given.markdown:
+        found = json.loads((given.json or RESULTS).read_text(encoding="utf-8"))
+        print(markdown([Figure.from_data(one) for one in found["figures"]], found["machine"]))
+        return 0
+    file = given.json or (None if given.quick else RESULTS)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
+        signal.signal(number, lambda *_: sys.exit(1))
+    begin = time.monotonic()
+    with _folder(given.folder) as folder:
+        machine = machine_facts(folder)
+        figures, failed = measure(Scale(folder, given.quick), given.only or PARTS)
+    print(table(figures))
+    for name, reason in failed.items():
+        print(f"FAILED {name}: {reason}")
+    if file is not None:
+        document = {
+            "machine": machine,
+            "quick": given.quick,
+            "seconds": round(time.monotonic() - begin),
+            "figures": [one.to_data() for one in figures],
+            "failed": failed,
+        }
+        file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        print(f"written to {file}")
+    return 1 if failed else 0
+
+
+def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[str, str]]:
+    """The figures of the parts called ``names``, and why others have none."""
+    figures: list[Figure] = []
+    failed: dict[str, str] = {}
+
+    def attempt(name: str, part: Callable[..., list[Figure]], *given: Any) -> None:
+        say(f"== {name}")
+        try:
+            found = part(*given)
+        except (SluiceError, ClientError, OSError) as error:
+            failed[name] = str(error)
+            say(f"failed: {error}")
+            return
+        figures.extend(found)
+        print(table(found), file=sys.stderr, flush=True)
+
+    for name, part in FIRST.items():
+        if name in names:
+            attempt(name, part, scale)
+    paired = [name for name in PAIRED if name in names]
+    if paired:
+        try:
+            with Trio(scale.folder / "trio") as trio:
+                overhead.prepare(trio)
+                for name in paired:
+                    attempt(name, PAIRED[name], trio, scale)
+        except SluiceError as error:
+            failed["trio"] = str(error)
+            say(f"failed: {error}")
+        shutil.rmtree(scale.folder / "trio", ignore_errors=True)
+    for name, part in ALONE.items():
+        if name in names:
+            attempt(name, part, scale)
+    return figures, failed
+
+
+@contextlib.contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    """A short temporary folder (unix sockets are in it), removed afterwards."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+    path = Path(tempfile.mkdtemp(prefix="sb-", dir=given))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Processes die in the middle of load: Swift goes on, and everything resumes by itself."""
+
+import contextlib
+import hashlib
+import http.client
+import signal
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from swift.obj.diskfile import read_metadata
+
+from sluice_aio.disks import data_files, stored_sizes
+from sluice_aio.swift_http import SwiftHttp
+from sluice_core.errors import PeerError
+
+pytestmark = pytest.mark.probe
+
+TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
+
+
+class Traffic:
+    """Uploads and reads back all the time; every failure and every wrong byte is remembered."""
+
+    def __init__(self, swift, container, rate=12):
+        self._swift, self._container, self._pause = swift, container, 1 / rate
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.wrong = []
+        self.count = 0
+
+    def _run(self):
+        while not self._over.wait(self._pause):
+            name = f"{self._container}/traffic-{self.count % 20}"
+            body = TEXT[self.count % 1000 :]
+            put = self._swift.request("PUT", name, body)
+            got = self._swift.request("GET", name)
+            if (put.status, got.status) != (201, 200) or got.body != body:
+                self.wrong.append((self.count, put.status, got.status, len(got.body)))
+            self.count += 1
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        assert self.count > 10
+        assert not self.wrong
+
+
+@pytest.fixture
+def container(swift):
+    swift.request("PUT", "probe")
+    return "probe"
+
+
+def compressed(cluster, swift, name):
+    assert swift.request("PUT", f"probe/{name}", TEXT).status == 201
+    sizes = stored_sizes(cluster.device_folders, "AUTH_test/probe")[name]
+    return len(sizes) == 3 and max(sizes) < len(TEXT) / 2
+
+
+def state(api, policy_id):
+    shown = api.policy(policy_id)
+    whole = shown["enforced"]["nodes"] == shown["enforced"]["total"] and not shown["enforced"]["away"]
+    return shown["state"] if whole else "not everywhere"
+
+
+@pytest.mark.parametrize("victim", ["redis", "rabbit", "agent", "actors", "api"])
+def test_a_part_of_the_control_plane_dies_under_load(cluster, api, swift, container, policies, eventually, victim):
+    policy = policies("FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression TRANSIENT")
+    with Traffic(swift, container) as traffic:
+        eventually(lambda: state(api, policy["id"]) == "active")
+        cluster.kill(victim, signal.SIGKILL)
+        before = traffic.count
+        for turn in range(5):  # the last good policy stays in force while it is away
+            assert compressed(cluster, swift, f"{victim}-away-{turn}")
+            time.sleep(0.7)  # longer than the windows after which a TRANSIENT would be taken back
+        assert traffic.count > before
+        cluster.restart(victim)
+        eventually(lambda: state(api, policy["id"]) == "active", 30)
+        assert compressed(cluster, swift, f"{victim}-back")
+    eventually(lambda: state(api, policy["id"]) == "waiting", 20)  # it is not stuck on
+    assert not compressed(cluster, swift, f"{victim}-quiet")
+    assert [shown["id"] for shown in api.policies()].count(policy["id"]) == 1
+    with Traffic(swift, container):  # and it can fire again
+        eventually(lambda: state(api, policy["id"]) == "active", 20)
+    eventually(lambda: state(api, policy["id"]) == "waiting", 20)
+
+
+def test_a_proxy_worker_dies_during_a_compressed_upload(cluster, swift, container, policies, eventually):
+    policies("FOR TENANT AUTH_test DO SET compression")
+    swift.request("PUT", "probe/whole", TEXT)
+    address = urlsplit(cluster.proxy_url).netloc
+    connection = http.client.HTTPConnection(address, timeout=10)
+    body = TEXT * 40
+    connection.putrequest("PUT", f"{swift.account}/probe/half")
+    connection.putheader("X-Auth-Token", swift.token)
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders()
+    connection.send(body[: len(body) // 2])
+    workers = cluster.workers("proxy")
+    assert len(workers) == 2
+    for worker in workers:
+        worker.signal(signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        connection.send(body[len(body) // 2 :])
+    with pytest.raises((OSError, http.client.HTTPException)):
+        connection.getresponse()
+    connection.close()
+    eventually(lambda: len(cluster.workers("proxy")) == 2)
+    fresh = eventually(lambda: reachable(cluster))
+    assert fresh.request("GET", "probe/half").status == 404
+    assert "half" not in [row["name"] for row in fresh.listing("probe")]
+    assert "half" not in stored_sizes(cluster.device_folders, "AUTH_test/probe")
+    assert fresh.request("GET", "probe/whole").body == TEXT
+
+
+def reachable(cluster):
+    try:
+        return SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+    except PeerError:
+        return None
+
+
+def test_a_damaged_frame_cuts_the_transfer(cluster, swift, container, policies):
+    policies("FOR TENANT AUTH_test DO SET compression")
+    body = TEXT * 20
+    swift.request("PUT", "probe/damaged", body)
+    assert swift.request("GET", "probe/damaged").body == body
+    files = [file for file in data_files(cluster.device_folders) if b"damaged" in name_of(file)]
+    assert len(files) == 3
+    for file in files:
+        with open(file, "r+b") as opened:
+            opened.seek(file.stat().st_size // 2)
+            byte = opened.read(1)
+            opened.seek(-1, 1)
+            opened.write(bytes([byte[0] ^ 0xFF]))
+    address = urlsplit(cluster.proxy_url).netloc
+    connection = http.client.HTTPConnection(address, timeout=20)
+    connection.request("GET", f"{swift.account}/probe/damaged", headers={"X-Auth-Token": swift.token})
+    response = connection.getresponse()
+    taken = b""
+    cut = response.status != 200
+    try:
+        while not cut:
+            piece = response.read1(65536)
+            if not piece:
+                break
+            taken += piece
+    except (OSError, http.client.HTTPException):
+        cut = True
+    assert cut or len(taken) < len(body)
+    assert body.startswith(taken) or response.status != 200
+    assert hashlib.md5(taken).digest() != hashlib.md5(body).digest()
+
+
+def name_of(file):
+    return read_metadata(str(file))["name"].encode()
+
+
+def test_a_wiped_redis_is_not_obeyed_until_it_is_adopted(cluster, api, swift, container, eventually):
+    created = api.create_policy("FOR TENANT AUTH_test DO SET compression", wait=10)
+    assert compressed(cluster, swift, "before-wipe")
+    connection = redis.Redis.from_url(cluster.redis_url)
+    connection.flushall()
+    connection.close()
+    eventually(lambda: api.nodes() and api.nodes()[0]["state"] == "stale_history", 20)
+    assert compressed(cluster, swift, "wiped")
+    api.adopt()
+    eventually(lambda: api.nodes()[0]["state"] == "ok", 20)
+    assert not compressed(cluster, swift, "adopted")
+    assert created["id"] not in [shown["id"] for shown in api.policies()]
