@@ -1,0 +1,54 @@
+"""Examples of the documentation are code: they keep the contracts, and the pages show them as they are."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_filters.testing import FilterContract
+from sluice_metrics.testing import MetricContract
+
+DOCS = Path(__file__).resolve().parents[1]
+ROOT = DOCS.parent
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(f"example_{name}", DOCS / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class TestExampleFilter(FilterContract):
+    filter = example("rot13").Rot13
+    checked = False
+
+
+class TestExampleMetric(MetricContract):
+    metric = example("deletes_sec").DeletesSec
+
+
+@pytest.mark.parametrize(("page", "name"), [("write-a-filter", "rot13"), ("write-a-metric", "deletes_sec")])
+def test_a_page_shows_the_example_as_it_is(page, name):
+    def lines(text):
+        return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith('"""')]
+
+    shown = re.search(r"```python\n(class .*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL)[1]
+    code = lines((DOCS / "examples" / f"{name}.py").read_text())
+    assert all(line in code for line in lines(shown))
+
+
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("docs/**/*.md")) + sorted(ROOT.glob("*/README.md")) + [ROOT / "README.md"]
+)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert not [target for target in targets if not (page.parent / target).exists()]
+
+
+def test_every_decision_has_its_page_in_the_index():
+    index = (DOCS / "adr" / "README.md").read_text()
+    pages = sorted(path.name for path in (DOCS / "adr").glob("0*.md"))
+    assert len(pages) >= 15
+    assert all(f"({name})" in index for name in pages)
