@@ -149,8 +149,5 @@ def forget_node(backend: Backend, node: str) -> None:
 
 
 def adopt(backend: Backend, by: str) -> Head:
-    """Tell all agents to take the current history as it is.
-
-    :raises NotFound: when there is no history
-    """
+    """Tell all agents to take the current history as it is, even if there is nothing in it."""
     return backend.store.adopt(by)

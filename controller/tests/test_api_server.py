@@ -106,7 +106,7 @@ def test_the_client_reads_what_else_there_is(client):
     assert "bandwidth" in [one["keyword"] for one in client.known_filters()]
     assert "PUTS_SEC" in [one["name"] for one in client.metrics()]
     assert "DOCS" in [one["term"] for one in client.terms()]
-    for call in (client.adopt, lambda: client.forget_node("n"), lambda: client.node("n")):
+    for call in (lambda: client.forget_node("n"), lambda: client.node("n")):
         with pytest.raises(ApiError) as caught:
             call()
         assert caught.value.status == 404

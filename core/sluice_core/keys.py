@@ -32,6 +32,11 @@ class Keys:
         return f"{self.prefix}:adopted"
 
     @property
+    def adoptions(self) -> str:
+        """List of JSON, newest first, 100 kept: who adopted which history when."""
+        return f"{self.prefix}:adoptions"
+
+    @property
     def assignments(self) -> str:
         """Hash assignment id → JSON: what agents put into their snapshots."""
         return f"{self.prefix}:assignments"

@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.keys import Keys
 from sluice_core.messages import Assignment, Change, Message, NodeReport, Policy, PolicyState
-from sluice_core.scripts import COMMIT, POLICIES, Script
+from sluice_core.scripts import ADOPT, COMMIT, POLICIES, Script
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +178,22 @@ def standing(keys: Keys) -> Operation[tuple[Head, Head]]:
         return _parse_head(pair), parse_adopted(raw)
 
     return Operation((("MGET", keys.history, keys.epoch, keys.adopted),), parse)
+
+
+def adopt(keys: Keys, by: str, at: float) -> Operation[Head]:
+    """Tell agents to take what there is now, by a full reload."""
+    names = (keys.history, keys.epoch, keys.adopted, keys.adoptions, keys.changes)
+    return _scripted(ADOPT, names, (uuid.uuid4().hex, by, f"{at:.3f}"), _parse_head)
+
+
+def adoptions(keys: Keys) -> Operation[list[dict[str, Any]]]:
+    """Who adopted what when, newest first: history, epoch, by, at (unix seconds)."""
+
+    def parse(replies: list[Any]) -> list[dict[str, Any]]:
+        read = [_document("adoption", raw) for raw in replies[0]]
+        return [{**one, "at": float(one["at"])} for one in read if one is not None]
+
+    return Operation((("LRANGE", keys.adoptions, 0, -1),), parse)
 
 
 def parse_adopted(raw: bytes | None) -> Head:

@@ -113,6 +113,22 @@ end
 return {'ok', history, string.format('%.0f', epoch), version}
 """)
 
+#: Adopt what there is now, as a history of its own if there is none (a wiped Redis), and remember who
+#: said so.  ARGV: id for a new history, who, when.  Answers ``[history, epoch]``.
+ADOPT: Final = Script("""
+local history, epoch = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'
+if not history then
+  history, epoch = ARGV[1], '0'
+  redis.call('DEL', KEYS[5])
+  redis.call('SET', KEYS[1], history)
+  redis.call('SET', KEYS[2], epoch)
+end
+redis.call('SET', KEYS[3], history .. ':' .. epoch)
+redis.call('LPUSH', KEYS[4], cjson.encode({history = history, epoch = tonumber(epoch), by = ARGV[2], at = ARGV[3]}))
+redis.call('LTRIM', KEYS[4], 0, 99)
+return {history, epoch}
+""")
+
 #: All policies with their versions, read together: a list of id, document, version.
 POLICIES: Final = Script("""
 local found, flat = redis.call('HGETALL', KEYS[1]), {}

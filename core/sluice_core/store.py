@@ -22,7 +22,7 @@ import redis.exceptions
 import redis.retry
 
 from sluice_core import operations
-from sluice_core.errors import NotFound, PeerError
+from sluice_core.errors import PeerError
 from sluice_core.keys import Keys
 from sluice_core.messages import Assignment, Change, NodeReport, Policy, PolicyState
 from sluice_core.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
@@ -185,13 +185,12 @@ class Store(_Common):
         return self._run(operations.read_document(self.keys.observed, policy))
 
     def adopt(self, by: str) -> Head:
-        """Tell agents to take the current history as it is, by a full reload.
+        """Tell agents to take what there is now, by a full reload; a wiped Redis becomes a new history."""
+        return self._run(operations.adopt(self.keys, by, time.time()))
 
-        :raises NotFound: when there is no history
-        """
-        found = _adoptable(self.head(), by)
-        self._run(Operation((("SET", self.keys.adopted, f"{found.history}:{found.epoch}"),), operations.nothing))
-        return found
+    def adoptions(self) -> list[dict[str, Any]]:
+        """Who adopted what when, newest first."""
+        return self._run(operations.adoptions(self.keys))
 
     def adopted(self) -> Head:
         """The history that was last adopted."""
@@ -337,9 +336,10 @@ class AsyncStore(_Common):
         return await self._run(operations.read_document(self.keys.observed, policy))
 
     async def adopt(self, by: str) -> Head:
-        found = _adoptable(await self.head(), by)
-        await self._run(Operation((("SET", self.keys.adopted, f"{found.history}:{found.epoch}"),), operations.nothing))
-        return found
+        return await self._run(operations.adopt(self.keys, by, time.time()))
+
+    async def adoptions(self) -> list[dict[str, Any]]:
+        return await self._run(operations.adoptions(self.keys))
 
     async def adopted(self) -> Head:
         return operations.parse_adopted(
@@ -360,10 +360,3 @@ class AsyncStore(_Common):
             self._line.close()
             self._line = None
         await self.client.aclose()
-
-
-def _adoptable(found: Head, by: str) -> Head:
-    if not found.history:
-        raise NotFound("there is no history to adopt")
-    log.warning("history `%s` at epoch %d adopted by `%s`", found.history, found.epoch, by)
-    return found

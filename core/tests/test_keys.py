@@ -10,6 +10,7 @@ KNOWN = {
     "history": "sluice:history",
     "epoch": "sluice:epoch",
     "adopted": "sluice:adopted",
+    "adoptions": "sluice:adoptions",
     "assignments": "sluice:assignments",
     "policies": "sluice:policies",
     "states": "sluice:states",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.errors import Conflict, NotFound, PeerError
+from sluice_core.errors import Conflict, PeerError
 from sluice_core.messages import Change, NodeReport, PolicyState
 from sluice_core.store import AsyncStore, Committed, Draft, Gap, Head, Store
 from sluice_core.testing import assignment, policy
@@ -233,11 +233,18 @@ def test_observed_values_and_host_reports_come_back(either):
 
 
 def test_adopting_names_history_and_epoch_and_changes_nothing(either):
-    with pytest.raises(NotFound):
-        either.adopt("me")
     done = either.commit(Draft("me", puts=(assignment(),)))
     assert either.adopt("me") == either.adopted() == Head(done.history, 1)
     assert either.changes_after(1) == []
+    assert [(one["history"], one["epoch"], one["by"]) for one in either.adoptions()] == [(done.history, 1, "me")]
+
+
+def test_adopting_an_empty_redis_begins_a_history(either):
+    adopted = either.adopt("me")
+    assert adopted.history
+    assert adopted.epoch == 0
+    assert either.head() == either.adopted() == adopted
+    assert either.commit(Draft("me", puts=(assignment(),))).history == adopted.history
 
 
 def test_the_script_comes_back_after_redis_forgot_it(either, store):

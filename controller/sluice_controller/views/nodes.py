@@ -71,7 +71,7 @@ class AdoptView(View):
         ),
         parameters=[REQUEST_ID],
         request=None,
-        responses=answers({200: serializers.HeadSerializer}, 404, *WITH_BODY),
+        responses=answers({200: serializers.HeadSerializer}, *WITH_BODY),
     )
     def post(self, request: Request) -> Response:
         """The history that is adopted."""
