@@ -10,9 +10,11 @@ from sluice_metrics import registry as metrics
 
 def build_catalogue(default_tenant: str = "") -> Catalogue:
     """What sentences are checked against; an installed filter takes the place of a known word."""
+    installed = filters.load_filters()
     return Catalogue(
-        actions={**KNOWN_WORDS, **filters.descriptions()},
+        actions={**KNOWN_WORDS, **filters.descriptions(installed)},
         metrics=metrics.descriptions(),
         terms=TERMS,
         default_tenant=default_tenant,
+        trials=installed,
     )

@@ -318,3 +318,12 @@ def test_a_waiter_that_finds_no_place_is_answered_at_once(api, backend):
     begun = time.monotonic()
     assert api.post("/policies?wait=30", {"policy": STATIC}, format="json").status_code == 201
     assert time.monotonic() - begun < 10
+
+
+def test_parameters_that_do_not_go_together_are_refused_before_any_node_meets_them(api):
+    text = "FOR TENANT AUTH_a DO SET compression WITH engine=gzip level=12"
+    answer = api.post("/policies", {"policy": text}, format="json")
+    assert answer.status_code == 400
+    (problem,) = answer.json()["error"]["problems"]
+    assert problem["message"].startswith("`compression`: `level` is `12`, expected 0 to 3 for engine gzip")
+    assert problem["column"] == text.index("engine") + 1

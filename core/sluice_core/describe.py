@@ -89,7 +89,7 @@ class MetricInfo:
     name: str
     unit: str
     help: str
-    granularities: tuple[str, ...] = ("tenant", "container")
+    granularities: tuple[str, ...] = ("tenant", "container", "cluster")
     period: float = 1.0
     aliases: tuple[str, ...] = ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -112,8 +113,25 @@ def up(layout: Layout, plain: bool) -> int:
     if plain:
         print(f"plain      {cluster.plain_url}/auth/v1.0")
     print(f"api        {cluster.api_url}  X-Auth-Token: $(cat {layout.token_file})")
+    print(f"play       . {write_playrc(layout)}")
     print(f"logs       {layout.logs}, stop it with `make down`")
     return 0
+
+
+def write_playrc(layout: Layout) -> Path:
+    """A file to source in a shell: what ``curl`` and ``swift`` need; readable by its owner only."""
+    user, (key, _) = next(iter(USERS.items()))
+    lines = [
+        f"export SLUICE_URL={layout.url('api')}",
+        f"export SLUICE_TOKEN_FILE={shlex.quote(str(layout.token_file))}",
+        'TOKEN=$(cat "$SLUICE_TOKEN_FILE")',
+        f"export ST_AUTH={layout.url('proxy')}/auth/v1.0 ST_USER={user} ST_KEY={key}",
+        f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",
+    ]
+    path = layout.folder / "playrc"
+    path.touch(mode=0o600)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
 
 
 def down(layout: Layout) -> int:

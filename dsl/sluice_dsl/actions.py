@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_core.errors import CallerError
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.plan import PERSISTENT, PlannedAction
@@ -23,7 +24,9 @@ def compile_actions(
     for action in actions:
         info = _lookup(action, catalogue, reporter)
         if info is not None:
-            known.append((action, info, _compile(action, info, reporter)))
+            planned = _compile(action, info, reporter)
+            _try(action, planned, catalogue, reporter)
+            known.append((action, info, planned))
     _check_duplicates([action for action, _, _ in known], reporter)
     filters = [one for one in known if one[1].kind == FILTER and one[0].verb == SET]
     for earlier, later in combinations(filters, 2):
@@ -55,6 +58,20 @@ def _compile(action: nodes.Action, info: ActionInfo, reporter: Reporter) -> Plan
         protective=info.protective,
         life=action.life or PERSISTENT,
     )
+
+
+def _try(action: nodes.Action, planned: PlannedAction, catalogue: Catalogue, reporter: Reporter) -> None:
+    """Refuse now what the filter itself would refuse on each request (a level that its engine lacks)."""
+    trial = catalogue.trials.get(planned.keyword)
+    if trial is None or action.verb == DELETE or not action.parameters:
+        return
+    span = (action.parameters[0].span[0], action.parameters[-1].span[1])
+    if reporter.found_within(span):
+        return
+    try:
+        trial(planned.params)
+    except CallerError as error:
+        reporter.error(f"`{planned.keyword}`: {error}", span, code=VALUE)
 
 
 def _parameters(action: nodes.Action, info: ActionInfo, reporter: Reporter) -> dict[str, Scalar]:

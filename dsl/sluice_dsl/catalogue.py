@@ -6,10 +6,10 @@ builds one from what is installed and registered; tests and ``sluice-dsl`` build
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sluice_core.describe import ActionInfo, MetricInfo
+from sluice_core.describe import ActionInfo, MetricInfo, Scalar
 from sluice_core.messages import LEVELS, Target
 
 
@@ -31,6 +31,8 @@ class Catalogue:
     groups: Mapping[str, str] = field(default_factory=dict)
     tenants: Mapping[str, str] = field(default_factory=dict)
     default_tenant: str = ""
+    #: Keyword → what refuses parameters that do not go together, by raising a ``CallerError``.
+    trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]] = field(default_factory=dict)
     levels: tuple[str, ...] = LEVELS
 
     def metric(self, name: str) -> MetricInfo | None:

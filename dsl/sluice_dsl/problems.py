@@ -112,6 +112,10 @@ class Reporter:
         """Like :meth:`error` for what does not keep the text from being accepted."""
         self._add(WARNING, message, span, near_miss, code)
 
+    def found_within(self, span: Span) -> bool:
+        """True when an error begins inside ``span``."""
+        return any(span[0] <= at < span[1] and one.severity == ERROR for at, one in self._found)
+
     def all(self, severity: str, within: Span | None = None) -> tuple[Problem, ...]:
         """Problems of ``severity`` in the order of the text, maybe only those that begin ``within``."""
         low, high = within if within else (0, len(self._text) + 1)

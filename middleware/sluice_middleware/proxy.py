@@ -92,6 +92,7 @@ class ProxyMiddleware:
             lambda: self.reader.snapshot_id,
             self.logger,
         )
+        self.ranges = download.Ranges(self.filters)
         self._at_work = False
         self._problem: str | None = None
 
@@ -185,7 +186,8 @@ class ProxyMiddleware:
         download.prepare(env)
         candidates = self.selector.candidates(target)
         for _ in range(_TRIES):
-            answer = Answer(self.app, env)
+            answer = self.ranges.ask(self.app, env) if "HTTP_RANGE" in env else None
+            answer = answer or Answer(self.app, env)
             value = metadata.find_chain(answer.headers)
             if value is None and candidates.constant == {}:
                 return self._pass(answer, start_response, life)
@@ -215,6 +217,8 @@ class ProxyMiddleware:
             item = Transformed(self.app, env, answer, value, self.filters)
             size = item.size
             status, headers, body = download.respond(item, answer, env)
+            if "HTTP_RANGE" in env and status.startswith("206"):
+                self.ranges.remember(env, value, item)
         if candidates.constant != {} and env["REQUEST_METHOD"] == "GET" and status[:3] in ("200", "206"):
             facts = download_facts("GET", target[2], headers, size)
             filters = self.selector.download_filters(candidates, facts)

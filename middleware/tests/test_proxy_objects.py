@@ -299,6 +299,27 @@ def test_an_object_that_changes_between_two_requests_is_asked_for_anew(stand):
     assert answer.body == other[900000:900010]
 
 
+def test_the_second_range_of_an_object_asks_for_the_right_bytes_at_once(stand):
+    stand("PUT", body=TEXT)
+    stand("GET", Range="bytes=5-9")
+    stand.swift.requests.clear()
+    for value, expected in [("bytes=900000-900009", TEXT[900000:900010]), ("bytes=-7", TEXT[-7:])]:
+        answer = stand("GET", Range=value)
+        assert (answer.status_int, answer.body) == (206, expected)
+    assert len(stand.swift.requests) == 2
+    assert stand("GET", Range="bytes=99999999-").status_int == 416
+    assert stand("GET", Range="bytes=0-4", If_None_Match=md5(TEXT)).status_int == 304
+
+
+@pytest.mark.parametrize("other", [NOISE, TEXT[::-1], b"short"], ids=["plain", "transformed", "short"])
+def test_an_object_that_was_replaced_is_not_read_by_what_was_remembered(stand, other):
+    stand("PUT", body=TEXT)
+    stand("GET", Range="bytes=5-9")
+    stand("PUT", body=other)
+    assert stand("GET", Range="bytes=1-4").body == other[1:5]
+    assert stand("GET", Range="bytes=2-").body == other[2:]
+
+
 def test_noop_on_both_ways_changes_nothing_and_keeps_the_length(stand):
     stand.policies("noop")
     put = stand("PUT", body=NOISE, Etag=md5(NOISE))
