@@ -3,6 +3,8 @@
 import contextlib
 import hashlib
 import http.client
+import resource
+import shutil
 import signal
 import threading
 import time
@@ -10,11 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
-from swift.obj.diskfile import read_metadata
+from swift.obj.diskfile import read_metadata, write_metadata
 
 from sluice_aio.disks import data_files, stored_sizes
 from sluice_aio.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
+from sluice_middleware.metadata import CHAIN
 
 pytestmark = pytest.mark.probe
 
@@ -176,3 +179,59 @@ def test_a_wiped_redis_is_not_obeyed_until_it_is_adopted(cluster, api, swift, co
     eventually(lambda: api.nodes()[0]["state"] == "ok", 20)
     assert not compressed(cluster, swift, "adopted")
     assert created["id"] not in [shown["id"] for shown in api.policies()]
+
+
+def test_an_object_whose_filter_this_node_lacks_is_refused_with_the_reason(cluster, swift, container, policies):
+    policies("FOR TENANT AUTH_test DO SET compression")
+    swift.request("PUT", "probe/foreign", TEXT)
+    for file in (file for file in data_files(cluster.device_folders) if b"foreign" in name_of(file)):
+        stored = read_metadata(str(file))
+        stored[CHAIN] = stored[CHAIN].replace("compression", "frobnicate")
+        write_metadata(str(file), stored)
+    for headers in ({}, {"Range": "bytes=0-9"}):
+        answer = swift.request("GET", "probe/foreign", **headers)
+        assert answer.status == 503
+        assert b"`frobnicate`" in answer.body
+    assert swift.request("HEAD", "probe/foreign").headers["content-length"] == str(len(TEXT))
+
+
+def test_a_node_whose_disk_is_full_says_so_and_swift_goes_on(cluster, api, swift, container, policies, eventually):
+    policies("FOR TENANT AUTH_test DO SET compression")
+    agent = cluster.process("agent").pid
+    data = cluster.layout.snapshots / "current" / "data.mdb"
+    before = resource.prlimit(agent, resource.RLIMIT_FSIZE)
+    resource.prlimit(agent, resource.RLIMIT_FSIZE, (data.stat().st_size, before[1]))  # as if nothing more fitted
+    made = []
+    try:
+        for number in range(60):
+            text = "; ".join(f"FOR CONTAINER AUTH_full/c{number}-{one} DO SET noop" for one in range(40))
+            made += [one["id"] for one in api.create_policies(text)]
+            if api.nodes()[0]["state"] == "failed":
+                break
+        shown = eventually(lambda: api.nodes()[0]["state"] == "failed" and api.nodes()[0])
+        assert "snapshot" in shown["detail"]
+        assert compressed(cluster, swift, "disk-full")  # the last good policies stay in force
+        assert swift.request("GET", "probe/disk-full").body == TEXT
+    finally:
+        resource.prlimit(agent, resource.RLIMIT_FSIZE, before)
+    eventually(lambda: api.nodes()[0]["state"] == "ok", 30)
+    for policy_id in made:
+        api.delete_policy(policy_id)
+
+
+def test_an_unreadable_snapshot_is_rebuilt_and_swift_goes_on(cluster, api, swift, container, policies, eventually):
+    policies("FOR TENANT AUTH_test DO SET compression")
+    cluster.kill("agent", signal.SIGKILL)
+    generation = (cluster.layout.snapshots / "current").resolve()
+    damaged = generation.with_name(generation.name + "-damaged")
+    shutil.copytree(generation, damaged)
+    with open(damaged / "data.mdb", "r+b") as file:
+        file.truncate(5000)
+    link = cluster.layout.snapshots / "next"
+    link.symlink_to(damaged.name)
+    link.rename(cluster.layout.snapshots / "current")  # never in place: workers have the old one mapped
+    assert compressed(cluster, swift, "snapshot-damaged")
+    assert swift.request("GET", "probe/snapshot-damaged").body == TEXT
+    cluster.restart("agent")
+    eventually(lambda: api.nodes()[0]["state"] == "ok", 20)
+    eventually(lambda: compressed(cluster, swift, "snapshot-rebuilt"))
