@@ -1,10 +1,14 @@
 """The same requests to plain Swift and to ours under a compression policy: the answers are compared."""
 
+import contextlib
 import hashlib
+import http.client
 import itertools
 import json
 import random
 import re
+import socket
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -229,3 +233,50 @@ def test_objects_written_under_a_policy_read_back_after_it_was_deleted(both, api
     other = api.create_policy("FOR CONTAINER AUTH_test/elsewhere DO SET noop", wait=10)
     api.delete_policy(other["id"])
     assert both("GET", "remains").body == TEXT
+
+
+def connected(client, cluster):
+    address = cluster.proxy_url if client.account.endswith("AUTH_test") else cluster.plain_url
+    return http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+
+
+@pytest.mark.parametrize("etag", [md5(TEXT), md5(b"other"), None])
+def test_an_upload_without_length(both, cluster, etag):
+    statuses = []
+    for client in both.clients:
+        with contextlib.closing(connected(client, cluster)) as connection:
+            headers = {"X-Auth-Token": client.token, "Transfer-Encoding": "chunked", "Content-Type": "text/plain"}
+            pieces = (TEXT[first : first + 70_001] for first in range(0, len(TEXT), 70_001))
+            named = {**headers, "ETag": etag} if etag else headers
+            connection.request("PUT", f"{client.account}/{both.container}/chunked", pieces, named, encode_chunked=True)
+            answer = connection.getresponse()
+            answer.read()
+            statuses.append((answer.status, answer.headers.get("ETag")))
+    assert statuses[0] == statuses[1]
+    both("GET", "chunked")
+    both("GET", "chunked", Range="bytes=800000-800099")
+    both.listings()
+
+
+def test_an_upload_that_is_cut_off_leaves_the_old_object(both, cluster):
+    both("PUT", "cut", TEXT[:5000], Content_Type="text/plain")
+    for client in both.clients:
+        with contextlib.closing(connected(client, cluster)) as connection:
+            connection.putrequest("PUT", f"{client.account}/{both.container}/cut")
+            connection.putheader("X-Auth-Token", client.token)
+            connection.putheader("Content-Length", str(len(TEXT)))
+            connection.endheaders()
+            connection.send(TEXT[: len(TEXT) // 2])
+            connection.sock.shutdown(socket.SHUT_WR)
+            assert connection.getresponse().status == 499
+    assert both("GET", "cut").body == TEXT[:5000]
+
+
+def test_nobody_can_send_or_see_our_metadata(both):
+    forged = json.dumps([{"f": "compression", "v": 1, "r": {"size": 1}}])
+    both("PUT", "forged", b"plain", Content_Type="text/plain", X_Object_Sysmeta_Sluice_Chain=forged)
+    assert both("GET", "forged").body == b"plain"
+    both("PUT", "real", TEXT, Content_Type="text/plain")
+    both("POST", "real", X_Object_Sysmeta_Sluice_Etag="0" * 32)
+    for method in ("GET", "HEAD"):
+        assert not [name for name in both(method, "real").headers if "sysmeta" in name]
