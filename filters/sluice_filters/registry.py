@@ -7,11 +7,10 @@ plugin never keeps Swift from starting.
 
 from __future__ import annotations
 
-import logging
-from importlib.metadata import entry_points
 from typing import Final
 
 from sluice_core.describe import ActionInfo
+from sluice_core.plugins import load_plugins
 from sluice_filters.api import Filter
 from sluice_filters.compression import Compression
 from sluice_filters.noop import Noop
@@ -23,31 +22,16 @@ BUILT_IN: Final[tuple[type[Filter], ...]] = (
     Compression,
 )
 
-_log = logging.getLogger(__name__)
-
 
 def load_filters(failures: dict[str, str] | None = None) -> dict[str, type[Filter]]:
     """Every usable filter by its keyword, ours first.
 
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
     """
-    found = {one.info.keyword: one for one in BUILT_IN}
-    for entry in entry_points(group=GROUP):
-        try:
-            plugin = entry.load()
-            reason = _unfit(plugin, found)
-        except Exception as error:  # noqa: BLE001  a stranger's import may raise anything; it is reported
-            reason = f"{type(error).__name__}: {error}"
-        if not reason:
-            found[plugin.info.keyword] = plugin
-            continue
-        _log.warning("filter plugin `%s` (%s) is left out: %s", entry.name, entry.value, reason)
-        if failures is not None:
-            failures[entry.name] = reason
-    return found
+    return load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
 
 
-def _unfit(plugin: object, found: dict[str, type[Filter]]) -> str:
+def _unfit(plugin: object) -> str:
     """Why ``plugin`` cannot be used; empty when it can."""
     if not (isinstance(plugin, type) and issubclass(plugin, Filter)):
         return f"`{plugin!r}` is not a subclass of Filter"
@@ -56,8 +40,6 @@ def _unfit(plugin: object, found: dict[str, type[Filter]]) -> str:
         return "it has no `info`"
     if info.keyword != info.keyword.lower():
         return f"keyword `{info.keyword}` is not in lower case"
-    if info.keyword in found:
-        return "" if found[info.keyword] is plugin else f"keyword `{info.keyword}` is taken"
     return ""
 
 

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from sluice_core import plugins
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters import registry
 from sluice_filters.api import Filter
@@ -36,12 +37,12 @@ def load(name):
 
 def installed(monkeypatch, value):
     entry = EntryPoint("plugin", value, registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
     monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
 
 
 def test_the_literal_list_is_what_there_is(monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     assert list(registry.load_filters()) == ["noop", "compression"]
     assert registry.descriptions()["noop"] is Noop.info
 
@@ -53,7 +54,7 @@ def test_the_literal_list_is_what_there_is(monkeypatch):
         ("load", "is not a subclass of Filter"),
         ("Bare", "it has no `info`"),
         ("UpperCase", "is not in lower case"),
-        ("Taken", "keyword `noop` is taken"),
+        ("Taken", "name `noop` is taken"),
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_reported_and_left_out(monkeypatch, caplog, value, reason):

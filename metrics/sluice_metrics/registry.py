@@ -6,11 +6,10 @@ A plugin is a distribution with an entry point in the group ``sluice.metrics`` t
 
 from __future__ import annotations
 
-import logging
-from importlib.metadata import entry_points
 from typing import Final
 
 from sluice_core.describe import MetricInfo
+from sluice_core.plugins import load_plugins
 from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.api import Metric
 from sluice_metrics.get_bw import GetBw
@@ -30,31 +29,16 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
     ActiveRequests,
 )
 
-_log = logging.getLogger(__name__)
-
 
 def load_metrics(failures: dict[str, str] | None = None) -> dict[str, type[Metric]]:
     """Every usable metric by its name, ours first.
 
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
     """
-    found = {one.info.name: one for one in BUILT_IN}
-    for entry in entry_points(group=GROUP):
-        try:
-            plugin = entry.load()
-            reason = _unfit(plugin, found)
-        except Exception as error:  # noqa: BLE001  a stranger's import may raise anything; it is reported
-            reason = f"{type(error).__name__}: {error}"
-        if not reason:
-            found[plugin.info.name] = plugin
-            continue
-        _log.warning("metric plugin `%s` (%s) is left out: %s", entry.name, entry.value, reason)
-        if failures is not None:
-            failures[entry.name] = reason
-    return found
+    return load_plugins(GROUP, BUILT_IN, lambda one: one.info.name, _unfit, failures)
 
 
-def _unfit(plugin: object, found: dict[str, type[Metric]]) -> str:
+def _unfit(plugin: object) -> str:
     """Why ``plugin`` cannot be used; empty when it can."""
     if not (isinstance(plugin, type) and issubclass(plugin, Metric)):
         return f"`{plugin!r}` is not a subclass of Metric"
@@ -63,8 +47,6 @@ def _unfit(plugin: object, found: dict[str, type[Metric]]) -> str:
         return "it has no `info`"
     if info.name != info.name.upper():
         return f"name `{info.name}` is not in upper case"
-    if info.name in found:
-        return "" if found[info.name] is plugin else f"name `{info.name}` is taken"
     return ""
 
 

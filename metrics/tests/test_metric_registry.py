@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from sluice_core import plugins
 from sluice_core.describe import MetricInfo
 from sluice_metrics import registry
 from sluice_metrics.api import Metric
@@ -30,7 +31,7 @@ class Bare(Metric):
 
 def installed(monkeypatch, value):
     entry = EntryPoint("plugin", value, registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
     monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
 
 
@@ -41,7 +42,7 @@ def load(name):
 
 
 def test_the_literal_list_has_the_six(monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     names = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS"]
     assert list(registry.load_metrics()) == names
     assert registry.descriptions()["GETS_SEC"] is GetsSec.info

@@ -25,60 +25,34 @@ from typing import Any, Final
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.predicate import Facts
 from sluice_filters import chain
-from sluice_filters.api import CorruptData, Filter, Hint, Stream
-from sluice_middleware import green, metadata
+from sluice_filters.api import Filter, Hint
+from sluice_middleware import metadata
+from sluice_middleware.answers import (
+    SKIP,
+    Answer,
+    App,
+    AskAgain,
+    DecodedBody,
+    Env,
+    Headers,
+    ObjectChanged,
+    Slice,
+    cut,
+    discard,
+    held,
+)
 from sluice_middleware.swift_door import (
     HTTPServiceUnavailable,
-    Range,
     Request,
     Response,
     close_if_possible,
     csv_append,
-    drain_and_close,
     multi_range_iterator,
-    reiterate,
 )
-
-Env = dict[str, Any]
-Headers = metadata.Headers
-App = Callable[..., Iterable[bytes]]
 
 _ETAG_IS_AT: Final = "HTTP_X_BACKEND_ETAG_IS_AT"
 _IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
-#: Encoded pieces from this size on are decoded in a thread.
-_THREADED: Final = 32 * 1024
-#: Up to so many bytes of an answer are thrown away rather than asking again.
-_SKIP: Final = 256 * 1024
 _CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
-
-
-class AskAgain(PeerError):
-    """The request must be sent once more; the message says why, should it not help."""
-
-
-class ObjectChanged(AskAgain):
-    """The object was written anew between two requests for parts of it."""
-
-
-class Answer:
-    """What the application to the right answered."""
-
-    __slots__ = ("body", "exc_info", "headers", "status")
-
-    def __init__(self, app: App, env: Env) -> None:
-        self.status = ""
-        self.headers: Headers = []
-        self.exc_info: Any = None
-        body = app(env, self._start_response)
-        self.body: Iterable[bytes] = body if self.status else reiterate(body)
-
-    def _start_response(self, status: str, headers: Headers, exc_info: Any = None) -> None:
-        self.status, self.headers, self.exc_info = status, headers, exc_info
-
-    @property
-    def code(self) -> int:
-        """The status as a number."""
-        return int(self.status[:3])
 
 
 def prepare(env: Env) -> None:
@@ -87,90 +61,6 @@ def prepare(env: Env) -> None:
         env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), metadata.ETAG)
     if "," in env.get("HTTP_RANGE", ""):
         env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), metadata.CHAIN)
-
-
-class Ranges:
-    """Where ranges of objects lie that were read before, so that the first request asks for the right bytes.
-
-    Only a guess: an answer that does not carry the chain remembered is thrown away and the client's own
-    request is made.  One per worker; the oldest of ``limit`` entries goes first.
-    """
-
-    def __init__(self, filters: Mapping[str, type[Filter]], limit: int = 1000) -> None:
-        self._filters = filters
-        self._limit = limit
-        self._known: dict[str, tuple[str, tuple[dict[str, Any], ...]]] = {}
-
-    def remember(self, env: Env, value: str, item: Transformed) -> None:
-        """A range of the object was answered."""
-        path = env["PATH_INFO"]
-        if self._known.pop(path, None) is None and len(self._known) >= self._limit:
-            del self._known[next(iter(self._known))]
-        self._known[path] = (value, item.records)
-
-    def ask(self, app: App, env: Env) -> Answer | None:
-        """The answer to a single range of a known object, in stored bytes; None: make the request as it is."""
-        known = self._known.get(env["PATH_INFO"])
-        if known is None or env["REQUEST_METHOD"] != "GET" or "," in env["HTTP_RANGE"]:
-            return None
-        value, records = known
-        span = self._locate(records, env["HTTP_RANGE"])
-        if span is None:
-            return None
-        answer = Answer(app, {**env, "HTTP_RANGE": f"bytes={span[0]}-{span[1] - 1}"})
-        if metadata.find_chain(answer.headers) == value:
-            return answer
-        drain_and_close(answer.body)
-        del self._known[env["PATH_INFO"]]
-        return None
-
-    def _locate(self, records: tuple[dict[str, Any], ...], text: str) -> tuple[int, int] | None:
-        """The stored bytes that hold the one range in ``text``, if it is one and no index must be fetched."""
-        try:
-            ranges = Range(text).ranges_for_length(chain.plain_size(records))
-        except ValueError:
-            return None
-        if not ranges or len(ranges) != 1 or not chain.can_seek(records, self._filters):
-            return None
-        try:
-            next(chain.locate(records, self._filters, *ranges[0]))
-        except StopIteration as found:
-            return found.value.start, found.value.stop
-        return None
-
-
-class DecodedBody:
-    """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
-
-    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool = True) -> None:
-        self._body = body
-        self._pieces = iter(body)
-        self._stream = stream
-        self._threaded = threaded
-        self._finished = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        while not self._finished:
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._finished = True
-                plain = self._stream.finish()
-            elif not piece:
-                continue
-            elif self._threaded and len(piece) >= _THREADED:
-                plain = green.in_thread(self._stream.feed, piece)
-            else:
-                plain = self._stream.feed(piece)
-            if plain:
-                return plain
-        raise StopIteration
-
-    def close(self) -> None:
-        """Give the connection back."""
-        close_if_possible(self._body)
 
 
 class Transformed:
@@ -198,7 +88,7 @@ class Transformed:
     def window(self, start: int, stop: int) -> Iterator[bytes]:
         """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
         if not chain.can_seek(self.records, self._filters):
-            return _cut(self.whole(), start, stop)
+            return cut(self.whole(), start, stop)
         search = chain.locate(self.records, self._filters, start, stop)
         try:
             first, last = next(search)
@@ -237,74 +127,23 @@ class Transformed:
         """Let go of the first answer's body, unless somebody took it over."""
         if self._body is not None:
             body, self._body = self._body, None
-            _discard(body, self._answer)
+            discard(body, self._answer)
 
     def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
         """The first answer's body where it holds ``[start, stop)``; it can be used once."""
-        held = _held(self._answer)
-        if held is None or self._body is None:
+        span = held(self._answer)
+        if span is None or self._body is None:
             return None
-        first, last = held
+        first, last = span
         if start is None or stop is None:
             if self._answer.code != 200:
                 return None
             body, self._body = self._body, None
             return body
-        if not (first <= start <= first + _SKIP and stop <= last):
+        if not (first <= start <= first + SKIP and stop <= last):
             return None
         body, self._body = self._body, None
-        return _Slice(body, start - first, stop - first)
-
-
-def _held(answer: Answer) -> tuple[int, int] | None:
-    """Which stored bytes ``[first, last)`` an answer carries."""
-    if answer.code == 200:
-        length = metadata.get(answer.headers, "Content-Length")
-        return (0, int(length)) if length else None
-    if answer.code != 206:
-        return None
-    unit, _, span = (metadata.get(answer.headers, "Content-Range") or "").partition(" ")
-    first, dash, last = span.partition("/")[0].partition("-")
-    return (int(first), int(last) + 1) if unit == "bytes" and dash else None
-
-
-def _discard(body: Iterable[bytes], answer: Answer) -> None:
-    """Small bodies are read to the end so that the connection closes in good order."""
-    held = _held(answer)
-    if held is not None and held[1] - held[0] > _SKIP:
-        close_if_possible(body)
-    else:
-        drain_and_close(body)
-
-
-class _Slice:
-    """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
-
-    def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
-        self._body = body
-        self._pieces = _cut(body, start, stop)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
-
-    def close(self) -> None:
-        close_if_possible(self._body)
-
-
-def _cut(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
-    """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
-    offset = 0
-    try:
-        for piece in body:
-            end = offset + len(piece)
-            if end > start:
-                yield piece[max(0, start - offset) : stop - offset]
-            offset = end
-            if offset >= stop:
-                return
-        raise CorruptData(f"stored bytes ended at {offset}, expected {stop}")
-    finally:
-        close_if_possible(body)
+        return Slice(body, start - first, stop - first)
 
 
 def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:

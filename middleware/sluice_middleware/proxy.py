@@ -26,8 +26,10 @@ from sluice_filters.registry import load_filters
 from sluice_metrics.meter import Meter
 from sluice_metrics.registry import load_metrics
 from sluice_middleware import download, green, metadata, upload
+from sluice_middleware.answers import Answer, AskAgain
 from sluice_middleware.counting import CountedBody, CountedInput, Life
-from sluice_middleware.download import Answer, AskAgain, Transformed
+from sluice_middleware.download import Transformed
+from sluice_middleware.remembered import Ranges
 from sluice_middleware.reporter import Reporter
 from sluice_middleware.selection import (
     Env,
@@ -92,7 +94,7 @@ class ProxyMiddleware:
             lambda: self.reader.snapshot_id,
             self.logger,
         )
-        self.ranges = download.Ranges(self.filters)
+        self.ranges = Ranges(self.filters)
         self._at_work = False
         self._problem: str | None = None
 
@@ -218,7 +220,7 @@ class ProxyMiddleware:
             size = item.size
             status, headers, body = download.respond(item, answer, env)
             if "HTTP_RANGE" in env and status.startswith("206"):
-                self.ranges.remember(env, value, item)
+                self.ranges.remember(env, value, item.records)
         if candidates.constant != {} and env["REQUEST_METHOD"] == "GET" and status[:3] in ("200", "206"):
             facts = download_facts("GET", target[2], headers, size)
             filters = self.selector.download_filters(candidates, facts)

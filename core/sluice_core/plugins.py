@@ -1,0 +1,45 @@
+"""Plugins of strangers, by entry point: one that cannot be used is reported and left out.
+
+So a broken package never keeps Swift, an agent or the API from starting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+def load_plugins(
+    group: str,
+    built_in: Iterable[type[T]],
+    name_of: Callable[[type[T]], str],
+    unfit: Callable[[object], str],
+    failures: dict[str, str] | None = None,
+) -> dict[str, type[T]]:
+    """Every usable class by its name: ours first, then those of the entry point ``group``.
+
+    :param unfit: why a loaded object cannot be used; empty when it can
+    :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    """
+    found = {name_of(one): one for one in built_in}
+    for entry in entry_points(group=group):
+        try:
+            plugin = entry.load()
+            reason = unfit(plugin)
+            if not reason and found.get(name_of(plugin), plugin) is not plugin:
+                reason = f"name `{name_of(plugin)}` is taken"
+        except Exception as error:  # noqa: BLE001  a stranger's import may raise anything; it is reported
+            reason = f"{type(error).__name__}: {error}"
+        if not reason:
+            found[name_of(plugin)] = plugin
+            continue
+        _log.warning("plugin `%s` (%s) of `%s` is left out: %s", entry.name, entry.value, group, reason)
+        if failures is not None:
+            failures[entry.name] = reason
+    return found

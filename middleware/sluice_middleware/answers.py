@@ -1,0 +1,134 @@
+"""What the application to the right answered, and its body on the way through a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+from sluice_filters.api import CorruptData, Stream
+from sluice_middleware import green, metadata
+from sluice_middleware.swift_door import close_if_possible, drain_and_close, reiterate
+
+Env = dict[str, Any]
+App = Callable[..., Iterable[bytes]]
+Headers = metadata.Headers
+
+#: Encoded pieces from this size on are decoded in a thread.
+_THREADED: Final = 32 * 1024
+#: Up to so many bytes of an answer are thrown away rather than asking again.
+SKIP: Final = 256 * 1024
+
+
+class AskAgain(PeerError):
+    """The request must be sent once more; the message says why, should it not help."""
+
+
+class ObjectChanged(AskAgain):
+    """The object was written anew between two requests for parts of it."""
+
+
+class Answer:
+    """What the application to the right answered."""
+
+    __slots__ = ("body", "exc_info", "headers", "status")
+
+    def __init__(self, app: App, env: Env) -> None:
+        self.status = ""
+        self.headers: Headers = []
+        self.exc_info: Any = None
+        body = app(env, self._start_response)
+        self.body: Iterable[bytes] = body if self.status else reiterate(body)
+
+    def _start_response(self, status: str, headers: Headers, exc_info: Any = None) -> None:
+        self.status, self.headers, self.exc_info = status, headers, exc_info
+
+    @property
+    def code(self) -> int:
+        """The status as a number."""
+        return int(self.status[:3])
+
+
+class DecodedBody:
+    """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
+
+    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool = True) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._stream = stream
+        self._threaded = threaded
+        self._finished = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while not self._finished:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._finished = True
+                plain = self._stream.finish()
+            elif not piece:
+                continue
+            elif self._threaded and len(piece) >= _THREADED:
+                plain = green.in_thread(self._stream.feed, piece)
+            else:
+                plain = self._stream.feed(piece)
+            if plain:
+                return plain
+        raise StopIteration
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+
+def held(answer: Answer) -> tuple[int, int] | None:
+    """Which stored bytes ``[first, last)`` an answer carries."""
+    if answer.code == 200:
+        length = metadata.get(answer.headers, "Content-Length")
+        return (0, int(length)) if length else None
+    if answer.code != 206:
+        return None
+    unit, _, span = (metadata.get(answer.headers, "Content-Range") or "").partition(" ")
+    first, dash, last = span.partition("/")[0].partition("-")
+    return (int(first), int(last) + 1) if unit == "bytes" and dash else None
+
+
+def discard(body: Iterable[bytes], answer: Answer) -> None:
+    """Small bodies are read to the end so that the connection closes in good order."""
+    span = held(answer)
+    if span is not None and span[1] - span[0] > SKIP:
+        close_if_possible(body)
+    else:
+        drain_and_close(body)
+
+
+class Slice:
+    """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
+
+    def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
+        self._body = body
+        self._pieces = cut(body, start, stop)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        close_if_possible(self._body)
+
+
+def cut(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
+    offset = 0
+    try:
+        for piece in body:
+            end = offset + len(piece)
+            if end > start:
+                yield piece[max(0, start - offset) : stop - offset]
+            offset = end
+            if offset >= stop:
+                return
+        raise CorruptData(f"stored bytes ended at {offset}, expected {stop}")
+    finally:
+        close_if_possible(body)
