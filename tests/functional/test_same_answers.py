@@ -32,6 +32,8 @@ NOT_COMPARED = {
     "x-timestamp",
     "connection",
     "x-copied-from-account",
+    "x-copied-from-last-modified",
+    "x-manifest-etag",
 }
 
 
