@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice_core.describe import FILTER, PROXY
 from sluice_core.errors import DecodeError
-from sluice_core.messages import LEVELS, Assignment, Hello
+from sluice_core.messages import GROUP, LEVELS, Assignment, Hello
 from sluice_core.predicate import compile_predicate
 
 
@@ -36,6 +36,8 @@ class Capabilities:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
             return f"targets of level `{assignment.target.level}` are not available on this node"
+        if assignment.target.select == GROUP and not assignment.member:
+            return "groups are not available on this node"  # filed without members it would concern everybody
         try:
             compile_predicate(assignment.when)
         except DecodeError as error:

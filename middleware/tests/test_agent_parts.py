@@ -36,6 +36,7 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
     [
         ([], assignment(keyword="unheard"), ""),
         ([], assignment(kind="replication"), "`replication` is not available on this node"),
+        ([], assignment(target=Target("tenant", "group", "gold")), "groups are not available on this node"),
         ([], assignment(target=Target("volume", "name", "v1")), "targets of level `volume` are not available"),
         ([], assignment(when=["size", "<"]), "not a request predicate"),
         ([hello()], assignment(), ""),
