@@ -24,6 +24,14 @@ MOTIF: Final = "motif"
 NAMESPACE: Final = "namespace"
 KINDS: Final = (FILTER, BANDWIDTH, REPLICATION, MOTIF, NAMESPACE)
 
+#: Where a filter's code runs: in Swift's own process (the administrator's code), or isolated in a
+#: Storlets container, a confined Python process, or a WebAssembly instance.
+NATIVE: Final = "native"
+STORLET: Final = "storlet"
+PROCESS: Final = "process"
+WASM: Final = "wasm"
+ENVIRONMENTS: Final = (NATIVE, STORLET, PROCESS, WASM)
+
 #: Parameter types.  ``size`` is bytes (int), ``rate`` bytes per second (float),
 #: ``duration`` seconds (float), ``percent`` a fraction 0..1 (float).
 PARAMETER_TYPES: Final = ("str", "int", "float", "bool", "size", "rate", "duration", "percent", "list")
@@ -51,7 +59,9 @@ class ActionInfo:
     PUT (lower runs first, next to the client); GET runs them backwards.
     ``protective`` filters are inherited through narrower scopes until a DELETE
     names them.  ``available`` is False for words the language knows but that
-    this cluster cannot enforce (yet).
+    this cluster cannot enforce (yet).  ``on_get`` filters transform what is read
+    (read-time filters), ``on_request`` ones accompany whole requests.
+    ``environment`` says who runs its code: native, or a sandbox.
     """
 
     keyword: str
@@ -71,6 +81,8 @@ class ActionInfo:
     needs_whole_object: bool = False
     protective: bool = False
     available: bool = True
+    on_request: bool = False
+    environment: str = NATIVE
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter called ``name`` (any case), or None."""

@@ -175,6 +175,32 @@ class Policy(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Upload(Message):
+    """A filter that was registered at run time, and the code it consists of.
+
+    ``keyword`` is what sentences call it.  ``environment`` is one of ``describe.ENVIRONMENTS`` but
+    native.  ``language`` and ``main`` tell a sandbox how to start it (``python``, ``java``, ``wasm``;
+    the class to run).  ``sha256`` (hex) and ``size`` identify the code, which is immutable: another
+    code is another version.  ``reverse`` says that it undoes on GET what it did on PUT; only
+    such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says,
+    by its field names, parameters as dictionaries.  ``dependencies`` are files (name → SHA-256).
+    """
+
+    keyword: str
+    environment: str
+    language: str
+    main: str
+    sha256: str
+    size: int
+    revision: int = 1
+    reverse: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: Mapping[str, str] = field(default_factory=dict)
+    created: int = 0
+    created_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Firing(Message):
     """One thing that a policy actor did: ``what`` is set, changed or taken_back."""
 

@@ -14,16 +14,23 @@ worker, a sandbox, a disk file, a block volume) brings bytes and takes bytes.
 
 A filter instance belongs to one configuration (parameters) and makes one encoder or decoder
 per stream.  Encoders and decoders may be called from another thread, one call at a time.
+
+A filter that wants to see whole requests rather than bytes (answer instead of Swift, change headers,
+do something afterwards) sets ``info.on_request`` and overrides ``visit``; see ``visits``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
+from sluice_filters.keys import KeyRing, NoKeys
+
+if TYPE_CHECKING:
+    from sluice_filters.visits import Call, Visit
 
 Record = Mapping[str, Any]
 
@@ -45,11 +52,15 @@ class Hint:
     """What is known of a stream before its first byte; None is unknown.
 
     ``size`` is in bytes, ``content_type`` as the client sent it (or as guessed from ``name``).
+    ``account`` is the Swift account, for filters that keep tenants apart.  ``asked`` holds those
+    request headers that the filter declares in :attr:`Filter.asks`, by their declared names.
     """
 
     size: int | None = None
     content_type: str | None = None
     name: str = ""
+    account: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 class Stream:
@@ -58,6 +69,9 @@ class Stream:
     #: Becomes True once it is certain that the output is the input and ``record()`` will be None,
     #: so that the host may stop what it does for transformed streams only.
     transparent: bool = False
+
+    #: Becomes True when no further input can change the output: the host stops reading and calls ``finish``.
+    done: bool = False
 
     def feed(self, data: bytes) -> bytes:
         """The output that ``data`` makes possible; ``data`` is never empty."""
@@ -102,6 +116,40 @@ class NeedIndex:
     stop: int
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a host lends to the filters of its process."""
+
+    keys: KeyRing = field(default_factory=NoKeys)
+
+
+class TeamStream(Stream):
+    """The encoder of several filters at once."""
+
+    def records(self) -> Sequence[Record | None]:
+        """After ``finish``: what ``record`` would be for each of them, in running order."""
+        raise FilterError("no records")
+
+
+class Team:
+    """Filters of one isolated environment: those next to each other enter their sandbox once.
+
+    ``steps`` are neighbours, given in running order on PUT; a decoder and a reader run them backwards.
+    """
+
+    def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
+        """All of their encoders as one."""
+        raise FilterError("this environment encodes nothing")
+
+    def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
+        """What undoes all of ``steps``."""
+        raise FilterError("this environment decodes nothing")
+
+    def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
+        """All of their read-time transforms as one."""
+        raise FilterError("this environment reads nothing")
+
+
 class Filter:
     """Base of all filters: no parameters, no change.
 
@@ -110,12 +158,24 @@ class Filter:
 
     * ``encoder(hint)`` on PUT when ``info.on_put``,
     * ``decoder(record)`` on GET of an object that carries ``record``, when ``info.reversible``,
-    * ``reader(hint)`` on GET when ``info.on_get`` and a policy says so today (read-time filter).
+    * ``reader(hint)`` on GET when ``info.on_get`` and a policy says so today (read-time filter),
+    * ``visit(call)`` on every object request when ``info.on_request`` and a policy says so today.
     """
 
     info: ClassVar[ActionInfo]
     #: True when a feed of some 100 KB takes longer than a thread switch (about 100 µs).
     heavy: ClassVar[bool] = False
+    #: Request headers that a reader wants to know, as they are written in documentation.
+    asks: ClassVar[tuple[str, ...]] = ()
+    #: The isolated environment that runs it; None for native code.
+    team: ClassVar[Team | None] = None
+    #: What the process lends; set by :meth:`bound`.
+    surroundings: ClassVar[Surroundings] = Surroundings()
+
+    @classmethod
+    def bound(cls, surroundings: Surroundings) -> type[Self]:
+        """This class for a process that lends ``surroundings``."""
+        return type(cls.__name__, (cls,), {"surroundings": surroundings, "__doc__": cls.__doc__})
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         """
@@ -140,9 +200,27 @@ class Filter:
         """
         raise FilterError(f"filter `{self.info.keyword}` is not reversible")
 
+    def reads(self, hint: Hint) -> bool:
+        """False when a read-time transform would surely leave this answer unchanged (nothing asked for)."""
+        return True
+
+    def span(self, hint: Hint) -> tuple[int, int | None] | None:
+        """The plain bytes ``[start, stop)`` that a reader wants to be fed instead of all; stop None: to the end.
+
+        ``hint.size`` is known.  The reader may be ``done`` earlier.
+        """
+        return None
+
     def reader(self, hint: Hint) -> Stream:
-        """A read-time transform of one answer."""
+        """A read-time transform of one answer.
+
+        :raises BadParameter: what was asked for makes no sense; the client gets 400 with the reason
+        """
         return Stream()
+
+    def visit(self, call: Call) -> Visit | None:
+        """Something that accompanies one request, or None when this one is of no interest."""
+        return None
 
     def locate(self, record: Record, start: int, stop: int) -> Window | NeedIndex:
         """Where the plain bytes ``[start, stop)`` lie, ``0 <= start < stop <= plain size``.

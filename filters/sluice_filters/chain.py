@@ -7,10 +7,10 @@ running order on PUT; they are JSON and all that decoding gets to know.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, Window
+from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, TeamStream, Window
 
 Records = Sequence[Mapping[str, Any]]
 Filters = Mapping[str, type[Filter]]
@@ -45,14 +45,14 @@ class ChainEncoder(Pipe):
     """
 
     def __init__(self, steps: Sequence[Filter], hint: Hint) -> None:
-        self._infos = [step.info for step in steps]
         self.heavy = any(step.heavy for step in steps)
-        streams = []
-        for step in steps:
-            streams.append(step.encoder(hint))
-            if step.info.changes_length:
-                hint = Hint(None, hint.content_type, hint.name)
-        super().__init__(streams)
+        self._parts: list[tuple[list[Filter], Stream]] = []
+        for members in _teams(steps):
+            team = members[0].team
+            self._parts.append((members, team.encoder(members, hint) if team else members[0].encoder(hint)))
+            if any(step.info.changes_length for step in members):
+                hint = replace(hint, size=None)
+        super().__init__([stream for _, stream in self._parts])
 
     def settled(self) -> bool:
         """True once it is certain that the bytes pass unchanged and there will be no records."""
@@ -61,16 +61,33 @@ class ChainEncoder(Pipe):
     def records(self) -> tuple[dict[str, Any], ...]:
         """After ``finish``: what undoes it, in running order; empty when nothing was changed."""
         found = []
-        for info, stream in zip(self._infos, self._stages, strict=True):
-            record = stream.record()
-            if record is not None:
-                found.append({"f": info.keyword, "v": info.version, "r": dict(record)})
+        for members, stream in self._parts:
+            records = stream.records() if isinstance(stream, TeamStream) else [stream.record()]
+            for step, record in zip(members, records, strict=True):
+                if record is not None:
+                    found.append({"f": step.info.keyword, "v": step.info.version, "r": dict(record)})
         return tuple(found)
 
 
 def chain_reader(steps: Sequence[Filter], hint: Hint) -> Stream:
     """The read-time transforms of ``steps`` (given in the order of PUT) as one stream."""
-    return Pipe([step.reader(hint) for step in reversed(steps) if step.info.on_get])
+    streams = []
+    for members in reversed(_teams([step for step in steps if step.info.on_get])):
+        team = members[0].team
+        streams.append(team.reader(members, hint) if team else members[0].reader(hint))
+        hint = replace(hint, size=None)
+    return Pipe(streams)
+
+
+def _teams(steps: Sequence[Filter]) -> list[list[Filter]]:
+    """Neighbours of one isolated environment together, every native filter alone."""
+    found: list[list[Filter]] = []
+    for step in steps:
+        if found and step.team is not None and found[-1][0].team is step.team:
+            found[-1].append(step)
+        else:
+            found.append([step])
+    return found
 
 
 def missing(records: Records, filters: Filters) -> list[str]:
@@ -100,13 +117,19 @@ def plain_size(records: Records) -> int:
     return Filter.plain_size(_parts(records[0])[2])
 
 
-def chain_decoder(records: Records, filters: Filters) -> Stream:
-    """A stream that undoes all ``records``, the last one first.
+def chain_decoder(records: Records, filters: Filters, hint: Hint | None = None) -> Stream:
+    """A stream that undoes all ``records``, the last one first; isolated filters want ``hint.account``.
 
     :raises FilterError: when one cannot be undone here (see :func:`missing`)
     """
     layers = _layers(records, filters)
-    return Pipe([layer.filter.decoder(layer.record) for layer in reversed(layers)])
+    by_filter = {id(layer.filter): layer.record for layer in layers}
+    streams = []
+    for members in reversed(_teams([layer.filter for layer in layers])):
+        team = members[0].team
+        steps = [(step, by_filter[id(step)]) for step in members]
+        streams.append(team.decoder(steps, hint or Hint()) if team else members[0].decoder(steps[0][1]))
+    return Pipe(streams)
 
 
 def can_seek(records: Records, filters: Filters) -> bool:

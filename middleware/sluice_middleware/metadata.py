@@ -8,6 +8,21 @@
     MD5 of what the client sent, in hex; named in ``X-Backend-Etag-Is-At`` so that the object
     server answers If-Match and If-None-Match for the plain object.
 
+``X-Object-Sysmeta-Sluice-Node``
+    What the proxy wants storage nodes to do to this object inside their disk files: JSON list,
+    ``{"f": keyword, "v": filter version, "p": parameters}`` in running order.  Every replica, fragment and
+    later copy of the object (SSYNC, reconstructor) obeys it; how one file is stored is that file's own
+    private matter.
+
+Two backend headers go between our own processes, and gatekeeper keeps clients from sending them:
+
+``X-Backend-Sluice-Refused``
+    Why a storage node did not take an object (its answer is 409, never 5xx: Swift would suppress
+    the device for everybody); the proxy makes it a 503 with the reason.
+``X-Backend-Sluice-Read``
+    On a GET: the read-time filters that the storage node shall run, JSON list like that of Node with
+    the client's wishes as ``"a"``; on its answer ``done``.  Without that answer the proxy runs them.
+
 Beside these stand Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
 which keep container listings and byte counts plain.  They are taken off the answers of
 transformed objects, since a copy would carry them onto data they do not describe.
@@ -23,6 +38,9 @@ from sluice_core.errors import DecodeError
 
 CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
 ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
+NODE: Final = "X-Object-Sysmeta-Sluice-Node"
+REFUSED: Final = "X-Backend-Sluice-Refused"
+READ: Final = "X-Backend-Sluice-Read"
 PREFIX: Final = "x-object-sysmeta-sluice-"
 OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 

@@ -1,0 +1,137 @@
+"""The request contract: a filter that accompanies whole requests.
+
+For each object request the host asks every request filter on it for a :class:`Visit` and calls, in
+this order:
+
+1. ``request()`` before anything else happens; it may change ``call.headers`` or answer itself.
+2. ``body_in()`` for a PUT: a stream that the plain request body goes through.
+3. ``response(reply)`` once status and headers are known, of whoever answered; it may change them.
+4. ``body_out(reply)``: a stream that the plain answer goes through.
+5. ``end(complete)`` exactly once, last, whatever happened, also after a fault or a cut connection.
+
+On the way in the filters run in stage order (lowest next to the client), on the way out backwards.
+When one answers in ``request``, those behind it and Swift are not asked, and the answer goes back
+through those before it.  A visit sees the plain object, as the client does: what other filters
+store differently lies behind it, and read-time filters run on what it gives.
+
+Failures: a :class:`~sluice_filters.api.FilterError` in 1 to 4 refuses the request with 503 and the
+reason (a body already on its way is cut), any other exception does the same and is logged with its
+trace; in ``end`` both are logged only.  A visit may wait (it runs in the request's own green thread
+and may use :meth:`Call.send`), but not compute for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sluice_filters.api import Stream
+
+
+class Headers(dict[str, str]):
+    """Header fields by name in any case; names are kept in Title-Case."""
+
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__()
+        for name, value in values.items() if isinstance(values, Mapping) else values:
+            self[name] = value
+
+    def __setitem__(self, name: str, value: str) -> None:
+        super().__setitem__(name.title(), value)
+
+    def __getitem__(self, name: str) -> str:
+        return super().__getitem__(name.title())
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name.title())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(name.title())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or ``default``."""
+        return super().get(name.title(), default)
+
+    def pop(self, name: str, default: Any = None) -> Any:
+        """Take a field off; its value, or ``default``."""
+        return super().pop(name.title(), default)
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer: ``status`` like ``200 OK``; ``body`` is iterated once and closed if it has ``close``."""
+
+    status: str
+    headers: Headers = field(default_factory=Headers)
+    body: Iterable[bytes] = ()
+
+    @property
+    def code(self) -> int:
+        """The status as a number."""
+        return int(self.status[:3])
+
+
+class Sender(Protocol):
+    """How a visit makes requests of its own."""
+
+    def __call__(
+        self,
+        method: str,
+        path: tuple[str, str, str] | tuple[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+        query: str = "",
+        stored: bool = False,
+    ) -> Reply: ...
+
+
+@dataclass(slots=True)
+class Call:
+    """One request.
+
+    ``place`` is ``proxy`` or ``storage_node``.  ``headers`` are those of the request, and may be
+    changed in ``request()``; system metadata and backend headers are not among them.  ``size`` is
+    the announced length of a PUT's body.  ``authorize()`` asks Swift whether the client may do what
+    it asks (with the container's ACL), for a visit that answers itself: None when it may, else the
+    refusal to give back.  ``send`` makes a request of its own, let in without asking, by default of
+    the same object; the path is ``(account, container[, object])``.  It goes through the filters
+    behind this one, or with ``stored`` to what is really stored, system metadata included.
+    ``environ`` is the host's own (WSGI), for what has no name here.
+    """
+
+    place: str
+    method: str
+    account: str
+    container: str
+    object: str
+    headers: Headers
+    query: str
+    size: int | None
+    content_type: str | None
+    authorize: Callable[[], Reply | None]
+    send: Sender
+    environ: dict[str, Any]
+
+
+class Visit:
+    """One request's company; the base does nothing."""
+
+    def request(self) -> Reply | None:
+        """Before anything happens; an answer given here is the answer."""
+        return None
+
+    def body_in(self) -> Stream | None:
+        """A stream for the plain body of a PUT; only a filter with ``info.changes_content`` may change it."""
+        return None
+
+    def response(self, reply: Reply) -> Reply:
+        """The answer, changed or not; whoever replaces it closes the body of the old one."""
+        return reply
+
+    def body_out(self, reply: Reply) -> Stream | None:
+        """A stream for the plain answer (whole or a range: see ``reply``)."""
+        return None
+
+    def end(self, complete: bool) -> None:
+        """The request is over; ``complete`` when both bodies went through to their ends."""
