@@ -47,6 +47,11 @@ class Keys:
         return f"{self.prefix}:policies"
 
     @property
+    def uploads(self) -> str:
+        """Hash keyword → JSON: filters registered at run time; their code lies in Swift."""
+        return f"{self.prefix}:uploads"
+
+    @property
     def states(self) -> str:
         """Hash policy id → JSON: what a restarted actor continues from."""
         return f"{self.prefix}:states"
@@ -98,6 +103,13 @@ class Keys:
 
 #: Topic exchange that agents publish metric batches to.
 METRICS_EXCHANGE: Final = "sluice.metrics"
+#: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
+WRITES_EXCHANGE: Final = "sluice.writes"
+
+
+def writes_routing_key(node: str) -> str:
+    """Routing key of what ``node`` tells: ``writes.<node>``; everybody binds ``writes.#``."""
+    return f"writes.{node.replace('.', '_')}"
 
 
 def metric_routing_key(metric: str, node: str) -> str:
@@ -116,6 +128,8 @@ _PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/"}
 EVERYTHING_KEY: Final = b"*"
 #: Prefix of the snapshot's index, assignment id → where it is filed.
 SNAPSHOT_INDEX_PREFIX: Final = b"i/"
+#: Snapshot record of the filters registered at run time.
+SNAPSHOT_UPLOADS_KEY: Final = b"\x00uploads"
 #: Snapshot record of its id, history and epoch.
 SNAPSHOT_META_KEY: Final = b"\x00meta"
 

@@ -4,6 +4,7 @@
   every writing, then MessagePack.  Readers compare stamps and decode only what is new to them.
 * The *index* says of each assignment's id where it is filed; one that this node refuses is kept
   there whole, with the reason, until a worker arrives that can do it.
+* The filters registered at run time are one record, whose members are uploads rather than assignments.
 * *Meta* is the snapshot's id, and the history and epoch that it stands at.
 """
 

@@ -184,6 +184,7 @@ class Upload(Message):
     code is another version.  ``reverse`` says that it undoes on GET what it did on PUT; only
     such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says,
     by its field names, parameters as dictionaries.  ``dependencies`` are files (name → SHA-256).
+    ``earlier`` are the SHA-256 of revisions that objects may still have been written by.
     """
 
     keyword: str
@@ -196,8 +197,17 @@ class Upload(Message):
     reverse: bool = False
     info: Mapping[str, Any] = field(default_factory=dict)
     dependencies: Mapping[str, str] = field(default_factory=dict)
+    earlier: tuple[str, ...] = ()
     created: int = 0
     created_by: str = ""
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Upload, cls).from_data({**data, "earlier": tuple(data.get("earlier", ()))})
+
+    def files(self) -> tuple[str, ...]:
+        """SHA-256 of everything that a node must have for it, earlier revisions last."""
+        return tuple(dict.fromkeys((self.sha256, *self.dependencies.values(), *self.earlier)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +243,8 @@ class Change(Message):
     """One entry of the change stream: all of it is applied, or nothing.
 
     ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
-    ids of policies created, replaced or deleted, so that actor hosts read them anew.
+    ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
+    are filters registered or replaced, ``upload_drops`` the keywords of those taken away.
     """
 
     epoch: int
@@ -243,12 +254,14 @@ class Change(Message):
     puts: tuple[Assignment, ...] = ()
     drops: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    upload_drops: tuple[str, ...] = ()
 
-    nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment}
+    nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment, "uploads": Upload}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies")}
+        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies", "upload_drops")}
         return super(Change, cls).from_data({**data, **lists})
 
 
@@ -258,7 +271,10 @@ class NodeReport(Message):
 
     ``state`` is ``ok``, ``stale_history`` (another history or a smaller epoch was seen and not
     adopted; ``detail`` names both) or ``failed`` (snapshot cannot be written; ``detail`` says why).
-    ``refused`` maps an assignment id to the reason (at most 100).  ``dropped`` counts metric batches lost.
+    ``refused`` maps an assignment id, or ``upload/<keyword>``, to the reason (at most 100).  ``dropped``
+    counts metric batches lost.
+    ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
+    do not; empty on a node without any.
     """
 
     node: str
@@ -273,6 +289,7 @@ class NodeReport(Message):
     software: str = ""
     started: float = 0.0
     at: float = 0.0
+    storage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +297,8 @@ class Hello(Message):
     """First message of a Swift worker to its agent: who it is and what it can enforce.
 
     ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
-    values are levels rather than running totals.
+    values are levels rather than running totals.  ``disk_file`` is the version of our disk files in a process
+    that uses them (object server, auditor, …), 0 elsewhere; ``stored`` are the keywords that they can obey.
     """
 
     worker: str
@@ -289,13 +307,35 @@ class Hello(Message):
     actions: Mapping[str, int]
     metrics: tuple[str, ...] = ()
     gauges: tuple[str, ...] = ()
+    disk_file: int = 0
+    stored: tuple[str, ...] = ()
 
     binary: ClassVar[bool] = True
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("metrics", "gauges")}
+        lists = {name: tuple(data.get(name, ())) for name in ("metrics", "gauges", "stored")}
         return super(Hello, cls).from_data({**data, **lists})
+
+
+#: What the agent's socket is called, and this: where it leaves its :class:`StorageState`.
+STORAGE_STATE_SUFFIX: Final = ".storage"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageState(Message):
+    """Which storage daemons of a node are known to run our disk files, as the agent keeps it in files.
+
+    ``daemons`` maps a role (``object-auditor``) to the data of its last :class:`Hello`; ``waiting`` names those
+    that must come before an object server may transform anything.
+    """
+
+    daemons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    waiting: tuple[str, ...] = ()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(StorageState, cls).from_data({**data, "waiting": tuple(data.get("waiting", ()))})
 
 
 @dataclass(frozen=True, slots=True)

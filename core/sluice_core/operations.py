@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.keys import Keys
-from sluice_core.messages import Assignment, Change, Message, NodeReport, Policy, PolicyState
+from sluice_core.messages import Assignment, Change, Message, NodeReport, Policy, PolicyState, Upload
 from sluice_core.scripts import ADOPT, COMMIT, POLICIES, Script
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ STREAM_LENGTH: Final = 10_000
 class Draft:
     """One atomic change to be.
 
-    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>`` and ``state/<id>``, values the
+    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>`` and ``upload/<keyword>``, values the
     versions found by whoever drafted; 0 means "must not exist".  ``history``, unless empty, must be
     the current one.  A dropped policy takes its assignments and its state with it.
     A draft of states only does not move the epoch.
@@ -44,13 +44,16 @@ class Draft:
     policies: tuple[Policy, ...] = ()
     policy_drops: tuple[str, ...] = ()
     states: tuple[PolicyState, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    upload_drops: tuple[str, ...] = ()
     expect: Mapping[str, int] = field(default_factory=dict)
     history: str = ""
 
     @property
     def moves(self) -> bool:
         """True when agents or actor hosts must hear of it."""
-        return bool(self.puts or self.drops or self.policies or self.policy_drops)
+        agents = self.puts or self.drops or self.uploads or self.upload_drops
+        return bool(agents or self.policies or self.policy_drops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Loaded:
     epoch: int
     assignments: tuple[Assignment, ...]
     broken: Mapping[str, str] = field(default_factory=dict)
+    uploads: tuple[Upload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
     """Apply ``draft``."""
     named = sorted({one.id for one in draft.policies} | set(draft.policy_drops))
     touched = {one.policy for one in draft.puts} | set(map(policy_of, draft.drops)) | {p.id for p in draft.policies}
-    change = Change(0, "", at, draft.by, draft.puts, draft.drops, tuple(named))
+    change = Change(0, "", at, draft.by, draft.puts, draft.drops, tuple(named), draft.uploads, draft.upload_drops)
     lists: tuple[list[tuple[str | bytes | int, ...]], ...] = (
         sorted(draft.expect.items()),
         [(one.id, one.encode()) for one in draft.puts],
@@ -126,6 +130,8 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
         [(name, f"{_glob_quoted(name)}.*") for name in draft.policy_drops],
         [(one.policy, one.encode()) for one in draft.states],
         [(name,) for name in sorted(touched - set(draft.policy_drops))],
+        [(one.keyword, one.encode()) for one in draft.uploads],
+        [(name,) for name in draft.upload_drops],
     )
     arguments: list[str | bytes | int] = [uuid.uuid4().hex, draft.history, int(draft.moves), stream_length]
     arguments.append(change.encode())
@@ -135,7 +141,7 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
             arguments.extend(item)
     names = (
         keys.history, keys.epoch, keys.assignments, keys.policies, keys.states, keys.versions,
-        keys.epochs, keys.changes, keys.observed, keys.watched,
+        keys.epochs, keys.changes, keys.observed, keys.watched, keys.uploads,
     )  # fmt: skip
     return _scripted(COMMIT, names, arguments, _parse_commit)
 
@@ -248,9 +254,11 @@ def load(keys: Keys) -> Operation[Loaded]:
     def parse(replies: list[Any]) -> Loaded:
         at = _parse_head(replies[0])
         found, broken = _decode_all(Assignment, replies[1])
-        return Loaded(at.history, at.epoch, tuple(found.values()), broken)
+        uploads, _ = _decode_all(Upload, replies[2])
+        return Loaded(at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()))
 
-    return Operation((("MGET", keys.history, keys.epoch), ("HGETALL", keys.assignments)), parse, atomic=True)
+    commands = (("MGET", keys.history, keys.epoch), ("HGETALL", keys.assignments), ("HGETALL", keys.uploads))
+    return Operation(commands, parse, atomic=True)
 
 
 def changes_after(

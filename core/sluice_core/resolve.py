@@ -34,10 +34,11 @@ def _place_in_line(assignment: Assignment) -> tuple[int, int, str, int]:
 class Candidates:
     """All assignments that may concern one object, prepared for many requests.
 
-    ``constant`` holds the answer when no assignment asks about the request.
+    ``constant`` holds the answer when no assignment asks about the request, ``keywords`` everything
+    that any of them may set.
     """
 
-    __slots__ = ("_kinds", "constant")
+    __slots__ = ("_kinds", "constant", "keywords")
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         kinds: dict[str, list[list[tuple[Assignment, Test]]]] = {}
@@ -48,6 +49,7 @@ class Candidates:
             conditional = conditional or any(one.when is not True for one, _ in rank)
             kinds.setdefault(kind, []).append(rank)
         self._kinds = kinds
+        self.keywords = frozenset(one.keyword for one in ordered if one.verb != "delete")
         self.constant: Pipelines | None = None if conditional else self._resolve(_no_facts)
 
     def resolve(self, facts: Facts) -> Pipelines:

@@ -27,7 +27,8 @@ class Script:
 #: ARGV: id for a new history, expected history (empty: any), whether the epoch moves (0, 1), stream
 #: length, change document; then lists, each after its length: expected versions (name, version),
 #: assignments (id, document), dropped assignments (id), policies (id, document), dropped policies
-#: (id, glob of its assignments' ids), states (id, document), touched policies (id).
+#: (id, glob of its assignments' ids), states (id, document), touched policies (id), uploads (keyword,
+#: document), dropped uploads (keyword).
 #:
 #: Answers ``["ok", history, epoch, version]`` or ``["conflict", name, found]``.
 #:
@@ -35,8 +36,8 @@ class Script:
 #: versions hash, so that something dropped and made again never has an old version.
 #: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile.
 COMMIT: Final = Script("""
-local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched, uploads =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local at = 6
 local function take(width)
   local list, count = {}, tonumber(ARGV[at])
@@ -47,8 +48,8 @@ local function take(width)
   end
   return list
 end
-local expected, puts, drops, wanted, unwanted, news, touched =
-  take(2), take(2), take(1), take(2), take(2), take(2), take(1)
+local expected, puts, drops, wanted, unwanted, news, touched, codes, gone =
+  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1)
 
 local history = redis.call('GET', history_key)
 local epoch = tonumber(redis.call('GET', epoch_key) or '0')
@@ -102,6 +103,8 @@ for _, id in ipairs(more) do erase(assignments, 'assignment/', id) end
 for _, pair in ipairs(puts) do write(assignments, 'assignment/', pair) end
 for _, pair in ipairs(wanted) do write(policies, 'policy/', pair) end
 for _, pair in ipairs(news) do write(states, 'state/', pair) end
+for _, one in ipairs(gone) do erase(uploads, 'upload/', one[1]) end
+for _, pair in ipairs(codes) do write(uploads, 'upload/', pair) end
 for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.format('%.0f', epoch)) end
 for _, pair in ipairs(unwanted) do
   erase(policies, 'policy/', pair[1])

@@ -15,10 +15,10 @@ import lmdb
 
 from sluice_core import lmdb_door
 from sluice_core.errors import DecodeError
-from sluice_core.keys import SNAPSHOT_META_KEY, snapshot_keys
+from sluice_core.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys
 from sluice_core.lmdb_door import SnapshotError, boot_id, current_generation, reading, translated
 from sluice_core.lmdb_records import STAMP, Meta, decode_record
-from sluice_core.messages import Assignment
+from sluice_core.messages import Assignment, Upload
 from sluice_core.operations import Head
 from sluice_core.predicate import compile_predicate
 from sluice_core.resolve import Candidates
@@ -46,6 +46,9 @@ class SnapshotReader:
         self._environment: Any = None
         self._cache: dict[Stamps, Candidates] = {}
         self._flawed_at: int | None = None
+        self._uploads_stamp = b""
+        #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
+        self.uploads: tuple[Upload, ...] = ()
         #: Id of the generation in use; empty when there is none.
         self.snapshot_id = ""
         #: Why policies are not (all) found; empty while all is well.
@@ -83,6 +86,7 @@ class SnapshotReader:
                 self._look_again()
             elif self.problem:
                 self.problem = ""
+            self._read_uploads()
         except SnapshotError as error:
             self.problem = str(error)
 
@@ -149,6 +153,16 @@ class SnapshotReader:
             self._flawed_at, self.problem = None, ""
             self._cache.clear()
 
+    def _read_uploads(self) -> None:
+        """Take the uploads anew when they were written; those in use stay when they cannot be read."""
+        try:
+            raw = reading(self._environment, _raw_uploads)
+            if raw[:STAMP] != self._uploads_stamp:
+                self.uploads = tuple(map(Upload.from_data, decode_record(raw))) if raw else ()
+                self._uploads_stamp = raw[:STAMP]
+        except (lmdb.Error, DecodeError) as error:
+            self._complain(f"uploads: {error}", -1)
+
     def _open(self, path: Path) -> None:
         environment = lmdb_door.open_environment(path)
         try:
@@ -160,6 +174,7 @@ class SnapshotReader:
         self.close()
         self._path, self._environment, self._process = path, environment, os.getpid()
         self._flawed_at, self.snapshot_id, self.problem = None, meta.id, ""
+        self._uploads_stamp = b"of another snapshot"
 
     def _meta(self) -> Meta | None:
         if self._environment is None:
@@ -169,6 +184,10 @@ class SnapshotReader:
         except (lmdb.Error, DecodeError) as error:
             self.problem = f"snapshot in `{self._folder}`: {error}"
             return None
+
+
+def _raw_uploads(transaction: Any) -> bytes:
+    return bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b"")
 
 
 def _raw_meta(transaction: Any) -> bytes:

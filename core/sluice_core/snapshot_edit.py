@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, snapshot_index_key
+from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_index_key
 from sluice_core.lmdb_records import STAMP, Filed, Meta, decode_record, encode_members, key_of, stamped
-from sluice_core.messages import Assignment
+from sluice_core.messages import Assignment, Upload
 from sluice_core.operations import Loaded
 
 Judge = Callable[[Assignment], str]
@@ -45,6 +45,13 @@ class Edit:
             self.grown += 1
         self._transaction.put(snapshot_index_key(assignment.id), filed.encode())
 
+    def register(self, keyword: str, upload: Upload | None) -> None:
+        """Put a filter registered at run time, or, where None, forget it."""
+        members = self._members(SNAPSHOT_UPLOADS_KEY, "keyword")
+        members.pop(keyword, None)
+        if upload is not None:
+            members[keyword] = upload.to_data()
+
     def finish(self, meta: Meta) -> None:
         """Write the records and where the snapshot stands now."""
         for key, members in self._records.items():
@@ -55,11 +62,11 @@ class Edit:
                 self._transaction.delete(key)
         self._transaction.put(SNAPSHOT_META_KEY, replace(meta, serial=self.serial).encode())
 
-    def _members(self, key: bytes) -> Members:
+    def _members(self, key: bytes, name: str = "id") -> Members:
         found = self._records.get(key)
         if found is None:
             raw = self._transaction.get(key)
-            found = {} if raw is None else {one["id"]: one for one in decode_record(raw)}
+            found = {} if raw is None else {one[name]: one for one in decode_record(raw)}
             self._records[key] = found
         return found
 
@@ -84,6 +91,9 @@ class Contents:
             self.entries[snapshot_index_key(one.id)] = filed.encode()
         self.count = len(loaded.assignments) + len(loaded.broken) - len(self.refused)
         self.entries.update((key, encode_members(members)) for key, members in records.items())
+        if loaded.uploads:
+            uploads = {one.keyword: one.to_data() for one in loaded.uploads}
+            self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
 
 
 def _is_record(key: bytes) -> bool:

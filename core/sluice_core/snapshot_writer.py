@@ -20,10 +20,10 @@ import lmdb
 
 from sluice_core import lmdb_door
 from sluice_core.errors import DecodeError
-from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY
+from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY
 from sluice_core.lmdb_door import CURRENT, LOCK_MODE, SnapshotError, boot_id, current_generation, reading, translated
 from sluice_core.lmdb_records import Filed, Meta, decode_record
-from sluice_core.messages import Assignment, Change
+from sluice_core.messages import Assignment, Change, Upload
 from sluice_core.operations import Head, Loaded
 from sluice_core.snapshot_edit import Contents, Edit, Judge, fill, make_equal
 
@@ -94,11 +94,14 @@ class SnapshotWriter:
         if not changes:
             return
         puts: dict[str, Assignment | None] = {}
+        uploads: dict[str, Upload | None] = {}
         for change in changes:
             puts.update(dict.fromkeys(change.drops))
             puts.update((one.id, one) for one in change.puts)
+            uploads.update(dict.fromkeys(change.upload_drops))
+            uploads.update((one.keyword, one) for one in change.uploads)
         last = changes[-1]
-        self._edit(puts, judge, replace(self._meta, history=last.history, epoch=last.epoch))
+        self._edit(puts, judge, replace(self._meta, history=last.history, epoch=last.epoch), uploads)
 
     def rejudge(self, judge: Judge) -> int:
         """Ask ``judge`` again about everything; how many assignments moved in or out."""
@@ -136,12 +139,19 @@ class SnapshotWriter:
                 if key.startswith(SNAPSHOT_INDEX_PREFIX):
                     filed = Filed.decode(raw)
                     found.extend([filed.data] if filed.data is not None else [])
-                elif key != SNAPSHOT_META_KEY:
+                elif key not in (SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY):
                     found.extend(decode_record(raw))
 
         if self._environment is not None:
             reading(self._environment, work)
         return [Assignment.from_data(one) for one in found]
+
+    def uploads(self) -> list[Upload]:
+        """The filters registered at run time."""
+        if self._environment is None:
+            return []
+        raw = reading(self._environment, lambda transaction: bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b""))
+        return [Upload.from_data(one) for one in decode_record(raw)] if raw else []
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose old transactions would fill the map; how many."""
@@ -204,8 +214,14 @@ class SnapshotWriter:
             self._meta = reading(environment, work)
         self._count, self.refused, self.problem = counted, refused, ""
 
-    def _edit(self, wanted: Mapping[str, Assignment | None], judge: Judge, meta: Meta) -> None:
-        """Put (or, where None, drop) the assignments in ``wanted``."""
+    def _edit(
+        self,
+        wanted: Mapping[str, Assignment | None],
+        judge: Judge,
+        meta: Meta,
+        uploads: Mapping[str, Upload | None] | None = None,
+    ) -> None:
+        """Put (or, where None, drop) the assignments in ``wanted`` and the ``uploads``."""
         judged = {name: "" if one is None else judge(one) for name, one in wanted.items()}
 
         def work(transaction: Any) -> Edit:
@@ -214,6 +230,8 @@ class SnapshotWriter:
                 edit.drop(name)
                 if one is not None:
                     edit.put(one, judged[name])
+            for keyword, upload in (uploads or {}).items():
+                edit.register(keyword, upload)
             edit.finish(meta)
             return edit
 

@@ -24,7 +24,7 @@ import redis.retry
 from sluice_core import operations
 from sluice_core.errors import PeerError
 from sluice_core.keys import Keys
-from sluice_core.messages import Assignment, Change, NodeReport, Policy, PolicyState
+from sluice_core.messages import Assignment, Change, NodeReport, Policy, PolicyState, Upload
 from sluice_core.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
 from sluice_core.redis_line import Line
 
@@ -133,8 +133,16 @@ class Store(_Common):
         """All assignments, by id."""
         return list(self._run(operations.all_of(Assignment, self.keys.assignments)).values())
 
+    def uploads(self) -> dict[str, Upload]:
+        """Keyword → the filter registered at run time."""
+        return self._run(operations.all_of(Upload, self.keys.uploads))
+
+    def upload(self, keyword: str) -> Upload | None:
+        """The filter registered as ``keyword``."""
+        return self._run(operations.one_of(Upload, self.keys.uploads, keyword))
+
     def version(self, name: str) -> int:
-        """The version of ``assignment/<id>``, ``policy/<id>`` or ``state/<id>``; 0: does not exist."""
+        """The version of ``assignment/<id>``, ``policy/<id>``, ``state/<id>`` or ``upload/<keyword>``; 0: none."""
         return self._run(operations.version(self.keys, name))
 
     def epochs(self) -> dict[str, int]:
@@ -294,6 +302,12 @@ class AsyncStore(_Common):
 
     async def assignments(self) -> list[Assignment]:
         return list((await self._run(operations.all_of(Assignment, self.keys.assignments))).values())
+
+    async def uploads(self) -> dict[str, Upload]:
+        return await self._run(operations.all_of(Upload, self.keys.uploads))
+
+    async def upload(self, keyword: str) -> Upload | None:
+        return await self._run(operations.one_of(Upload, self.keys.uploads, keyword))
 
     async def version(self, name: str) -> int:
         return await self._run(operations.version(self.keys, name))

@@ -13,6 +13,7 @@ KNOWN = {
     "adoptions": "sluice:adoptions",
     "assignments": "sluice:assignments",
     "policies": "sluice:policies",
+    "uploads": "sluice:uploads",
     "states": "sluice:states",
     "versions": "sluice:versions",
     "epochs": "sluice:epochs",

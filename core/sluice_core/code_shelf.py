@@ -1,0 +1,153 @@
+"""The code of filters registered at run time, kept in Swift: objects named by their SHA-256.
+
+Used by the API, which stores, and by agents, which fetch; both through an ordinary account, so that
+the code is as safe as any other data and needs no store of its own.  Calls wait for the network:
+asyncio hands them to a thread.  Every fault of the way there is a :class:`PeerError`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import quote, urlsplit
+
+from sluice_core.errors import NotFound, PeerError
+from sluice_core.options import Option, OptionError
+
+_CHUNK: Final = 1 << 16
+_TIMEOUT: Final = 20.0
+
+#: For whoever has a shelf; an empty ``code_auth_url`` says that there is none.
+OPTIONS: Final = (
+    Option("code_auth_url", "", "where Swift gives tokens (v1), for the code of uploaded filters; empty: none"),
+    Option("code_user", "", "Swift user that owns the code"),
+    Option("code_key_file", "", "file with that user's key; mode 0600"),
+    Option("code_container", "sluice-code", "container of the code"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfSettings:
+    """Where the code lies."""
+
+    auth_url: str
+    user: str
+    key: str
+    container: str
+
+    @classmethod
+    def from_options(cls, values: Mapping[str, Any]) -> Self | None:
+        """The settings in the values of :data:`OPTIONS`; None when there is no shelf.
+
+        :raises OptionError: when the key cannot be read
+        """
+        if not values["code_auth_url"]:
+            return None
+        try:
+            key = Path(values["code_key_file"]).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise OptionError(
+                f"option `code_key_file`: cannot read `{values['code_key_file']}`: {error.strerror}"
+            ) from error
+        return cls(values["code_auth_url"], values["code_user"], key, values["code_container"])
+
+
+class CodeShelf:
+    """Safe to share between threads; does not connect when made."""
+
+    def __init__(self, settings: ShelfSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._token = ""
+        self._storage = ""
+
+    def put(self, sha256: str, code: Iterable[bytes], size: int) -> None:
+        """Keep ``size`` bytes of code under their digest; Swift has all of it, or nothing."""
+        with self._ask("PUT", f"/{self._settings.container}") as answer:
+            if answer.status not in (201, 202):
+                raise PeerError(f"swift does not make the container for code: {answer.status}")
+        headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
+        with self._ask("PUT", self._path(sha256), code, headers) as answer:
+            if answer.status != 201:
+                raise PeerError(f"swift does not take the code: {answer.status}")
+
+    def get(self, sha256: str) -> Iterator[bytes]:
+        """The code with this digest, in pieces; whoever takes them verifies them.
+
+        :raises NotFound: when there is none
+        """
+        answer = self._ask("GET", self._path(sha256))
+        if answer.status == 200:
+            return answer.pieces()
+        with answer:
+            if answer.status == 404:
+                raise NotFound(f"there is no code `{sha256}` in swift")
+            raise PeerError(f"swift does not give the code `{sha256}`: {answer.status}")
+
+    def _path(self, sha256: str) -> str:
+        return f"/{quote(self._settings.container)}/{quote(sha256)}"
+
+    def _ask(
+        self, method: str, path: str, body: Iterable[bytes] | None = None, headers: dict[str, str] | None = None
+    ) -> _Exchange:
+        """One request; a token that is no longer good is renewed, before a body is sent in vain."""
+        with self._lock:
+            token, storage = (self._token, self._storage) if self._token and body is None else self._log_in()
+        answer = _Exchange(method, storage + path, {"X-Auth-Token": token, **(headers or {})}, body)
+        if answer.status != 401 or body is not None:
+            return answer
+        answer.close()
+        with self._lock:
+            token, storage = self._log_in()
+        return _Exchange(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
+
+    def _log_in(self) -> tuple[str, str]:
+        given = {"X-Auth-User": self._settings.user, "X-Auth-Key": self._settings.key}
+        with _Exchange("GET", self._settings.auth_url, given) as answer:
+            token, storage = answer.headers.get("X-Auth-Token"), answer.headers.get("X-Storage-Url")
+            if answer.status != 200 or not token or not storage:
+                raise PeerError(f"swift gives `{self._settings.user}` no token: {answer.status}")
+        self._token, self._storage = token, storage
+        return token, storage
+
+
+class _Exchange:
+    """One request on a connection of its own, and its answer."""
+
+    def __init__(self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None) -> None:
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._place = parts.netloc
+        self._connection = kind(parts.netloc, timeout=_TIMEOUT)
+        try:
+            self._connection.request(method, parts.path, body=body, headers=headers)
+            self._answer = self._connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise PeerError(f"swift at `{self._place}`: {error!r}") from error
+        self.status = self._answer.status
+        self.headers = self._answer.headers
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body; the connection ends with it."""
+        with self:
+            try:
+                while piece := self._answer.read(_CHUNK):
+                    yield piece
+            except (OSError, http.client.HTTPException) as error:
+                raise PeerError(f"swift at `{self._place}` broke off: {error!r}") from error
+
+    def close(self) -> None:
+        """Hang up."""
+        self._answer.close()
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,221 @@
+"""What a node knows of writes to objects, shared by its processes without a lock.
+
+Whoever keeps copies of objects must learn of every write, also of those through other nodes.  A node's
+processes share one small file, mapped into the memory of each: proxy workers and the agent write it,
+workers read it on each request.
+
+Theory of operation:
+
+* The file has *slots*; an object's digest chooses one.  A slot's *token* is a random number that every
+  write to any of its objects replaces.  Who keeps a copy notes the token from before the copy was read:
+  while both are equal, no write has been seen.  Two objects in one slot cost a question too many, never
+  a wrong answer.  Nobody adds to a value, so nothing is lost when two processes write at once.
+* An odd token says that a write has begun: copies are in doubt until it has ended.  If a worker dies
+  on the way, the slot stays so until the next write.
+* A slot also remembers which object was written last and its timestamp, so that an answer of a replica
+  that has not heard of that write can be recognised.
+* The *epoch*, a random number too, changes when writes may have been missed (the agent lost messages,
+  the machine was booted): all copies are in doubt then.
+* *Trusted until*, on the monotonic clock, says up to when the agent vouches that it has heard of all
+  writes that other nodes ended more than a second ago.  It expires by itself when the agent dies.
+
+The file is allocated whole, since a hole that a full disk cannot fill kills the process that writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import struct
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from sluice_core.errors import PeerError
+
+SLOTS: Final = 1 << 18
+#: Stamps of a record that says: a write has begun; a write has ended, its timestamp is of no use.
+BEGUN: Final = 0
+ENDED: Final = 1
+DIGEST_SIZE: Final = 16
+
+_NAME: Final = "marks"
+_MAGIC: Final = int.from_bytes(b"sluiMRK1", "little")
+_HEADER: Final = 4096
+_SLOT: Final = struct.Struct("<QQQ")
+_WORD: Final = struct.Struct("<Q")
+_MAGIC_AT, _SLOTS_AT, _BOOT_AT, _EPOCH_AT, _TRUSTED_AT, _UNTOLD_AT = range(0, 48, 8)
+
+
+def digest(path: bytes) -> bytes:
+    """What stands for the object at ``path`` (``account/container/object``)."""
+    return blake2b(path, digest_size=DIGEST_SIZE).digest()
+
+
+def stamp(timestamp: str) -> int:
+    """Swift's ``seconds.fraction[_offset]`` in units of 10 µs; :data:`ENDED` when it is none."""
+    seconds, _, fraction = timestamp.partition("_")[0].partition(".")
+    if not seconds.isdecimal() or (fraction and not fraction.isdecimal()):
+        return ENDED
+    return int(seconds) * 100_000 + int((fraction + "00000")[:5])
+
+
+def boot_number() -> int:
+    """A number that changes with each boot of this machine."""
+    text = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    return int(text.replace("-", "")[:16], 16)
+
+
+def _fresh() -> int:
+    """A number that was never there: even and above zero."""
+    return int.from_bytes(os.urandom(8), "little") & ~1 | 2
+
+
+class Marks:
+    """The mapped file; one per process, safe to keep over a fork."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._slots: int = _WORD.unpack_from(memory, _SLOTS_AT)[0]
+
+    def token(self, key: bytes) -> int:
+        """What changes with each write to the object; odd while one is under way."""
+        found: int = _WORD.unpack_from(self._memory, self._at(key))[0]
+        return found
+
+    def newest(self, key: bytes) -> int:
+        """Stamp of the newest write to the object, 0 when another one's took its place."""
+        _, identity, newest = _SLOT.unpack_from(self._memory, self._at(key))
+        return newest if identity == _identity(key) else 0
+
+    def begin(self, key: bytes) -> None:
+        """A write to the object may happen from now on."""
+        _WORD.pack_into(self._memory, self._at(key), _fresh() | 1)
+
+    def end(self, key: bytes, newest: int) -> None:
+        """A write to the object with the stamp ``newest`` has, or may have, happened."""
+        at = self._at(key)
+        if newest <= ENDED:
+            _WORD.pack_into(self._memory, at, _fresh())
+            return
+        identity = _identity(key)
+        _, other, before = _SLOT.unpack_from(self._memory, at)
+        if other == identity and before > newest:
+            newest = before
+        _SLOT.pack_into(self._memory, at, _fresh(), identity, newest)
+
+    def apply(self, key: bytes, found: int) -> None:
+        """What another node tells: :data:`BEGUN`, or how a write ended."""
+        if found == BEGUN:
+            self.begin(key)
+        else:
+            self.end(key, found)
+
+    @property
+    def epoch(self) -> int:
+        """What changes when writes may have been missed."""
+        found: int = _WORD.unpack_from(self._memory, _EPOCH_AT)[0]
+        return found
+
+    def missed(self) -> None:
+        """Writes may have been missed."""
+        _WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
+
+    def trusted(self) -> bool:
+        """Whether the agent vouches for the tokens now."""
+        until: int = _WORD.unpack_from(self._memory, _TRUSTED_AT)[0]
+        return time.monotonic_ns() < until
+
+    def trust(self, until: int) -> None:
+        """The agent vouches up to ``until`` on the monotonic clock, in nanoseconds."""
+        _WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
+
+    def complain(self) -> None:
+        """A write could not be written into the journal: the other nodes will not hear of it."""
+        _WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
+
+    def take_complaint(self) -> bool:
+        """Whether somebody complained since this was asked last."""
+        if not _WORD.unpack_from(self._memory, _UNTOLD_AT)[0]:
+            return False
+        _WORD.pack_into(self._memory, _UNTOLD_AT, 0)
+        return True
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._memory.close()
+
+    def _at(self, key: bytes) -> int:
+        return _HEADER + int.from_bytes(key[:8], "little") % self._slots * _SLOT.size
+
+
+def _identity(key: bytes) -> int:
+    return int.from_bytes(key[8:], "little")
+
+
+def open_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: int | None = None) -> Marks:
+    """The marks in ``folder``, made when there are none.
+
+    :param group: the Unix group that a new file is given to
+    :raises PeerError: when they can be neither opened nor made
+    """
+    size = _HEADER + slots * _SLOT.size
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        memory = map_file(folder / _NAME, size, _MAGIC, lambda new: _WORD.pack_into(new, _SLOTS_AT, slots), group)
+        number = boot_number() if boot is None else boot
+    except (OSError, LookupError) as error:
+        raise PeerError(f"cannot share marks in `{folder}`: {error}") from error
+    marks = Marks(memory)
+    if _WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
+        marks.trust(0)
+        marks.missed()
+        _WORD.pack_into(memory, _BOOT_AT, number)
+    return marks
+
+
+def map_file(
+    path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None] = lambda new: None, group: str = ""
+) -> mmap.mmap:
+    """The file at ``path`` in memory; one that is missing, or not of this size and ``magic``, is made anew.
+
+    It is made beside and linked or renamed, so that nobody sees half of it.  Its first word is ``magic``.
+
+    :raises OSError: when there is no room for it, or no right to it
+    """
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                memory = mmap.mmap(descriptor, size) if os.fstat(descriptor).st_size == size else None
+            finally:
+                os.close(descriptor)
+            if memory is not None and _WORD.unpack_from(memory, 0)[0] == magic:
+                return memory
+        _make(path, size, magic, prepare, group)
+    raise OSError(f"`{path}` is not what was written there")
+
+
+def _make(path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None], group: str) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
+    try:
+        os.fchmod(descriptor, 0o660)
+        if group:
+            shutil.chown(fresh, group=group)
+        os.posix_fallocate(descriptor, 0, size)
+        with mmap.mmap(descriptor, size) as memory:
+            prepare(memory)
+            _WORD.pack_into(memory, _MAGIC_AT, magic)
+        if path.exists():
+            fresh.replace(path)  # what is there is of no use
+        else:
+            with contextlib.suppress(FileExistsError):  # somebody else was faster
+                os.link(fresh, path)
+    finally:
+        os.close(descriptor)
+        fresh.unlink(missing_ok=True)
