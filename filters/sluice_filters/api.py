@@ -30,6 +30,7 @@ from sluice_core.errors import CallerError, SluiceError
 from sluice_filters.keys import KeyRing, NoKeys
 
 if TYPE_CHECKING:
+    from sluice_filters.caching import ObjectCache
     from sluice_filters.visits import Call, Visit
 
 Record = Mapping[str, Any]
@@ -73,9 +74,16 @@ class Stream:
     #: Becomes True when no further input can change the output: the host stops reading and calls ``finish``.
     done: bool = False
 
+    #: True while ``more`` has output of what was fed; a host that never asks gets it from ``feed`` and ``finish``.
+    behind: bool = False
+
     def feed(self, data: bytes) -> bytes:
         """The output that ``data`` makes possible; ``data`` is never empty."""
         return data
+
+    def more(self) -> bytes:
+        """The next output of what was fed, where that is too much to be given at once."""
+        return b""
 
     def finish(self) -> bytes:
         """The rest of the output; called exactly once, after the last ``feed``."""
@@ -121,6 +129,7 @@ class Surroundings:
     """What a host lends to the filters of its process."""
 
     keys: KeyRing = field(default_factory=NoKeys)
+    cache: ObjectCache | None = None
 
 
 class TeamStream(Stream):
@@ -165,6 +174,8 @@ class Filter:
     info: ClassVar[ActionInfo]
     #: True when a feed of some 100 KB takes longer than a thread switch (about 100 µs).
     heavy: ClassVar[bool] = False
+    #: Plain bytes after which an encoder has become ``transparent`` if it ever will; 0 when it never does.
+    decides_within: ClassVar[int] = 0
     #: Request headers that a reader wants to know, as they are written in documentation.
     asks: ClassVar[tuple[str, ...]] = ()
     #: The isolated environment that runs it; None for native code.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, TeamStream, Window
 
@@ -25,6 +25,8 @@ class Pipe(Stream):
     def feed(self, data: bytes) -> bytes:
         for stage in self._stages:
             data = stage.feed(data)
+            if stage.done:
+                self.done = True
             if not data:
                 return b""
         return data
@@ -35,6 +37,66 @@ class Pipe(Stream):
             out = stage.feed(data) if data else b""
             data = out + stage.finish()
         return data
+
+
+class DecoderPipe(Pipe):
+    """Decoders one behind the other, of which none is given more than ``STEP`` of another's output at once.
+
+    So an object that was compressed again and again never bursts: ``feed`` gives what became of some of it,
+    and ``behind`` says that there is more.
+    """
+
+    STEP: ClassVar[int] = 64 << 10
+
+    def __init__(self, stages: Sequence[Stream]) -> None:
+        super().__init__(stages)
+        self._waiting: list[bytes | memoryview] = [b""] * len(self._stages)
+
+    @classmethod
+    def of(cls, *streams: Stream) -> Self:
+        """Streams as one, those that are such pipes taken apart."""
+        return cls([part for one in streams for part in (one._stages if isinstance(one, cls) else (one,))])
+
+    def feed(self, data: bytes) -> bytes:
+        if len(self._stages) < 2:
+            return super().feed(data)
+        self._waiting[0] = bytes(self._waiting[0]) + data if self._waiting[0] else data
+        return self.more()
+
+    def more(self) -> bytes:
+        data = b""
+        while not data and any(self._waiting):
+            data = self._advance(max(number for number, waiting in enumerate(self._waiting) if waiting))
+        self.behind = any(self._waiting)
+        return data
+
+    def finish(self) -> bytes:
+        rest = []
+        while self.behind:
+            rest.append(self.more())
+        return b"".join([*rest, super().finish()])
+
+    def _advance(self, begin: int) -> bytes:
+        """What comes out when the first bytes that wait before stage ``begin``, the last one to have any, go on."""
+        data = self._take(begin)
+        for number in range(begin, len(self._stages)):
+            if number > begin:
+                self._waiting[number] = data
+                data = self._take(number)
+            stage = self._stages[number]
+            data = stage.feed(data)
+            if stage.done:
+                self.done = True
+            if not data:
+                break
+        return data
+
+    def _take(self, number: int) -> bytes:
+        waiting, self._waiting[number] = self._waiting[number], b""
+        if number and len(waiting) > self.STEP:
+            view = memoryview(waiting)
+            waiting, self._waiting[number] = view[: self.STEP], view[self.STEP :]
+        return bytes(waiting)
 
 
 class ChainEncoder(Pipe):
@@ -129,7 +191,7 @@ def chain_decoder(records: Records, filters: Filters, hint: Hint | None = None) 
         team = members[0].team
         steps = [(step, by_filter[id(step)]) for step in members]
         streams.append(team.decoder(steps, hint or Hint()) if team else members[0].decoder(steps[0][1]))
-    return Pipe(streams)
+    return DecoderPipe(streams)
 
 
 def can_seek(records: Records, filters: Filters) -> bool:
@@ -223,7 +285,7 @@ def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
             raise FilterError(f"filter `{layer.filter.info.keyword}` asks for its index again")
     below = yield from _locate(outer, where.start, where.stop)
     decoder = layer.filter.decoder(layer.record, where)
-    return Located(below.start, below.stop, Pipe([below.stream, decoder, _Cut.of(where)]))
+    return Located(below.start, below.stop, DecoderPipe.of(below.stream, decoder, _Cut.of(where)))
 
 
 def _read(layers: Sequence[_Layer], start: int, stop: int) -> Generator[tuple[int, int], bytes, bytes]:

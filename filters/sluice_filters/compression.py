@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
 from sluice_core.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import (
     BadParameter,
@@ -25,10 +25,10 @@ from sluice_filters.api import (
     Window,
 )
 from sluice_filters.engines import ENGINES, LARGEST_FRAME
-from sluice_filters.frames import FrameDecoder, FrameEncoder
+from sluice_filters.frames import PROBE, FrameDecoder, FrameEncoder
 from sluice_filters.layout import complete_record, frame_size_for, read_record
 
-#: Types that are compressed already.  PDF and WAV are not here: many shrink, and the first frame tells.
+#: Types that are compressed already.  PDF and WAV are not here: many shrink, and the first bytes tell.
 _COMPRESSED = """
 7z aac apk avi avif br bz2 docx epub flac gif gz heic jar jpeg jpg lz4 lzma m4a m4v mkv mov mp3 mp4 mpeg mpg
 odp ods odt ogg opus png pptx rar tbz2 tgz txz webm webp whl woff woff2 wma wmv xlsx xz zip zst zstd
@@ -63,7 +63,7 @@ class Compression(Filter):
             Parameter(
                 "min_gain",
                 "percent",
-                "objects whose first frame shrinks by less are stored plain",
+                "objects whose first 256 KiB shrink by less are stored plain",
                 default=0.05,
                 minimum=0.0,
                 maximum=0.99,
@@ -71,8 +71,7 @@ class Compression(Filter):
             Parameter(
                 "types",
                 "list",
-                "extensions and media types to compress (pdf, text/plain, image/*); "
-                "empty: all but those compressed already",
+                "extensions and media types to compress (pdf, text/plain, image/*); empty: all not compressed already",
                 default="",
             ),
             Parameter(
@@ -83,6 +82,7 @@ class Compression(Filter):
                 maximum=LARGEST_FRAME,
             ),
         ),
+        places=(PROXY, STORAGE_NODE),
         stage=300,
         changes_content=True,
         changes_length=True,
@@ -90,6 +90,7 @@ class Compression(Filter):
         random_access=True,
     )
     heavy: ClassVar[bool] = True
+    decides_within: ClassVar[int] = PROBE
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)

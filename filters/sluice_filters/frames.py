@@ -14,8 +14,9 @@ Rules:
 * A payload is never shorter than 1/256 of its plain bytes (zeros are appended), so that ``feed`` of
   n stored bytes answers at most 256 n and one frame more: a host that feeds 64 KiB pieces of an
   object full of zeros stays at 16 MiB.  (lz4 cannot do better than 1/255, so it is never padded.)
-* The first frame decides: when it gains too little the whole stream is passed on unchanged.
-* How the input was cut never changes the output: decisions look at whole frames only.
+* The first ``PROBE`` bytes decide, or the first frame where that is smaller: when they gain too
+  little the whole stream is passed on unchanged, and nobody waits for a large frame to fill.
+* How the input was cut never changes the output: decisions look at a fixed number of bytes only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from sluice_filters.layout import HEADER_SIZE, Layout, open_index, unpack_length
 
 _HEADER: Final = struct.Struct("<IIII")
 _RAW: Final = 0x8000_0000
+#: Plain bytes by which it is decided whether compression pays.
+PROBE: Final = 256 << 10
 #: Two to the power of this is the largest ratio of plain to stored bytes in one frame.
 _RATIO_BITS: Final = 8
 
@@ -38,56 +41,80 @@ _RATIO_BITS: Final = 8
 class FrameEncoder(Stream):
     """Compresses one object, or passes it on when that gains too little.
 
-    Shorter streams than ``min_size`` and those whose first frame shrinks by less than the fraction
-    ``min_gain`` are passed on; ``frame`` is the number of plain bytes per frame.
+    Shorter streams than ``min_size`` and those whose first ``PROBE`` bytes (or first frame, where
+    that is smaller) shrink by less than the fraction ``min_gain`` are passed on; ``frame`` is the
+    number of plain bytes per frame.
     """
 
     def __init__(self, engine: Engine, level: int, frame: int, min_size: int, min_gain: float) -> None:
         self._engine = engine.name
         self._pack = engine.packer(level)
         self._frame = frame
+        self._probe = min(PROBE, frame)
         self._min_size = min_size
         self._keep = 1.0 - min_gain
-        self._want = max(frame, min_size)  # nothing is decided before that much is here
+        self._want = max(frame, min_size)  # nothing is compressed before that much is here
         self._pieces: list[bytes] = []
         self._held = 0
         self._size = 0
         self._lengths: list[int] = []
-        self._passing = False
+        self._judged = False
+        self._first: bytes | None = None  # what the judgement made of the first frame
         self._record: Record | None = None
 
     def feed(self, data: bytes) -> bytes:
-        if self._passing:
+        if self.transparent:
             return data
         self._pieces.append(data)
         self._held += len(data)
+        if not self._judged and self._held >= self._probe and not self._pays():
+            return self._pass_on()
         return self._drain(last=False) if self._held >= self._want else b""
 
     def finish(self) -> bytes:
-        if self._passing:
+        if self.transparent:
             return b""
         if not self._lengths and self._held < max(self._min_size, 1):
-            return b"".join(self._pieces)
+            return self._joined()
+        if not self._judged and not self._pays():
+            return self._pass_on()
         out = self._drain(last=True)
-        if not self._lengths:  # the first frame gained too little
-            return out
         self._record, tail = write_record(self._engine, self._size, self._frame, self._lengths)
         return out + tail
 
     def record(self) -> Record | None:
         return self._record
 
+    def _joined(self) -> bytes:
+        """All that is held, in one piece."""
+        if len(self._pieces) != 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
+
+    def _pays(self) -> bool:
+        """Whether the beginning shrinks enough."""
+        with memoryview(self._joined()) as view, view[: self._probe] as plain:
+            payload = self._pack(plain)
+            self._judged = True
+            if self._probe == self._frame or self._held < self._probe:
+                self._first = payload
+            return len(payload) + HEADER_SIZE <= len(plain) * self._keep
+
+    def _pass_on(self) -> bytes:
+        """Give back what was held, and everything from now on as it comes."""
+        self.transparent = True
+        data, self._pieces = self._joined(), []
+        return data
+
     def _drain(self, last: bool) -> bytes:
         """Compress the whole frames that are held, with ``last`` the short one at the end too."""
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        data = self._joined()
         whole = self._held if last else self._held - self._held % self._frame
         out: list[bytes | memoryview] = []
         with memoryview(data) as view:
             for begin in range(0, whole, self._frame):
                 plain = view[begin : min(begin + self._frame, whole)]
-                payload = self._pack(plain)
-                if not self._lengths and len(payload) + HEADER_SIZE > len(plain) * self._keep:
-                    return self._pass_on(data)
+                payload, self._first = self._first or self._pack(plain), None
                 out += self._framed(plain, payload)
             joined = b"".join(out)
         self._size += whole
@@ -106,11 +133,6 @@ class FrameEncoder(Stream):
         header = _HEADER.pack(len(self._lengths), len(plain), len(body) | flag, isal_zlib.crc32(plain))
         self._lengths.append(HEADER_SIZE + len(body))
         return header, body
-
-    def _pass_on(self, data: bytes) -> bytes:
-        self._passing = self.transparent = True
-        self._pieces = []
-        return data
 
 
 class FrameDecoder(Stream):

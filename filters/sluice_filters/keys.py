@@ -5,13 +5,23 @@ No filter ever keeps a root secret in a record, a log or an error: records name 
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
 
 from sluice_core.errors import SluiceError
+
+_KEY_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+def is_key_id(text: str) -> bool:
+    """Whether ``text`` can name a key: it stands in policies, records, file names and logs."""
+    return _KEY_ID.fullmatch(text) is not None
 
 
 class MissingKey(SluiceError):
     """The key that an object or a policy names cannot be had; it is known that it exists nowhere here, or not now."""
+
+    status = 503
 
 
 class KeyRing(Protocol):

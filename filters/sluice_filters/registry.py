@@ -11,24 +11,51 @@ from typing import Final
 
 from sluice_core.describe import ActionInfo
 from sluice_core.plugins import load_plugins
-from sluice_filters.api import Filter
+from sluice_filters.api import Filter, Surroundings
+from sluice_filters.bitrev import BitReverse
+from sluice_filters.caching import Caching
+from sluice_filters.checksum import Checksum
 from sluice_filters.compression import Compression
+from sluice_filters.csv_select import CsvSelect
+from sluice_filters.delete_guard import DeleteGuard
+from sluice_filters.downsample import Downsample
+from sluice_filters.encryption import Encryption
 from sluice_filters.noop import Noop
+from sluice_filters.tagging import Tagging
+from sluice_filters.upsample import Upsample
+from sluice_filters.xor import Xor
 
 GROUP: Final = "sluice.filters"
 
+#: In the order of their stages.
 BUILT_IN: Final[tuple[type[Filter], ...]] = (
+    Tagging,
+    Caching,
+    DeleteGuard,
     Noop,
+    CsvSelect,
+    Downsample,
+    Upsample,
     Compression,
+    Encryption,
+    BitReverse,
+    Xor,
+    Checksum,
 )
 
 
-def load_filters(failures: dict[str, str] | None = None) -> dict[str, type[Filter]]:
+def load_filters(
+    failures: dict[str, str] | None = None, surroundings: Surroundings | None = None
+) -> dict[str, type[Filter]]:
     """Every usable filter by its keyword, ours first.
 
     :param failures: takes the reason of each plugin that was left out, by the entry point's name
+    :param surroundings: what the process lends to all of them; without it a filter that needs a key has none
     """
-    return load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
+    found = load_plugins(GROUP, BUILT_IN, lambda one: one.info.keyword, _unfit, failures)
+    if surroundings is None:
+        return found
+    return {keyword: one.bound(surroundings) for keyword, one in found.items()}
 
 
 def _unfit(plugin: object) -> str:

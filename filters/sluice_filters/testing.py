@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from sluice_core.describe import PLACES, Scalar
 from sluice_filters.api import BadParameter, CorruptData, Filter, FilterError, Hint, Stream, Window
-from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
+from sluice_filters.chain import ChainEncoder, Records, chain_decoder, chain_reader, locate
 
 _MIXIN: Final = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow]
@@ -85,8 +86,10 @@ class FilterContract:
     filter: ClassVar[type[Filter]]
     params: ClassVar[Mapping[str, Scalar]] = {}
     hint: ClassVar[Hint] = Hint()
-    #: True when the stored bytes are protected by checksums, as every format of ours is.
+    #: True when the stored bytes are protected by checksums.
     checked: ClassVar[bool] = True
+    #: False when two encoders of the same bytes differ (a salt, a nonce).
+    repeatable: ClassVar[bool] = True
     samples: ClassVar[tuple[bytes, ...]] = (b"", b"x", b"the quick brown fox " * 20, bytes(range(256)))
 
     def make(self) -> Filter:
@@ -95,7 +98,15 @@ class FilterContract:
 
     def coded(self, data: bytes) -> Coded:
         """Stored bytes and records of ``data``."""
-        return encode([self.make()], data, Hint(len(data), self.hint.content_type, self.hint.name))
+        return encode([self.make()], data, self.hint_of(data))
+
+    def hint_of(self, data: bytes) -> Hint:
+        """What a host would know of ``data`` beforehand."""
+        return replace(self.hint, size=len(data))
+
+    def reader(self, hint: Hint) -> Stream:
+        """The read-time transform, as a host runs it."""
+        return chain_reader([self.make()], hint)
 
     def decoded(self, records: Records) -> Stream:
         """A decoder for ``records`` that knows nothing of the policy's parameters."""
@@ -108,7 +119,7 @@ class FilterContract:
         assert info.help
         assert info.default_place in info.places
         assert set(info.places) <= set(PLACES)
-        assert info.on_put or info.on_get
+        assert info.on_put or info.on_get or info.on_request
         assert info.reversible or not info.random_access
         assert info.changes_content or not (info.changes_length or info.reversible)
 
@@ -132,16 +143,72 @@ class FilterContract:
         for data in self.samples:
             whole = self.coded(data)
             for place in range(len(data) + 1):
-                assert self._cut_encoded(data, [data[:place], data[place:]]) == whole
-            assert self._cut_encoded(data, cut(data, 1)) == whole
+                assert self._same(self._cut_encoded(data, [data[:place], data[place:]]), whole)
+            assert self._same(self._cut_encoded(data, cut(data, 1)), whole)
+
+    def test_streams_of_one_instance_know_nothing_of_each_other(self) -> None:
+        shared = self.make()
+        pair = [data for data in self.samples if data][-2:]
+        chains = [ChainEncoder([shared], self.hint_of(data)) for data in pair]
+        out = [chain.feed(data[:1]) for chain, data in zip(chains, pair, strict=True)]
+        for at, (chain, data) in enumerate(zip(chains, pair, strict=True)):
+            out[at] += (chain.feed(data[1:]) if data[1:] else b"") + chain.finish()
+        for chain, data, stored in zip(chains, pair, out, strict=True):
+            records = tuple(json.loads(json.dumps(chain.records())))
+            assert self._same((stored, records), self.coded(data))
 
     def test_what_calls_itself_transparent_or_not_applicable_changes_nothing(self) -> None:
         for data in self.samples:
-            hint = Hint(len(data), self.hint.content_type, self.hint.name)
+            hint = self.hint_of(data)
             stream = self.make().encoder(hint)
             out = run(stream, [data])
             if stream.transparent or not self.make().applies(hint):
                 assert (out, stream.record()) == (data, None)
+
+    def test_who_was_transparent_once_has_given_everything_back_and_stays_so(self) -> None:
+        for data in self.samples:
+            chain = ChainEncoder([self.make()], self.hint_of(data))
+            out, known = b"", chain.settled()
+            for place in range(len(data)):
+                out += chain.feed(data[place : place + 1])
+                assert chain.settled() or not known
+                assert known or not chain.settled() or place < self.filter.decides_within
+                known = chain.settled()
+                assert not known or out == data[: place + 1]
+            out += chain.finish()
+            assert not known or (chain.settled() and out == data and not chain.records())
+
+    def test_an_encoder_wants_all_of_its_input(self) -> None:
+        """One that were done early would make the rest of the object vanish."""
+        for data in self.samples:
+            chain = ChainEncoder([self.make()], self.hint_of(data))
+            for piece in cut(data, 1):
+                chain.feed(piece)
+                assert not chain.done
+
+    def test_how_an_answer_is_cut_does_not_change_what_is_read(self) -> None:
+        if not self.filter.info.on_get:
+            return
+        for data in self.samples:
+            hint = self.hint_of(data)
+            whole = run(self.reader(hint), [data])
+            assert self.make().reads(hint) or whole == data
+            for place in range(0, len(data) + 1, 1 if self.filter.team is None else 1 + len(data) // 3):
+                assert run(self.reader(hint), [data[:place], data[place:]]) == whole, place
+            assert run(self.reader(hint), cut(data, 1)) == whole
+
+    def test_a_reader_that_is_done_needs_nothing_more(self) -> None:
+        if not self.filter.info.on_get:
+            return
+        for data in self.samples:
+            hint = self.hint_of(data)
+            stream = self.reader(hint)
+            out = b""
+            for piece in cut(data, 1):
+                out += stream.feed(piece)
+                if stream.done:
+                    break
+            assert out + stream.finish() == run(self.reader(hint), [data])
 
     def test_the_record_is_small_json_and_knows_the_size(self) -> None:
         for data in self.samples:
@@ -209,6 +276,22 @@ class FilterContract:
             for start, stop in ranges(len(data)):
                 assert read_range(stored, records, known, start, stop) == data[start:stop], (start, stop)
 
+    def test_damage_inside_a_window_is_noticed_or_harmless(self) -> None:
+        if not (self.checked and self.filter.info.random_access):
+            return
+        for data in self.samples:
+            stored, records = self.coded(data)
+            if not records:
+                continue
+            start, stop = len(data) // 3, len(data) // 3 + 1
+            for place in range(0, len(stored), 1 + len(stored) // 100):
+                bad = stored[:place] + bytes((stored[place] ^ 0x10,)) + stored[place + 1 :]
+                try:
+                    found = read_range(bad, records, {self.filter.info.keyword: self.filter}, start, stop)
+                except CorruptData:
+                    continue
+                assert found == data[start:stop]
+
     def test_windows_are_inside_and_hold_the_range(self) -> None:
         if not self.filter.info.random_access:
             return
@@ -227,9 +310,16 @@ class FilterContract:
         return False
 
     def _cut_encoded(self, data: bytes, pieces: Iterable[bytes]) -> Coded:
-        chain = ChainEncoder([self.make()], Hint(len(data), self.hint.content_type, self.hint.name))
+        chain = ChainEncoder([self.make()], self.hint_of(data))
         stored = run(chain, pieces)
         return stored, tuple(json.loads(json.dumps(chain.records())))
+
+    def _same(self, one: Coded, other: Coded) -> bool:
+        """Whether both are the same encoding, or as alike as two that differ by chance can be."""
+        if self.repeatable:
+            return one == other
+        plain = [run(self.decoded(records), [stored]) if records else stored for stored, records in (one, other)]
+        return len(one[0]) == len(other[0]) and plain[0] == plain[1]
 
     def _transformed(self) -> Iterator[Coded]:
         """Stored bytes and records of the samples that were changed."""

@@ -1,18 +1,23 @@
-"""A toy filter with which chains and hosts are tested; never in the registry."""
+"""A toy filter and a toy ring of keys with which chains and hosts are tested; never in the registry."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters.api import CorruptData, Filter, Hint, Record, Stream, Window
+from sluice_filters.keys import MissingKey
 
 _KEY = 0x5A
 _TABLE = bytes(value ^ _KEY for value in range(256))
 
 
 class Xor(Filter):
-    """One byte of head, then each byte XOR 0x5A: reversible, random access, no checksum."""
+    """One byte of head, then each byte XOR 0x5A: reversible, random access, no checksum.
+
+    Unlike the shipped filter of this name it is longer than the plain bytes, and nothing lies where it was.
+    """
 
     info: ClassVar[ActionInfo] = ActionInfo(
         keyword="xor",
@@ -74,3 +79,21 @@ class _Decoder(Stream):
         if self._head or self._left:
             raise CorruptData("toy is too short")
         return b""
+
+
+class FixedKeys:
+    """A ring that tests fill and empty: ``secrets`` may be changed at any time, ``use`` names the active one."""
+
+    def __init__(self, secrets: Mapping[str, bytes] | None = None, use: str = "k1") -> None:
+        self.secrets = dict({"k1": b"1" * 32} if secrets is None else secrets)
+        self.use = use
+
+    def active(self) -> str:
+        if not self.use:
+            raise MissingKey("no active key in this test")
+        return self.use
+
+    def secret(self, key_id: str) -> bytes:
+        if key_id not in self.secrets:
+            raise MissingKey(f"no key `{key_id}` in this test")
+        return self.secrets[key_id]

@@ -1,7 +1,7 @@
 """The request contract: a filter that accompanies whole requests.
 
-For each object request the host asks every request filter on it for a :class:`Visit` and calls, in
-this order:
+For each object request the host asks the request filters on it for a :class:`Visit`, each once those
+before it let the request pass, and calls, in this order:
 
 1. ``request()`` before anything else happens; it may change ``call.headers`` or answer itself.
 2. ``body_in()`` for a PUT: a stream that the plain request body goes through.
@@ -91,13 +91,16 @@ class Call:
     """One request.
 
     ``place`` is ``proxy`` or ``storage_node``.  ``headers`` are those of the request, and may be
-    changed in ``request()``; system metadata and backend headers are not among them.  ``size`` is
+    changed in ``request()``; system metadata and backend headers are not among them, and text beyond ASCII stands
+    there as in WSGI (UTF-8 read as latin-1).  ``size`` is
     the announced length of a PUT's body.  ``authorize()`` asks Swift whether the client may do what
     it asks (with the container's ACL), for a visit that answers itself: None when it may, else the
     refusal to give back.  ``send`` makes a request of its own, let in without asking, by default of
     the same object; the path is ``(account, container[, object])``.  It goes through the filters
     behind this one, or with ``stored`` to what is really stored, system metadata included.
-    ``environ`` is the host's own (WSGI), for what has no name here.
+    ``environ`` is the host's own (WSGI), for what has no name here.  ``protected`` says that a protective
+    filter (encryption) holds what is stored, so that no other copy may lie about in plain: of a PUT from
+    the start, as policies want it, of everything else from ``response`` on, as the object says.
     """
 
     place: str
@@ -112,6 +115,7 @@ class Call:
     authorize: Callable[[], Reply | None]
     send: Sender
     environ: dict[str, Any]
+    protected: bool = False
 
 
 class Visit:
@@ -130,7 +134,7 @@ class Visit:
         return reply
 
     def body_out(self, reply: Reply) -> Stream | None:
-        """A stream for the plain answer (whole or a range: see ``reply``)."""
+        """A stream for the plain answer of a GET (whole or a range: see ``reply``); none for errors and HEAD."""
         return None
 
     def end(self, complete: bool) -> None:

@@ -14,6 +14,7 @@ from sluice_filters import layout
 from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, Window
 from sluice_filters.compression import COMPRESSED_TYPES, Compression
 from sluice_filters.engines import ENGINES
+from sluice_filters.frames import PROBE
 from sluice_filters.layout import HEADER_SIZE, frame_size_for, pack_lengths, read_record, unpack_lengths
 from sluice_filters.testing import cut, outcome, run
 
@@ -117,6 +118,53 @@ def test_the_list_of_compressed_types_has_no_doubles():
 def test_bad_parameters_are_refused_in_words(params, words):
     with pytest.raises(BadParameter, match=words.replace("(", r"\(")):
         Compression(params)
+
+
+def watched(data, hint, step, **params):
+    """Output and record, and after how many bytes the encoder called itself transparent."""
+    encoder = Compression(params).encoder(hint)
+    out, known = b"", None
+    for place in range(0, len(data), step):
+        out += encoder.feed(data[place : place + step])
+        if encoder.transparent and known is None:
+            known = min(place + step, len(data))
+            assert out == data[:known]
+    return out + encoder.finish(), encoder.record(), known
+
+
+@pytest.mark.parametrize("hint", [Hint(len(NOISE) * 4), Hint(), Hint(1 << 30)])
+@pytest.mark.parametrize(
+    ("step", "known"), [(64 * KIB, PROBE), (PROBE, PROBE), (PROBE - 1, 2 * PROBE - 2), (7000, 266_000)]
+)
+@pytest.mark.parametrize("params", [{}, {"frame_size": 8 * MIB}, {"min_size": MIB}])
+def test_what_does_not_shrink_is_known_after_256_kib_however_large_the_frames_are(hint, step, known, params):
+    data = NOISE * 4
+    assert watched(data, hint, step, **params) == (data, None, known)
+
+
+@pytest.mark.parametrize("size", [PROBE - 1, PROBE, PROBE + 1, 512 * KIB - 1, 512 * KIB, 512 * KIB + 1])
+@pytest.mark.parametrize("beginning", [NOISE[:PROBE], TEXT[:PROBE]])
+@pytest.mark.parametrize("frame", [128 * KIB, PROBE, 512 * KIB])
+def test_the_beginning_alone_decides_however_the_object_comes(size, beginning, frame):
+    data = (beginning + (TEXT if beginning[:1] == NOISE[:1] else NOISE * 2))[:size]
+    found = {stored(data, Hint(), step, frame_size=frame)[0] for step in (50_000, PROBE, PROBE + 1, MIB)}
+    (out,) = found
+    assert (out == data) is (beginning[:1] == NOISE[:1])
+    again, record = stored(data, Hint(), frame_size=frame)
+    assert again == out
+    assert (plain(out, record) if record else out) == data
+
+
+def test_text_whose_first_large_frame_is_mostly_noise_is_stored_raw_in_frames():
+    data = TEXT[:PROBE] + NOISE[:PROBE] * 3
+    out, record = stored(data, Hint(), frame_size=MIB)
+    assert record["size"] == MIB
+    assert plain(out, record) == data
+
+
+def test_a_small_object_that_does_not_shrink_is_passed_on_at_its_end():
+    data = NOISE[: 100 * KIB]
+    assert watched(data, Hint(), 64 * KIB) == (data, None, None)
 
 
 def test_noise_in_a_text_is_stored_raw_at_almost_no_cost():

@@ -6,11 +6,20 @@ import random
 
 import pytest
 
+from sluice_filters.api import Surroundings
+from sluice_filters.bitrev import BitReverse
+from sluice_filters.checksum import Checksum
 from sluice_filters.compression import Compression
+from sluice_filters.csv_select import CsvSelect
+from sluice_filters.downsample import Downsample
+from sluice_filters.encryption import Encryption
 from sluice_filters.noop import Noop
 from sluice_filters.registry import BUILT_IN
 from sluice_filters.testing import FilterContract
-from sluice_filters.toys import Xor
+from sluice_filters.toys import FixedKeys
+from sluice_filters.toys import Xor as XorToy
+from sluice_filters.upsample import Upsample
+from sluice_filters.xor import Xor
 
 _WORDS = [f"{word}{number}" for word in ("alpha", "beta", "gamma") for number in range(40)]
 
@@ -45,13 +54,81 @@ class TestNoop(FilterContract):
 
 
 class TestXorToy(FilterContract):
-    filter = Xor
+    filter = XorToy
     checked = False
+
+
+class TestXor(FilterContract):
+    filter = Xor
+    params = {"key": 3}
+    checked = False
+
+
+class TestBitReverse(FilterContract):
+    filter = BitReverse
+    checked = False
+
+
+#: Around the boundaries of segments of 64 bytes.
+SEGMENTS = (b"", b"x", noise(63), noise(64), noise(65), noise(128), noise(300))
+
+
+class TestEncryption(FilterContract):
+    filter = Encryption.bound(Surroundings(FixedKeys()))
+    repeatable = False
+    samples = SEGMENTS
+
+    @classmethod
+    def setup_class(cls):
+        cls.filter.segment = 64
+
+
+class ShortSegments(Checksum):
+    segment = 64
+
+
+class TestChecksumCrc(FilterContract):
+    filter = ShortSegments
+    samples = SEGMENTS
+
+
+class TestChecksumSha(FilterContract):
+    filter = ShortSegments
+    params = {"digest": "sha256"}
+    samples = SEGMENTS
 
 
 class TestCompressionAsItComes(FilterContract):
     filter = Compression
     samples = (b"", b"x", text(300), text(4095), text(4096))
+
+
+TABLES = (
+    b"",
+    b"a,b\n",
+    b'a,b,c\n1,2,3\n4,"x,\ny",6\n7,8,9\n',
+    b"a,b\r\n1,2\r\n3,4",
+    b"a,b\n" + b"".join(b"%d,%d\n" % (number, number * number) for number in range(30)),
+)
+SERIES = (b"", b"t,v\n", b"t,v\n2026-01-01T00:00:00Z,1\n2026-01-01T00:00:30Z,3\n2026-01-01T00:02:00Z,5\n")
+
+
+class TestCsvSelect(FilterContract):
+    filter = CsvSelect
+    params = {"columns": "a", "where": "a > 1"}
+    samples = TABLES
+
+
+class TestDownsample(FilterContract):
+    filter = Downsample
+    params = {"time": "t", "interval": 60.0, "values": "v"}
+    samples = SERIES
+
+
+class TestUpsample(FilterContract):
+    filter = Upsample
+    params = {"time": "t", "interval": 10.0, "values": "v"}
+    samples = SERIES
 
 
 class TestZstd(FilterContract):
@@ -89,6 +166,14 @@ class TestIndexAtTheTail(FilterContract):
         cls.patch.undo()
 
 
-def test_every_built_in_has_its_suite():
-    tried = {one.filter for one in FilterContract.__subclasses__()}
-    assert set(BUILT_IN) <= tried
+def test_every_built_in_that_changes_content_has_its_suite():
+    suites = [one for name, one in globals().items() if name.startswith("Test")]
+    tried = {one.filter.info.keyword for one in suites}
+    assert {one.info.keyword for one in BUILT_IN if one.info.changes_content} <= tried
+
+
+@pytest.mark.parametrize("built_in", BUILT_IN, ids=lambda one: one.info.keyword)
+def test_every_built_in_describes_itself_consistently(built_in):
+    suite = type("Suite", (FilterContract,), {"filter": built_in})()
+    suite.test_describes_itself_consistently()
+    suite.test_unknown_parameters_are_refused()

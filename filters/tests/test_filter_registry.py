@@ -9,8 +9,9 @@ import pytest
 from sluice_core import plugins
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters import registry
-from sluice_filters.api import Filter
+from sluice_filters.api import Filter, Hint, Surroundings
 from sluice_filters.noop import Noop
+from sluice_filters.toys import FixedKeys
 
 
 class Sepia(Filter):
@@ -43,8 +44,33 @@ def installed(monkeypatch, value):
 
 def test_the_literal_list_is_what_there_is(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
-    assert list(registry.load_filters()) == ["noop", "compression"]
+    assert list(registry.load_filters().values()) == list(registry.BUILT_IN)
     assert registry.descriptions()["noop"] is Noop.info
+
+
+def test_the_list_is_in_the_order_of_the_stages():
+    stages = [one.info.stage for one in registry.BUILT_IN]
+    assert stages == sorted(stages)
+
+
+def test_no_two_built_ins_have_the_same_keyword_and_each_runs_where_it_says():
+    keywords = [one.info.keyword for one in registry.BUILT_IN]
+    assert len(set(keywords)) == len(keywords)
+    for one in registry.BUILT_IN:
+        assert one.info.default_place in one.info.places
+        if one.info.reversible:
+            assert one.info.places == ("proxy", "storage_node"), one
+
+
+def test_what_a_process_lends_reaches_every_filter_and_no_other_process(monkeypatch):
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    lent = Surroundings(FixedKeys())
+    bound = registry.load_filters(surroundings=lent)
+    assert list(bound) == list(registry.load_filters())
+    assert all(one.surroundings is lent for one in bound.values())
+    assert all(one().surroundings is lent for one in bound.values() if one.info.reversible)
+    assert not [one for one in registry.BUILT_IN if one.surroundings is lent]
+    assert bound["encryption"]().encoder(Hint(1)).feed(b"x") == b""
 
 
 @pytest.mark.parametrize(

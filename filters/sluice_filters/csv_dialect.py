@@ -1,0 +1,146 @@
+"""What CSV is to us, exactly; every engine gives these bytes and no others.
+
+* A record ends with LF; one CR before it (or at the very end of the object) belongs to the end.  A
+  record without a byte is none.  A UTF-8 byte order mark before the first record is dropped.
+* Fields are separated by one byte, ``delimiter``.  A field whose first byte is ``quote`` reaches to
+  the next quote that is not doubled, and from there to the next delimiter; delimiters and, when
+  ``multiline``, line ends inside are data.  A quote elsewhere in a field is data.  A quoted field that
+  never ends reaches to the end of the object, or of the line when not ``multiline``.
+* The *raw* field is its bytes as they stand, quotes included: what is written is raw fields.  Its
+  *value* is what comparisons see: quotes taken off, doubled ones single.
+* Every record is written with LF at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from sluice_filters.api import BadParameter
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_SPELLED: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+_QUOTES: Final = {"none": "", "double": '"', "single": "'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way of writing CSV; ``quote`` is empty when there is none."""
+
+    delimiter: bytes = b","
+    quote: bytes = b'"'
+    multiline: bool = True
+    _record: re.Pattern[bytes] = field(init=False, repr=False, compare=False)
+    _field: re.Pattern[bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        one = self._one_field()
+        delimiter = re.escape(self.delimiter)
+        object.__setattr__(self, "_field", re.compile(rb"(" + one + rb")(?:" + delimiter + rb"|\Z)", re.DOTALL))
+        record = rb"(?:" + one + delimiter + rb")*+" + one + rb"\n"
+        object.__setattr__(self, "_record", re.compile(record, re.DOTALL))
+
+    def _one_field(self) -> bytes:
+        """A pattern for one raw field, quoted or not, that ends where the field does."""
+        delimiter = re.escape(self.delimiter)
+        plain = rb"[^" + delimiter + rb"\n]*+"
+        if not self.quote:
+            return plain
+        quote = re.escape(self.quote)
+        inside = rb"(?:[^" + quote + rb"]++|" + quote * 2 + rb")*+"
+        return rb"(?:" + quote + inside + quote + plain + rb"|(?!" + quote + rb")" + plain + rb")"
+
+    @classmethod
+    def of(cls, delimiter: str = ",", quote: str = '"', multiline: bool = True) -> Dialect:
+        """The dialect of these parameters; some are spelled out: ``tab``, ``none`` ...
+
+        :raises BadParameter: for what is no single ASCII character
+        """
+        mark = _SPELLED.get(delimiter.lower(), delimiter)
+        quoted = _QUOTES.get(quote.lower(), quote)
+        for name, value in (("delimiter", mark), ("quote", quoted)):
+            wrong = len(value) != 1 or not value.isascii() or value in "\r\n\0"
+            if wrong and (name == "delimiter" or value):
+                raise BadParameter(f"`{name}` is `{value}`, expected one ASCII character")
+        if mark == quoted:
+            raise BadParameter(f"`delimiter` and `quote` are both `{mark}`")
+        return cls(mark.encode(), quoted.encode(), multiline)
+
+    def joins_lines(self, text: bytes) -> bool:
+        """Whether a line end in ``text`` may be inside a field."""
+        return self.multiline and bool(self.quote) and self.quote in text
+
+    def ends(self, text: bytes, start: int = 0) -> Iterator[int]:
+        """Where each complete record of ``text`` ends (behind its LF), ``start`` being where one begins."""
+        if not self.joins_lines(text):
+            while (start := text.find(b"\n", start) + 1) > 0:
+                yield start
+            return
+        while (found := self._record.match(text, start)) is not None:
+            start = found.end()
+            yield start
+
+    def complete(self, text: bytes) -> int:
+        """How many bytes of ``text`` are complete records; a record begins at 0."""
+        if not self.joins_lines(text):
+            return text.rfind(b"\n") + 1
+        return max(self.ends(text), default=0)
+
+    def first_from(self, text: bytes, place: int) -> int:
+        """Where the first record that begins at ``place`` or later begins, or the end of ``text``."""
+        if place <= 0:
+            return 0
+        if not self.joins_lines(text):
+            found = text.find(b"\n", place - 1) + 1
+            return found or len(text)
+        return next((end for end in self.ends(text) if end >= place), len(text))
+
+    def records(self, text: bytes) -> Iterator[bytes]:
+        """The records of ``text``, which ends with one, without their ends; empty ones are left out."""
+        start = 0
+        for end in self.ends(text):
+            record = text[start : end - 1].removesuffix(b"\r")
+            start = end
+            if record:
+                yield record
+        if start < len(text):  # a quoted field that never ends
+            record = text[start:].removesuffix(b"\n").removesuffix(b"\r")
+            if record:
+                yield record
+
+    def fields(self, record: bytes) -> list[bytes]:
+        """The raw fields of ``record``, at least one."""
+        if not self.quote or self.quote not in record:
+            return record.split(self.delimiter)
+        found: list[bytes] = []
+        place = 0
+        while (one := self._field.match(record, place)) is not None:
+            found.append(one[1])
+            place = one.end()
+            if place == one.end(1):
+                return found
+        found.append(record[place:])  # a quoted field that never ends
+        return found
+
+    def value(self, raw: bytes) -> bytes:
+        """What a raw field says."""
+        if not self.quote or not raw.startswith(self.quote):
+            return raw
+        doubled = self.quote * 2
+        place = 1
+        while (place := raw.find(self.quote, place)) >= 0 and raw[place : place + 2] == doubled:
+            place += 2
+        if place < 0:
+            return raw[1:].replace(doubled, self.quote)
+        return raw[1:place].replace(doubled, self.quote) + raw[place + 1 :]
+
+    def quoted(self, value: bytes, always: bool = False) -> bytes:
+        """A raw field that says ``value``: in quotes when it must be, or ``always``."""
+        if not self.quote:
+            return value
+        special = (self.delimiter, self.quote, b"\n", b"\r")
+        if always or any(one in value for one in special):
+            return self.quote + value.replace(self.quote, self.quote * 2) + self.quote
+        return value

@@ -1,0 +1,89 @@
+"""LIKE: ``%`` stands for any characters, ``_`` for one, in time proportional to text × pattern.
+
+A single regular expression of several ``.*`` would backtrack without end on texts made for it, so
+the pieces between the ``%`` are found one after the other, each as far left as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+#: One UTF-8 character; in what is no UTF-8, one byte with those that look like its continuation.
+_CHARACTER: Final = rb"(?:[\x00-\x7f]|[\x80-\xff][\x80-\xbf]*)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The pieces between ``%``, as regular expressions without repetition; ``text`` of one if it is plain text."""
+
+    head: re.Pattern[bytes]
+    middle: tuple[re.Pattern[bytes], ...]
+    tail: re.Pattern[bytes] | None
+    #: (kind, text) when the pattern is one of ``equal``, ``prefix``, ``suffix`` and ``inside``.
+    simple: tuple[str, bytes] | None
+
+    def matches(self, text: bytes) -> bool:
+        """Whether the pattern covers the whole of ``text``."""
+        if self.tail is None:
+            return self.head.fullmatch(text) is not None
+        found = self.head.match(text)
+        if found is None:
+            return False
+        for piece in self.middle:
+            found = piece.search(text, found.end())
+            if found is None:
+                return False
+        return self.tail.search(text, found.end()) is not None
+
+
+def pattern(text: bytes, escape: bytes = b"") -> Pattern:
+    """What ``text`` means after LIKE; ``escape`` is one byte or none."""
+    pieces, plain = _pieces(text, escape)
+    expressions = [b"".join(piece) for piece in pieces]
+    simple = _simple(plain) if plain is not None else None
+    head = re.compile(expressions[0], re.DOTALL)
+    if len(pieces) == 1:
+        return Pattern(head, (), None, simple)
+    middle = tuple(re.compile(one, re.DOTALL) for one in expressions[1:-1] if one)
+    return Pattern(head, middle, re.compile(expressions[-1] + rb"\Z", re.DOTALL), simple)
+
+
+def _pieces(text: bytes, escape: bytes) -> tuple[list[list[bytes]], list[bytes] | None]:
+    """The expressions between ``%``, and the plain texts between them when there is no ``_``."""
+    pieces: list[list[bytes]] = [[]]
+    plain: list[bytes] | None = [b""]
+    place = 0
+    while place < len(text):
+        one = text[place : place + 1]
+        place += 1
+        if escape and one == escape:
+            one = text[place : place + 1]
+            place += 1
+        elif one == b"%":
+            pieces.append([])
+            if plain is not None:
+                plain.append(b"")
+            continue
+        elif one == b"_":
+            pieces[-1].append(_CHARACTER)
+            plain = None
+            continue
+        pieces[-1].append(re.escape(one))
+        if plain is not None:
+            plain[-1] += one
+    return pieces, plain
+
+
+def _simple(plain: list[bytes]) -> tuple[str, bytes] | None:
+    match plain:
+        case [only]:
+            return "equal", only
+        case [head, b""] if head:
+            return "prefix", head
+        case [b"", tail] if tail:
+            return "suffix", tail
+        case [b"", middle, b""] if middle:
+            return "inside", middle
+    return None

@@ -1,0 +1,45 @@
+"""Sluice's csv_select as a storlet: the native filter's own code, so the native filter's bytes.
+
+That code comes as a dependency beside this file, ``csv_select.zip``, which ``python -m sluice_filters.csv_bundle``
+writes; it needs nothing but Python's standard library, and runs faster where pyarrow is installed.  Parameters:
+those of the native filter; ``select`` and ``range`` are what ``X-Csv-Select`` and ``X-Csv-Range`` say there.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_CODE = Path(__file__).with_name("csv_select.zip")
+_PIECE = 256 << 10
+_TEXTS = ("columns", "where", "header", "delimiter", "quote")
+
+
+class CsvSelect:
+    """Gives some columns and rows of CSV."""
+
+    def __init__(self, logger: Any) -> None:
+        self.logger = logger
+        if _CODE.exists() and str(_CODE) not in sys.path:
+            sys.path.insert(0, str(_CODE))
+
+    def __call__(self, in_files: Sequence[Any], out_files: Sequence[Any], params: Mapping[str, str]) -> None:
+        """From the first input to the first output."""
+        from sluice_filters import csv_select
+        from sluice_filters.api import Hint
+
+        given: dict[str, Any] = {name: params[name] for name in _TEXTS if params.get(name)}
+        if params.get("multiline"):
+            given["multiline"] = params["multiline"].lower() in ("true", "yes")
+        asked = {
+            name: params[short]
+            for name, short in ((csv_select.SELECT, "select"), (csv_select.RANGE, "range"))
+            if params.get(short)
+        }
+        source, target = in_files[0], out_files[0]
+        stream = csv_select.CsvSelect(given).reader(Hint(asked=asked))
+        target.set_metadata(source.get_metadata())
+        while piece := source.read(_PIECE):
+            target.write(stream.feed(piece))  # to the end, also when done: who feeds a pipe must not find it closed
+        target.write(stream.finish())
+        target.close()

@@ -1,0 +1,24 @@
+"""The language's copy of what the shipped filters say of themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_dsl.shipped import SHIPPED_FILTERS
+from sluice_filters.registry import BUILT_IN
+
+INSTALLED = {one.info.keyword: one.info for one in BUILT_IN}
+COPIED = {info.keyword: info for info in SHIPPED_FILTERS}
+
+
+def test_the_language_knows_every_shipped_filter_and_no_other():
+    assert sorted(COPIED) == sorted(INSTALLED)
+
+
+@pytest.mark.parametrize("keyword", sorted(INSTALLED))
+def test_the_copy_says_what_the_filter_says(keyword):
+    assert COPIED[keyword] == INSTALLED[keyword]
+
+
+def test_they_stand_in_the_order_of_their_stages():
+    assert [info.stage for info in SHIPPED_FILTERS] == sorted(info.stage for info in SHIPPED_FILTERS)
