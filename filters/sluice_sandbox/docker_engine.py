@@ -1,0 +1,225 @@
+"""A Docker engine of our own: dockerd as a child process, beside any other one on the machine.
+
+Everything that it keeps is in one folder, it listens on one unix socket, and it makes no network:
+no bridge, no firewall rules, no forwarding, since no container of ours ever gets one.  Stopping it
+stops its containers and its containerd.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Final, Self
+
+from sluice_core.errors import CallerError, PeerError
+
+_POLL: Final = 0.05
+#: Longest path of a unix socket, its end included.
+_PATH_LIMIT: Final = 108
+#: What the engine appends to its folders for the sockets of containerd.
+_DEEPEST: Final = "run/containerd/containerd.sock.ttrpc"
+
+
+class DockerEngine:
+    """dockerd with everything in ``folder``; also a context manager that starts, waits and stops.
+
+    With ``tied`` the kernel kills it when the thread that started it ends; only for tests, since
+    containerd then outlives it until the next :meth:`start` or :meth:`stop`.
+    """
+
+    name = "dockerd"
+    patience = 60.0
+
+    def __init__(self, folder: str | Path, tied: bool = False) -> None:
+        self.folder = Path(folder).absolute()
+        self.tied = tied
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket(self) -> Path:
+        """The socket that it listens on."""
+        return self.folder / "docker.sock"
+
+    @property
+    def url(self) -> str:
+        """What clients are given as ``DOCKER_HOST``."""
+        return f"unix://{self.socket}"
+
+    @property
+    def log(self) -> Path:
+        """The log file."""
+        return self.folder / "dockerd.log"
+
+    @property
+    def pid_file(self) -> Path:
+        """Written by the engine; by it a later process finds and stops it."""
+        return self.folder / "dockerd.pid"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine that serves this folder, whoever started it; None when none lives."""
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        return self._recorded()
+
+    @property
+    def running(self) -> bool:
+        """True while its process lives."""
+        return self.pid is not None
+
+    def argv(self) -> list[str]:
+        """The command line."""
+        program = shutil.which("dockerd", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin")
+        options = {
+            "data-root": self.folder / "data",
+            "exec-root": self.folder / "run",
+            "pidfile": self.pid_file,
+            "host": self.url,
+            "iptables": "false",
+            "ip-forward": "false",
+            "ip-masq": "false",
+            "bridge": "none",
+            "userland-proxy": "false",
+            "log-level": "warn",
+            "shutdown-timeout": "3",
+        }
+        return [program or "dockerd", *(f"--{name}={value}" for name, value in options.items())]
+
+    def start(self) -> None:
+        """Start the process, unless it runs; :meth:`wait_ready` says when it serves.
+
+        :raises CallerError: when the folder's path is too long for unix sockets
+        :raises PeerError: when dockerd is not installed
+        """
+        deepest = self.folder / _DEEPEST
+        if len(os.fsencode(deepest)) >= _PATH_LIMIT:
+            raise CallerError(f"folder `{self.folder}` is too long for the engine's sockets, expected at most 70 bytes")
+        if self.running:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        self._end_containerd()
+        argv = ["setpriv", "--pdeathsig", "KILL", "--", *self.argv()] if self.tied else self.argv()
+        with open(self.log, "ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                )
+            except OSError as error:
+                raise PeerError(f"cannot start `{argv[0]}`: {os.strerror(error.errno or 0).lower()}") from error
+
+    def answers(self) -> bool:
+        """True when it serves."""
+        connection = _UnixConnection(self.socket, timeout=2.0)
+        try:
+            connection.request("GET", "/_ping")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def wait_ready(self, timeout: float | None = None) -> None:
+        """Return as soon as it serves.
+
+        :raises PeerError: when it ended, or does not serve within ``timeout`` seconds
+        """
+        limit = self.patience if timeout is None else timeout
+        deadline = time.monotonic() + limit
+        while not self.answers():
+            if self._process is not None and self._process.poll() is not None:
+                raise PeerError(f"dockerd ended instead of serving: {self._tail()}")
+            if time.monotonic() > deadline:
+                raise PeerError(f"dockerd does not serve on `{self.socket}` after {limit:g} s: {self._tail()}")
+            time.sleep(_POLL)
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """SIGTERM, which stops its containers too; after ``timeout`` seconds SIGKILL."""
+        self._end(15, timeout)
+
+    def kill(self) -> None:
+        """SIGKILL, as a fault would; images stay, :meth:`start` brings it back."""
+        self._end(9, 10.0)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _end(self, signal: int, timeout: float) -> None:
+        pid = self.pid
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal)
+            deadline = time.monotonic() + timeout
+            while self.pid is not None:
+                if time.monotonic() > deadline:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, 9)
+                    deadline += timeout
+                time.sleep(_POLL)
+        if self._process is not None:
+            self._process.wait()
+        self._end_containerd()
+
+    def _end_containerd(self) -> None:
+        """A killed engine leaves its containerd behind, or the record of one, and the next would wait for that."""
+        pid_file = self.folder / "run/containerd/containerd.pid"
+        pid = _pid_in(pid_file)
+        while pid is not None and _command_of(pid) == "containerd":
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+            time.sleep(_POLL)
+        pid_file.unlink(missing_ok=True)
+
+    def _recorded(self) -> int | None:
+        pid = _pid_in(self.pid_file)
+        return pid if pid is not None and _command_of(pid) == "dockerd" else None
+
+    def _tail(self) -> str:
+        try:
+            return self.log.read_bytes()[-2000:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket, without a client library: the engine must be startable alone."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("docker", timeout=timeout)
+        self._path = str(path)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _pid_in(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _command_of(pid: int) -> str:
+    """Name of the living process ``pid``; empty when there is none, a zombie included."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    name, _, rest = fields.partition("(")[2].rpartition(")")
+    return "" if rest.split()[0] == "Z" else name

@@ -1,0 +1,209 @@
+"""What is proven about isolated code from outside: nothing that it says is taken on trust.
+
+The hosts see these streams.  They count and sum (CRC-32) every byte on both sides of the sandbox, so
+
+* an end is an end only when the sandbox counted the same bytes as we did;
+* output may not outgrow input by more than the limits say (a bomb stops early);
+* a filter that declared to change nothing is held to it;
+* what is stored carries its length and sum: damage on disk is told from faults of the code, and what
+  comes out of *undo* is the object that was put in, or an error.
+
+Records, one per filter: ``size`` and ``stored`` are its bytes before and after, ``code``, ``main`` and
+``params`` say what ran.  The first filter of a sandbox entry adds ``plain``, the last one ``sum``,
+the sums of what went in and came out of the sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from isal import isal_zlib
+
+from sluice_core.describe import Scalar
+from sluice_filters.api import CorruptData, Record, Stream, TeamStream
+from sluice_sandbox.limits import Limits, Misbehaved, Session
+
+if TYPE_CHECKING:
+    from sluice_sandbox.api import IsolatedFilter
+
+_SIZE_LIMIT: Final = 1 << 63
+
+
+class _Tally:
+    """Length and sum of the bytes that passed one point."""
+
+    __slots__ = ("size", "sum")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.sum = 0
+
+    def add(self, data: bytes) -> None:
+        self.size += len(data)
+        self.sum = isal_zlib.crc32(data, self.sum)
+
+
+class _Guarded:
+    """Bytes through a session, counted on both sides."""
+
+    def __init__(self, session: Session, keywords: Sequence[str], limits: Limits) -> None:
+        self.names = " and ".join(f"`{one}`" for one in keywords)
+        self._steps = len(keywords)
+        self.taken = _Tally()
+        self.given = _Tally()
+        self._session: Session | None = session
+        self._limits = limits
+        self.rest = b""
+
+    def feed(self, data: bytes) -> bytes:
+        self.taken.add(data)
+        return self._pass(self._open().feed(data))
+
+    def finish(self) -> Sequence[tuple[int, int]]:
+        """The counts of each step; the rest of the output is in ``rest``."""
+        session = self._open()
+        self.rest = self._pass(session.finish())
+        counts = session.counts()
+        self._session = None
+        if len(counts) != self._steps or not all(0 <= one < _SIZE_LIMIT for pair in counts for one in pair):
+            raise Misbehaved(f"filter {self.names} ended with counts that cannot be")
+        ins = [self.taken.size, *(given for _, given in counts)]
+        outs = [*(taken for taken, _ in counts), self.given.size]
+        if ins != outs:
+            raise Misbehaved(f"filter {self.names} ended after {outs} bytes of {ins}")
+        return counts
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise Misbehaved(f"filter {self.names} is finished")
+        return self._session
+
+    def _pass(self, data: bytes) -> bytes:
+        if data:
+            self.given.add(data)
+            if self.given.size > self._limits.output(self.taken.size):
+                self._session = None
+                raise Misbehaved(
+                    f"filter {self.names} made {self.given.size} bytes out of {self.taken.size}, "
+                    f"expected at most {self._limits.output(self.taken.size)}"
+                )
+        return data
+
+
+class Encoder(TeamStream):
+    """What the filters of one entry do, on PUT or when read."""
+
+    def __init__(self, session: Session, steps: Sequence[IsolatedFilter], limits: Limits) -> None:
+        self._steps = tuple(steps)
+        self._through = _Guarded(session, [one.info.keyword for one in steps], limits)
+        self._counts: Sequence[tuple[int, int]] = ()
+
+    def feed(self, data: bytes) -> bytes:
+        return self._through.feed(data)
+
+    def finish(self) -> bytes:
+        through = self._through
+        self._counts = through.finish()
+        changes = any(one.info.changes_content for one in self._steps)
+        if not changes and (through.taken.size, through.taken.sum) != (through.given.size, through.given.sum):
+            raise Misbehaved(f"filter {through.names} declared to change nothing, and did")
+        return through.rest
+
+    def records(self) -> Sequence[Record | None]:
+        if not self._through.taken.size and not self._through.given.size:
+            # nothing out of nothing: there is nothing to undo
+            return [None] * len(self._steps)
+        marks: list[dict[str, Any] | None] = []
+        for one, (taken, given) in zip(self._steps, self._counts, strict=True):
+            about = {"code": one.upload.sha256, "main": one.upload.main, "params": one.given()}
+            marks.append({"size": taken, "stored": given, **about} if one.info.reversible else None)
+        if marks and marks[0] is not None:
+            marks[0]["plain"] = self._through.taken.sum
+        if marks and marks[-1] is not None:
+            marks[-1]["sum"] = self._through.given.sum
+        return marks
+
+    def record(self) -> Record | None:
+        return self.records()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A record, checked."""
+
+    size: int
+    stored: int
+    code: str
+    main: str
+    params: Mapping[str, Scalar]
+    plain: int | None
+    sum: int | None
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """
+        :raises CorruptData: when it is none that an :class:`Encoder` wrote
+        """
+        size, stored = (_number(record.get(name)) for name in ("size", "stored"))
+        plain, total = (_number(record[name]) if name in record else None for name in ("plain", "sum"))
+        code, main, params = record.get("code"), record.get("main"), record.get("params")
+        if not (isinstance(code, str) and len(code) == 64 and isinstance(main, str) and isinstance(params, Mapping)):
+            raise CorruptData("not the record of an uploaded filter")
+        if not all(isinstance(value, str | int | float | bool) for value in params.values()):
+            raise CorruptData("not the parameters of an uploaded filter")
+        return cls(size, stored, code, main, dict(params), plain, total)
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _SIZE_LIMIT:
+        raise CorruptData(f"`{value!r}` in the record of an uploaded filter, expected a number")
+    return value
+
+
+class Decoder(Stream):
+    """Undoes what the filters of one entry did; ``marks`` are in running order on PUT.
+
+    Code that fails in the middle may have been fed damaged bytes.  So its failure is kept until all of them were
+    seen, without output: damage is told as damage, which hosts mend, and only else as the fault of the code.
+    """
+
+    def __init__(self, session: Session, marks: Sequence[Mark], keywords: Sequence[str], limits: Limits) -> None:
+        self._first, self._last = marks[0], marks[-1]
+        self._through = _Guarded(session, keywords, _for_undoing(limits, self._first.size))
+        self._failure: Misbehaved | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        through = self._through
+        if through.taken.size + len(data) > self._last.stored:
+            raise CorruptData(f"more than the {self._last.stored} bytes that were stored")
+        if self._failure is not None:
+            through.taken.add(data)
+            return b""
+        try:
+            out = through.feed(data)
+        except Misbehaved as error:
+            self._failure = error
+            return b""
+        if through.given.size > self._first.size:
+            message = f"filter {through.names} undid more than the {self._first.size} bytes it took"
+            self._failure = Misbehaved(message)
+            return b""
+        return out
+
+    def finish(self) -> bytes:
+        through = self._through
+        if through.taken.size != self._last.stored or self._last.sum not in (None, through.taken.sum):
+            raise CorruptData(f"stored bytes of filter {through.names} are damaged")
+        if self._failure is not None:
+            raise self._failure
+        through.finish()
+        if through.given.size != self._first.size or self._first.plain not in (None, through.given.sum):
+            raise Misbehaved(f"filter {through.names} did not give back what it took")
+        return through.rest
+
+
+def _for_undoing(limits: Limits, size: int) -> Limits:
+    """What is undone has a known size, so no other limit on growth is needed."""
+    return replace(limits, slack=max(limits.slack, size + 1))

@@ -1,0 +1,112 @@
+"""What a host of filters needs for those that are registered at run time.
+
+A host has a dictionary of filters that everybody in the process shares.  :class:`Installed` keeps it: native
+filters first, then those of the newest snapshot whose code is on this node.  Environments are made
+when the first filter needs them, and for the life of the process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.code_store import CodeStore
+from sluice_core.describe import PROCESS, STORLET, WASM
+from sluice_core.errors import SluiceError
+from sluice_core.messages import Upload
+from sluice_core.options import Option
+from sluice_filters.api import Filter
+from sluice_sandbox import storlets_options
+from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.uploads import uploaded_filters
+
+OPTIONS: Final = (
+    Option("code_dir", "", "folder where the node's agent keeps uploaded code; empty: no uploaded filters"),
+    Option("sandbox_dir", "", "folder of `sluice-sandbox serve`, for filters of the environment process"),
+    Option("wasm_cache", "", "private folder for compiled WebAssembly; empty: compile in each process"),
+    *(
+        Option(storlets_options.PREFIX + name, "", help_text)
+        for name, (_, help_text) in storlets_options.OPTIONS.items()
+    ),
+)
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+
+class Installed:
+    """The filters of one process, in ``filters``, which stays the same dictionary."""
+
+    def __init__(
+        self, native: Mapping[str, type[Filter]], options: Mapping[str, Any], logger: Logger, prefix: str = ""
+    ) -> None:
+        """
+        :param options: the values of :data:`OPTIONS`, their names beginning with ``prefix``
+        """
+        self.filters: dict[str, type[Filter]] = dict(native)
+        self._native = dict(native)
+        self._options = {option.name: options[prefix + option.name] for option in OPTIONS}
+        self._logger = logger
+        self._teams: dict[str, SandboxTeam] = {}
+        self._taken: tuple[Upload, ...] = ()
+        self._failures: dict[str, str] = {}
+
+    def take(self, uploads: tuple[Upload, ...]) -> bool:
+        """Have these, and no others; True when ``filters`` changed.
+
+        What failed is tried again at each call: its code may have come meanwhile.
+        """
+        if uploads is self._taken and not self._failures:
+            return False
+        known = {one.keyword: getattr(self.filters.get(one.keyword), "upload", None) for one in uploads}
+        wanted = [one for one in uploads if one.sha256 and one.keyword not in self._native]
+        failures: dict[str, str] = {}
+        fresh = [one for one in wanted if known[one.keyword] != one]
+        found = self._made(fresh, failures)
+        gone = set(self.filters) - set(self._native) - {one.keyword for one in wanted}
+        for keyword, reason in failures.items():
+            if self._failures.get(keyword) != reason:
+                self._logger.warning("sluice: uploaded filter `%s` is left out: %s", keyword, reason)
+        self._taken, self._failures = uploads, failures
+        for keyword in gone:
+            del self.filters[keyword]
+        self.filters.update(found)
+        return bool(found or gone)
+
+    def _made(self, uploads: Iterable[Upload], failures: dict[str, str]) -> dict[str, type[Filter]]:
+        usable = []
+        for one in uploads:
+            try:
+                self._have_team(one.environment)
+                usable.append(one)
+            except SluiceError as error:
+                failures[one.keyword] = str(error)
+        if not usable:
+            return {}
+        return uploaded_filters(usable, CodeStore(self._options["code_dir"]), self._teams, failures)
+
+    def _have_team(self, environment: str) -> None:
+        """
+        :raises SluiceError: when this node was given no such environment
+        """
+        if environment in self._teams:
+            return
+        if not self._options["code_dir"]:
+            raise SluiceError("this node was given no folder for code, its option `code_dir` names one")
+        store = CodeStore(self._options["code_dir"])
+        team: SandboxTeam | None = None
+        if environment == PROCESS and self._options["sandbox_dir"]:
+            from sluice_sandbox.process import ProcessTeam
+
+            team = ProcessTeam(store, Path(self._options["sandbox_dir"]))
+        elif environment == WASM:
+            from sluice_sandbox.wasm import WasmTeam
+
+            cache = self._options["wasm_cache"]
+            team = WasmTeam(store, Path(cache) if cache else None)
+        elif environment == STORLET:
+            given = {name: value for name, value in self._options.items() if name.startswith("storlets_") and value}
+            team = storlets_options.storlet_team(given, store)
+        if team is None:
+            raise SluiceError(f"environment `{environment}` is not set up on this node")
+        self._teams[environment] = team

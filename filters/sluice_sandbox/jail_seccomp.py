@@ -1,0 +1,130 @@
+"""The system calls that a jailed worker may make, as a classic BPF program for ``bwrap --seccomp``.
+
+An allow-list: whatever is not named fails with EPERM (``clone3`` with ENOSYS, as the C library falls back
+then), a foreign architecture or the x32 ABI kills.  Missing on purpose: processes and threads, sockets
+other than those that are there, any signal to others, tracing, mounts, keys, io_uring, bpf, limits.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_X32: Final = 0x40000000
+
+#: Allowed however they are called; the most frequent first, since the program is read from the top.
+ALLOWED: Final = (
+    "epoll_wait", "epoll_pwait", "recvfrom", "sendmsg", "accept4", "recvmsg", "sendto", "epoll_ctl", "close",
+    "read", "pread64", "write", "clock_gettime", "futex", "mmap", "munmap", "brk", "mremap", "madvise",
+    "mprotect", "getrandom", "openat", "open", "fstat", "newfstatat", "stat", "lstat", "statx", "lseek",
+    "getdents64", "readlink", "readlinkat", "access", "faccessat", "faccessat2", "fcntl", "dup", "dup2", "dup3",
+    "poll", "ppoll", "select", "pselect6", "setsockopt", "getsockopt", "getsockname", "shutdown",
+    "epoll_create1", "getcwd", "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "uname",
+    "sysinfo", "sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_getres",
+    "gettimeofday", "time", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
+    "set_tid_address", "set_robust_list", "rseq", "arch_prctl", "getrusage", "times", "exit", "exit_group",
+    "execve",
+)  # fmt: skip
+#: Allowed when their second argument is one of these: asking for sizes and flags of descriptors.
+_IOCTLS: Final = (0x5401, 0x5421, 0x5450, 0x5451)
+
+_X86_64: Final = {
+    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8,
+    "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14,
+    "rt_sigreturn": 15, "ioctl": 16, "pread64": 17, "access": 21, "select": 23, "sched_yield": 24, "mremap": 25,
+    "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getpid": 39, "sendto": 44, "recvfrom": 45,
+    "sendmsg": 46, "recvmsg": 47, "shutdown": 48, "getsockname": 51, "setsockopt": 54, "getsockopt": 55,
+    "execve": 59, "exit": 60, "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89, "gettimeofday": 96,
+    "getrusage": 98, "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108,
+    "getppid": 110, "sigaltstack": 131, "arch_prctl": 158, "gettid": 186, "time": 201, "futex": 202,
+    "sched_getaffinity": 204, "getdents64": 217, "set_tid_address": 218, "restart_syscall": 219,
+    "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232,
+    "epoll_ctl": 233, "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269, "pselect6": 270,
+    "ppoll": 271, "set_robust_list": 273, "epoll_pwait": 281, "accept4": 288, "epoll_create1": 291, "dup3": 292,
+    "prlimit64": 302, "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
+}  # fmt: skip
+#: The generic table, which newer architectures share; what is missing there does not exist there.
+_GENERIC: Final = {
+    "getcwd": 17, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "dup3": 24, "fcntl": 25,
+    "ioctl": 29, "faccessat": 48, "openat": 56, "close": 57, "getdents64": 61, "lseek": 62, "read": 63,
+    "write": 64, "pread64": 67, "pselect6": 72, "ppoll": 73, "readlinkat": 78, "newfstatat": 79, "fstat": 80,
+    "exit": 93, "exit_group": 94, "set_tid_address": 96, "futex": 98, "set_robust_list": 99, "nanosleep": 101,
+    "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123,
+    "sched_yield": 124, "restart_syscall": 128, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135,
+    "rt_sigreturn": 139, "times": 153, "uname": 160, "getrusage": 165, "gettimeofday": 169, "getpid": 172,
+    "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177, "gettid": 178, "sysinfo": 179,
+    "getsockname": 204, "sendto": 206, "recvfrom": 207, "setsockopt": 208, "getsockopt": 209, "shutdown": 210,
+    "sendmsg": 211, "recvmsg": 212, "brk": 214, "munmap": 215, "mremap": 216, "execve": 221, "mmap": 222,
+    "mprotect": 226, "madvise": 233, "accept4": 242, "prlimit64": 261, "getrandom": 278, "statx": 291,
+    "rseq": 293, "clone3": 435, "faccessat2": 439,
+}  # fmt: skip
+#: By machine: the audit number of the architecture, and its calls.
+MACHINES: Final = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _GENERIC)}
+
+
+@dataclass
+class _Program:
+    code: list[bytes] = field(default_factory=list)
+
+    def add(self, operation: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
+        self.code.append(struct.pack("=HBBI", operation, if_true, if_false, value))
+
+    def load(self, offset: int) -> None:
+        self.add(_LOAD, offset)
+
+    def answer(self, verdict: int) -> None:
+        self.add(_RETURN, verdict)
+
+    def when(self, value: int, verdict: int) -> None:
+        """Answer ``verdict`` when what was loaded is ``value``, else go on."""
+        self.add(_EQUAL, value, 0, 1)
+        self.answer(verdict)
+
+
+def program(machine: str = "") -> bytes | None:
+    """The filter for ``machine`` (this one by default), or None where its calls are not known."""
+    known = MACHINES.get(machine or platform.machine())
+    if known is None:
+        return None
+    arch, numbers = known
+    made = _Program()
+    made.load(_ARCH)
+    made.add(_EQUAL, arch, 1, 0)
+    made.answer(_KILL)
+    made.load(_NUMBER)
+    made.add(_AT_LEAST, _X32, 0, 1)
+    made.answer(_KILL)
+    for name in ALLOWED:
+        if name in numbers:
+            made.when(numbers[name], _ALLOW)
+    made.when(numbers["clone3"], _ERRNO | errno.ENOSYS)
+    _second_argument(made, numbers["ioctl"], _IOCTLS)
+    _no_third_argument(made, numbers["prlimit64"])
+    made.answer(_ERRNO | errno.EPERM)
+    return b"".join(made.code)
+
+
+def _second_argument(made: _Program, number: int, values: tuple[int, ...]) -> None:
+    """Allow the call ``number`` with one of ``values``."""
+    made.add(_EQUAL, number, 0, 2 + 2 * len(values))
+    made.load(_ARGUMENTS + 8)
+    for value in values:
+        made.when(value, _ALLOW)
+    made.answer(_ERRNO | errno.EPERM)
+
+
+def _no_third_argument(made: _Program, number: int) -> None:
+    """Allow the call ``number`` when its third argument is a null pointer: limits are read, never set."""
+    made.add(_EQUAL, number, 0, 6)
+    made.load(_ARGUMENTS + 16)
+    made.add(_EQUAL, 0, 0, 3)
+    made.load(_ARGUMENTS + 20)
+    made.add(_EQUAL, 0, 0, 1)
+    made.answer(_ALLOW)
+    made.answer(_ERRNO | errno.EPERM)

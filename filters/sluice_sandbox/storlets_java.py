@@ -1,0 +1,123 @@
+"""Builds what Java storlets need in a container: Storlets' Java daemon, from its source distribution.
+
+The wheel has no Java in it.  Needed once, on one machine: pip, a JDK 17, Maven (for three libraries from Maven
+Central) and gcc; the result is a folder of five jars and a library, kept in the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from sluice_core.errors import PeerError
+
+LIBRARIES: Final = (
+    ("com.google.code.gson", "gson", "2.14.0"),
+    ("ch.qos.logback", "logback-classic", "1.6.3"),
+    ("org.slf4j", "slf4j-api", "2.0.18"),
+)
+#: What runs in the container's Java, whatever the JDK here can do more.
+RELEASE: Final = "17"
+
+Say = Callable[[str], None]
+
+
+def build(cache: Path, say: Say = lambda line: None) -> Path:
+    """The folder of jars below ``cache``, made when it is not there.
+
+    :raises PeerError: when a tool is missing or fails
+    """
+    try:
+        wanted = version("storlets")
+    except PackageNotFoundError as error:
+        raise PeerError("Storlets is not installed, expected the extra `sandbox`") from error
+    target = cache / f"java-{wanted}"
+    if target.is_dir():
+        return target
+    say(f"building the Java daemon of Storlets {wanted}")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as folder:
+        work, jars = Path(folder), Path(folder, "jars")
+        jars.mkdir()
+        source = _source(work, wanted)
+        _libraries(work, jars)
+        _compile(source, jars)
+        for path in (jars, *jars.iterdir()):
+            path.chmod(0o755)
+        jars.rename(target)
+    return target
+
+
+def compile_storlet(source: Path, jars: Path, target: Path) -> None:
+    """The jar ``target`` of the one class in ``source``.
+
+    :raises PeerError: when it does not compile
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        _javac(Path(folder), jars, [source])
+        _run([_tool("jar"), "--create", "--file", str(target), "-C", folder, "."])
+
+
+def _source(work: Path, wanted: str) -> Path:
+    """The source distribution, unpacked."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    _run([*pip, "--no-binary", "storlets", "--dest", str(work), f"storlets=={wanted}"])
+    with tarfile.open(work / f"storlets-{wanted}.tar.gz") as archive:
+        archive.extractall(work, filter="data")
+    return work / f"storlets-{wanted}" / "src"
+
+
+def _libraries(work: Path, jars: Path) -> None:
+    wanted = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version></dependency>"
+        for group, name, number in LIBRARIES
+    )
+    (work / "pom.xml").write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>sluice</groupId>'
+        f"<artifactId>storlets</artifactId><version>1</version><dependencies>{wanted}</dependencies></project>"
+    )
+    goal = "dependency:copy-dependencies"
+    where = [f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+    _run([_tool("mvn"), "--batch-mode", "--quiet", "--file", str(work / "pom.xml"), goal, *where])
+
+
+def _compile(source: Path, jars: Path) -> None:
+    """SBus with its native half, then what builds on it, in the order that they need each other."""
+    for name, jar in (("SBus", "SBusJavaFacade.jar"), ("SCommon", "SCommon.jar"), ("SDaemon", "SDaemon.jar")):
+        room = source / "java" / name
+        files = sorted((room / "src" / "main").rglob("*.java"))
+        headers = ["-h", str(room)] if name == "SBus" else []
+        _javac(room / "bin", jars, files, headers)
+        _run([_tool("jar"), "--create", "--file", str(jars / jar), "-C", str(room / "bin"), "."])
+    bus = source / "java" / "SBus"
+    include = Path(os.path.realpath(_tool("javac"))).parent.parent / "include"
+    places = [f"-I{include}", f"-I{include / 'linux'}", f"-I{source / 'c' / 'sbus'}", f"-I{bus}"]
+    code = [str(bus / "SBusJNI.c"), str(source / "c" / "sbus" / "sbus.c")]
+    _run([_tool("gcc"), "-shared", "-fPIC", "-O2", "-w", "-o", str(jars / "libjsbus.so"), *places, *code])
+
+
+def _javac(target: Path, jars: Path, files: Sequence[Path], more: Sequence[str] = ()) -> None:
+    options = ["-nowarn", "--release", RELEASE, "-cp", f"{jars}/*", "-d", str(target), *more]
+    _run([_tool("javac"), *options, *map(str, files)])
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise PeerError(f"`{name}` is not installed, and Java storlets need it once")
+    return found
+
+
+def _run(argv: Sequence[str]) -> None:
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode != 0:
+        tail = (done.stdout + done.stderr)[-1500:].decode("utf-8", "replace")
+        raise PeerError(f"`{argv[0]}` ended with {done.returncode}: {tail}")

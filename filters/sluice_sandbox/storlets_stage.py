@@ -1,0 +1,103 @@
+"""What a run knows of each of its storlets: the task, its descriptors, and what its daemon says on the status pipe."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+JAVA: Final = "java"
+_JAVA_START: Final = b"About to invoke storlet\n"
+_JAVA_END: Final = b"Storlet invocation done\n"
+_PYTHON_START: Final = b"S"
+_STATUS_LIMIT: Final = 64 * 1024
+
+
+class Daemons(Protocol):
+    """What a run needs of its container."""
+
+    def socket_of(self, name: str) -> str:
+        """Where the daemon ``name`` listens."""
+
+    def ensure(self, name: str, main: str, language: str, classpath: str) -> None:
+        """Make sure that it listens."""
+
+    def replace(self, unless: Any = None) -> None:
+        """Remove the container."""
+
+    def ping(self, name: str | None = None) -> bool:
+        """Whether the daemon answers."""
+
+    def send(self, path: str, datagram: Any) -> None:
+        """Hand it a datagram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One storlet of a run: the daemon that runs it, and the parameters as strings."""
+
+    keyword: str
+    name: str
+    main: str
+    language: str
+    classpath: str
+    params: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Stage:
+    """A task on its way; descriptors are ours, -1 when closed."""
+
+    task: Task
+    reader: int
+    output: int
+    status: int = -1
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    heard: bytes = b""
+    started: bool = False
+    attempts: int = 0
+    end: dict[str, Any] | None = None
+
+    def hear(self, data: bytes) -> bool:
+        """Take what came on the status pipe; True when it says that the run began just now."""
+        self.heard = (self.heard + data)[-_STATUS_LIMIT:]
+        mark = _JAVA_START if self.task.language == JAVA else _PYTHON_START
+        if self.started or not self.heard.startswith(mark):
+            return False
+        self.started = True
+        self.heard = self.heard[len(mark) :]
+        return True
+
+    def close(self) -> dict[str, Any]:
+        """The status pipe is at its end: ``ok``, ``why`` and the counts."""
+        self.end = _java_end(self.heard) if self.task.language == JAVA else _python_end(self.heard)
+        return self.end
+
+
+def _python_end(heard: bytes) -> dict[str, Any]:
+    _, mark, text = heard.rpartition(b"\0")
+    try:
+        end = json.loads(text) if mark else {}
+    except ValueError:
+        end = {}
+    return end if isinstance(end, dict) and "ok" in end else {"ok": False, "why": "it was killed"}
+
+
+def _java_end(heard: bytes) -> dict[str, Any]:
+    """Storlets' own Java daemon writes its last line only when a storlet returned."""
+    return {"ok": heard.endswith(_JAVA_END), "why": "it threw an exception or was killed"}
+
+
+def agreed(given: int | None, taken: int | None) -> tuple[int, int]:
+    """What two neighbours say of the pipe between them; one that cannot tell says the same as the other."""
+    left = taken if given is None else given
+    right = given if taken is None else taken
+    return (0 if left is None else left, 0 if right is None else right)
+
+
+def printable(why: object) -> str:
+    """A reason out of a container, for messages: short and of one line."""
+    text = "".join(char if char.isprintable() and char != "`" else "?" for char in str(why))
+    return text[:100]

@@ -1,0 +1,93 @@
+"""Waiting that suits whoever calls: a green thread in Swift waits alone, a plain thread as it always did.
+
+Swift replaces ``select`` with a green one at its start; therefore it is looked up at each call, and no
+descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
+``write`` nobody makes them green, so "nothing now" stays an answer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import struct
+import termios
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+PIPE_SIZE: Final = 256 * 1024
+_LOCK_POLL: Final = 0.01
+
+
+def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool:
+    """Until one of the descriptors is ready; False when none was within ``timeout`` seconds."""
+    if hasattr(select, "poll"):  # not under eventlet; and the plain select knows no large descriptors
+        poll = select.poll()
+        for descriptor in readers:
+            poll.register(descriptor, select.POLLIN)
+        for descriptor in writers:
+            poll.register(descriptor, select.POLLOUT)
+        return bool(poll.poll(max(0.0, timeout) * 1000))
+    return any(select.select(readers, writers, [], max(0.0, timeout)))
+
+
+def pause(seconds: float) -> None:
+    """Let ``seconds`` go by."""
+    select.select([], [], [], seconds)
+
+
+def read_now(descriptor: int, buffer: memoryview) -> bytes | None:
+    """What is there now, through ``buffer``: None when nothing is, empty at the end."""
+    try:
+        return bytes(buffer[: os.readv(descriptor, [buffer])])
+    except BlockingIOError:
+        return None
+
+
+def write_now(descriptor: int, data: memoryview) -> int:
+    """How many bytes of ``data`` went through now."""
+    try:
+        return os.writev(descriptor, [data])
+    except BlockingIOError:
+        return 0
+
+
+def pipe() -> tuple[int, int]:
+    """Both ends of a pipe of good size, not inherited."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    # refused to an ordinary user who owns too many pages of pipes already: then it stays as small as any
+    with suppress(OSError):
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    return reader, writer
+
+
+def unread(descriptor: int) -> int:
+    """How many bytes stand in the pipe whose reading end this is."""
+    answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
+    count: int = struct.unpack("i", answer)[0]
+    return count
+
+
+@contextmanager
+def alone(path: Path, patience: float) -> Iterator[None]:
+    """One process and one green thread at a time.
+
+    :raises TimeoutError: when it is not our turn within ``patience`` seconds
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = monotonic() + patience
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monotonic() > deadline:
+                    raise TimeoutError(f"`{path.name}` is held for more than {patience:g} s") from None
+                pause(_LOCK_POLL)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,160 @@
+"""What a worker runs: the tenant's code as steps of a stream; standard library only, inside the jail."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import sys
+import time
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec
+from typing import Any, Final
+
+
+class Page:
+    """Three numbers that worker and supervisor share: entries into code, whether inside, open streams."""
+
+    SIZE: Final = 4096
+
+    def __init__(self, descriptor: int) -> None:
+        self._map = mmap.mmap(descriptor, self.SIZE)
+        self._cells = memoryview(self._map).cast("Q")
+
+    def enter(self) -> None:
+        self._cells[0] += 1
+        self._cells[1] = 1
+
+    def leave(self) -> None:
+        self._cells[1] = 0
+
+    def streams(self, count: int) -> None:
+        self._cells[2] = count
+        self._cells[0] += 1
+
+    def read(self) -> tuple[int, bool, int]:
+        """Entries so far, whether code runs now, open streams."""
+        return self._cells[0], self._cells[1] != 0, self._cells[2]
+
+    def close(self) -> None:
+        self._cells.release()
+        self._map.close()
+
+
+class Fault(Exception):
+    """A step failed; ``what`` is at most the name of an exception."""
+
+    def __init__(self, step: int, fault: str, what: str = "") -> None:
+        super().__init__(fault)
+        self.word = {"step": step, "fault": fault, "what": what}
+
+
+class _Bytes(SourceFileLoader):
+    """Imports a module out of bytes, and writes no cache."""
+
+    def __init__(self, name: str, code: bytes) -> None:
+        super().__init__(name, f"/{name}.py")
+        self._code = code
+
+    def get_data(self, path: str) -> bytes:
+        return self._code
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError("no cache")
+
+
+class Library:
+    """The code that was loaded so far, by its SHA-256."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, Any] = {}
+
+    def main(self, number: int, step: dict[str, Any], descriptor: int) -> Any:
+        """The class that ``step`` names."""
+        sha256 = str(step["code"])
+        module = self._modules.get(sha256)
+        if module is None:
+            module = self._modules[sha256] = self._load(number, sha256, descriptor)
+        main = getattr(module, str(step["main"]), None)
+        if not isinstance(main, type):
+            raise Fault(number, "main")
+        return main
+
+    def _load(self, number: int, sha256: str, descriptor: int) -> Any:
+        code = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        if hashlib.sha256(code).hexdigest() != sha256:
+            raise Fault(number, "digest")
+        name = f"filter_{sha256[:16]}"
+        loader = _Bytes(name, code)
+        module = module_from_spec(ModuleSpec(name, loader, origin=f"/{name}.py"))
+        # dataclasses and pickling look their module up by name
+        sys.modules[name] = module
+        try:
+            loader.exec_module(module)
+        except BaseException as error:  # whatever strangers' code raises is their request's fault
+            del sys.modules[name]
+            raise Fault(number, "load", type(error).__name__) from error
+        return module
+
+
+class Steps:
+    """The steps of one stream."""
+
+    def __init__(self, page: Page, seconds: tuple[float, float]) -> None:
+        self._page = page
+        self._cpu, self._cpu_per_byte = seconds
+        self._used = 0.0
+        self._steps: list[Any] = []
+        self.counts: list[list[int]] = []
+
+    def start(self, library: Library, steps: list[dict[str, Any]], descriptors: list[int]) -> None:
+        for number, (step, descriptor) in enumerate(zip(steps, descriptors, strict=True)):
+            self._page.enter()
+            try:
+                main = library.main(number, step, descriptor)
+                self._steps.append(main(dict(step["params"]), str(step["direction"])))
+            except Fault:
+                raise
+            except BaseException as error:  # see _load
+                raise Fault(number, "raised", type(error).__name__) from error
+            finally:
+                self._page.leave()
+            self.counts.append([0, 0])
+
+    def feed(self, data: bytes, first: int = 0) -> bytes:
+        for number in range(first, len(self._steps)):
+            if not data:
+                break
+            self.counts[number][0] += len(data)
+            data = self._call(number, self._steps[number].feed, data)
+        return data
+
+    def finish(self) -> bytes:
+        rest = b""
+        for number, step in enumerate(self._steps):
+            fed = self.feed_one(number, rest) if rest else b""
+            rest = fed + self._call(number, step.finish)
+        return rest
+
+    def feed_one(self, number: int, data: bytes) -> bytes:
+        self.counts[number][0] += len(data)
+        return self._call(number, self._steps[number].feed, data)
+
+    def _call(self, number: int, method: Any, *args: bytes) -> bytes:
+        begun = time.thread_time()
+        self._page.enter()
+        try:
+            out = method(*args)
+        except BaseException as error:  # see _load
+            raise Fault(number, "raised", type(error).__name__) from error
+        finally:
+            self._page.leave()
+        self._used += time.thread_time() - begun
+        if self._used > self._cpu + self._cpu_per_byte * self.counts[0][0]:
+            raise Fault(number, "cpu")
+        if type(out) is not bytes:
+            if not isinstance(out, bytes | bytearray | memoryview):
+                raise Fault(number, "shape")
+            out = bytes(out)
+        self.counts[number][1] += len(out)
+        return out
