@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
+from sluice_core.messages import Target
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.places import Step, check_together, place_of
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.problems import UNAVAILABLE, UNKNOWN, VALUE, Reporter, listed, near
 from sluice_dsl.units import UnitError, read_parameter
@@ -17,21 +17,22 @@ DELETE = "delete"
 
 
 def compile_actions(
-    actions: tuple[nodes.Action, ...], catalogue: Catalogue, reporter: Reporter
+    actions: tuple[nodes.Action, ...], target: Target | None, catalogue: Catalogue, reporter: Reporter
 ) -> tuple[PlannedAction, ...]:
-    """The planned actions; those with an unknown keyword are reported and left out."""
-    known: list[tuple[nodes.Action, ActionInfo, PlannedAction]] = []
+    """The planned actions; those with an unknown keyword are reported and left out.
+
+    ``target`` is None when it is faulty itself.
+    """
+    known: list[Step] = []
     for action in actions:
         info = _lookup(action, catalogue, reporter)
         if info is not None:
             planned = _compile(action, info, reporter)
             _try(action, planned, catalogue, reporter)
-            known.append((action, info, planned))
-    _check_duplicates([action for action, _, _ in known], reporter)
-    filters = [one for one in known if one[1].kind == FILTER and one[0].verb == SET]
-    for earlier, later in combinations(filters, 2):
-        _check_order(earlier, later, reporter)
-    return tuple(planned for _, _, planned in known)
+            known.append(Step(action, info, planned))
+    _check_duplicates(actions, reporter)
+    check_together([step for step in known if step.written.verb == SET], target, catalogue, reporter)
+    return tuple(step.planned for step in known)
 
 
 def _lookup(action: nodes.Action, catalogue: Catalogue, reporter: Reporter) -> ActionInfo | None:
@@ -53,7 +54,7 @@ def _compile(action: nodes.Action, info: ActionInfo, reporter: Reporter) -> Plan
         verb=action.verb,
         keyword=info.keyword,
         params=_parameters(action, info, reporter),
-        place=_place(action, info, reporter),
+        place=place_of(action, info, reporter),
         stage=info.stage,
         protective=info.protective,
         life=action.life or PERSISTENT,
@@ -111,62 +112,9 @@ def _parameter(written: nodes.Parameter, info: ActionInfo, reporter: Reporter) -
     return parameter
 
 
-def _place(action: nodes.Action, info: ActionInfo, reporter: Reporter) -> str:
-    place = action.place or info.default_place
-    span = action.place_span if action.place else action.keyword.span
-    if place == STORAGE_NODE and info.needs_whole_object:
-        reporter.error(
-            f"`{info.keyword}` needs the whole object, and a storage node may hold only a fragment of it:"
-            " expected `ON PROXY`",
-            span,
-        )
-    elif place not in info.places:
-        where = listed([f"`ON {one.upper()}`" for one in info.places])
-        reporter.error(f"`{info.keyword}` does not run ON {place.upper()}, expected {where}", span)
-    return place
-
-
-def _check_duplicates(actions: list[nodes.Action], reporter: Reporter) -> None:
+def _check_duplicates(actions: tuple[nodes.Action, ...], reporter: Reporter) -> None:
     seen: set[str] = set()
     for action in actions:
         if action.keyword.text in seen:
             reporter.error(f"`{action.keyword.text}` stands twice in one sentence", action.keyword.span)
         seen.add(action.keyword.text)
-
-
-def _check_order(
-    earlier: tuple[nodes.Action, ActionInfo, PlannedAction],
-    later: tuple[nodes.Action, ActionInfo, PlannedAction],
-    reporter: Reporter,
-) -> None:
-    """Written order, declared stages and places must agree (design section 5, Order)."""
-    (_, first, _), (written, second, _) = earlier, later
-    if first.stage > second.stage:
-        reason = _reason(first, second)
-        reporter.error(
-            f"`{second.keyword}` runs before `{first.keyword}` (stages {second.stage} and {first.stage}):"
-            f" write it first{reason}",
-            written.keyword.span,
-        )
-    elif crossing(earlier[2], later[2]) and first.changes_content and second.changes_content:
-        reporter.error(
-            f"`{second.keyword}` ON PROXY would run before `{first.keyword}` ON STORAGE_NODE, whose stage is earlier",
-            written.span,
-        )
-
-
-def _reason(first: ActionInfo, second: ActionInfo) -> str:
-    if first.changes_content and second.changes_content:
-        return f", since what `{first.keyword}` has changed is nothing for `{second.keyword}` to work on"
-    return ""
-
-
-def crossing(one: PlannedAction, other: PlannedAction) -> bool:
-    """True when two filters of one pipeline would run against the order of their stages.
-
-    On PUT whatever stands on the proxy runs before whatever stands on a storage node.
-    """
-    first, second = (one, other) if one.stage <= other.stage else (other, one)
-    if not one.kind == other.kind == FILTER or first.stage == second.stage:
-        return False
-    return first.place == STORAGE_NODE and second.place == PROXY

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Scalar
-from sluice_core.messages import LEVELS, Target
+from sluice_core.messages import CONTAINER, LEVELS, NAME, OBJECT, TENANT, VOLUME, Target
+
+#: Answers of :meth:`Catalogue.erasure_coding`; the third one is empty.
+ALL_OF_IT: Final = "all"
+SOME_OF_IT: Final = "some"
+#: Stands in ``erasure_coded`` for containers that nobody has listed.
+ANY_CONTAINER: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,9 @@ class Catalogue:
     #: Keyword → what refuses parameters that do not go together, by raising a ``CallerError``.
     trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]] = field(default_factory=dict)
     levels: tuple[str, ...] = LEVELS
+    #: Containers (``account/container``) on erasure-coded storage policies; ``*`` beside them when the
+    #: cluster has such a policy and not all of its containers are listed.  Empty: no such policy.
+    erasure_coded: frozenset[str] = frozenset()
 
     def metric(self, name: str) -> MetricInfo | None:
         """The metric called ``name`` or having it as an alias, in any case."""
@@ -50,3 +60,16 @@ class Catalogue:
     def account(self, tenant: str) -> str:
         """The Swift account of a tenant's name."""
         return self.tenants.get(tenant, tenant)
+
+    def erasure_coding(self, target: Target) -> str:
+        """How much of ``target`` is erasure-coded: ``ALL_OF_IT``, ``SOME_OF_IT`` (or unknown), or nothing."""
+        if not self.erasure_coded or target.level == VOLUME:
+            return ""
+        if target.select == NAME and target.level in (CONTAINER, OBJECT):
+            if "/".join(target.name.split("/", 2)[:2]) in self.erasure_coded:
+                return ALL_OF_IT
+            return SOME_OF_IT if ANY_CONTAINER in self.erasure_coded else ""
+        if target.select == NAME and target.level == TENANT:
+            inside = any(path == ANY_CONTAINER or path.startswith(f"{target.name}/") for path in self.erasure_coded)
+            return SOME_OF_IT if inside else ""
+        return SOME_OF_IT

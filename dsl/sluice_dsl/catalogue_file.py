@@ -76,6 +76,12 @@ def _words(data: Any) -> dict[str, str]:
     return {str(name): str(value) for name, value in data.items()}
 
 
+def _paths(data: Any) -> frozenset[str]:
+    if isinstance(data, str):
+        raise TypeError("expected a list of `account/container`, or `*`")
+    return frozenset(map(str, data))
+
+
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "actions": _actions,
     "metrics": _metrics,
@@ -85,4 +91,5 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "tenants": _words,
     "default_tenant": str,
     "levels": tuple,
+    "erasure_coded": _paths,
 }

@@ -21,7 +21,7 @@ def check(sentence: nodes.Sentence, catalogue: Catalogue, reporter: Reporter) ->
     conditions = ConditionCompiler(catalogue, target, reporter)
     condition = conditions.compile(sentence.condition) if sentence.condition else True
     sustained = _sustained(sentence, bool(conditions.metrics), reporter)
-    actions = compile_actions(sentence.actions, catalogue, reporter)
+    actions = compile_actions(sentence.actions, target, catalogue, reporter)
     _check_lives(sentence, bool(conditions.metrics), reporter)
     if target is None:
         return None

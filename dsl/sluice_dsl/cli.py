@@ -19,7 +19,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--catalogue",
         metavar="FILE.json",
-        help="what sentences may name (actions, metrics, terms, aliases, groups, tenants, default_tenant, levels); "
+        help="what sentences may name (actions, metrics, terms, aliases, groups, tenants, default_tenant, levels, "
+        "erasure_coded); "
         "by default the project's own words, of which only the filters that exist are available",
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sluice_core.describe import FILTER, PROXY, ActionInfo, Scalar
@@ -28,7 +28,7 @@ def explain(compiled: Compiled, catalogue: Catalogue) -> str:
         f"  fires: {_fires(plan, catalogue)}",
         *(f"  action {number}: {_action(action, plan, catalogue)}" for number, action in enumerate(plan.actions, 1)),
     ]
-    order = _order(plan)
+    order = _order(plan, catalogue)
     return "\n".join([*lines, f"  order: {order}"] if order else lines)
 
 
@@ -111,10 +111,29 @@ def _life(action: PlannedAction, plan: Plan) -> str:
     return "once triggered it stays, although the condition ends, until the policy is deleted"
 
 
-def _order(plan: Plan) -> str:
+def _order(plan: Plan, catalogue: Catalogue) -> str:
     filters = [one for one in plan.actions if one.kind == FILTER and one.verb == SET]
     if len(filters) < 2:
         return ""
-    ordered = sorted(filters, key=lambda one: (one.place != PROXY, one.stage))
-    steps = [f"`{one.keyword}` ({_PLACES[one.place]}, stage {one.stage})" for one in ordered]
-    return f"{', then '.join(steps)} on PUT; GET goes backwards"
+    around, stored, read = [], [], []
+    for one in filters:
+        info = catalogue.action(one.keyword)
+        if info and info.on_request:
+            around.append(one)
+        elif info and info.on_get and not info.on_put:
+            read.append(one)
+        else:
+            stored.append(one)
+    around.sort(key=lambda one: one.stage)
+    stored.sort(key=lambda one: (one.place != PROXY, one.stage))
+    read.sort(key=lambda one: (one.place == PROXY, -one.stage))
+    parts = [
+        f"around whole requests {_steps(around)}" if around else "",
+        f"{_steps(stored)} on PUT; GET goes backwards" if stored else "",
+        f"of what is read {_steps(read)}" if read else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _steps(actions: Sequence[PlannedAction]) -> str:
+    return ", then ".join(f"`{one.keyword}` ({_PLACES[one.place]}, stage {one.stage})" for one in actions)

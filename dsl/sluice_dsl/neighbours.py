@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sluice_core.messages import LEVELS, NAME, Target
 from sluice_dsl import nodes
-from sluice_dsl.actions import SET, crossing
+from sluice_dsl.actions import SET
 from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.places import crossing, meet
 from sluice_dsl.plan import Plan, PlannedAction
 from sluice_dsl.problems import CONFLICT, Reporter, Span, listed
 
@@ -36,6 +37,9 @@ def check_neighbours(
             _check_crossing(plan, other, spans, catalogue, reporter)
         elif _narrower_and_inside(plan.target, other.plan.target):
             _warn_of_drops(plan, other, sentence.target.span, reporter)
+            _check_crossing(plan, other, spans, catalogue, reporter, inherited=other.plan)
+        elif _narrower_and_inside(other.plan.target, plan.target):
+            _check_crossing(plan, other, spans, catalogue, reporter, inherited=plan)
 
 
 def _same_scope(one: Target, other: Target) -> bool:
@@ -59,14 +63,26 @@ def _check_same_scope(plan: Plan, other: Existing, spans: dict[str, Span], repor
 
 
 def _check_crossing(
-    plan: Plan, other: Existing, spans: dict[str, Span], catalogue: Catalogue, reporter: Reporter
+    plan: Plan,
+    other: Existing,
+    spans: dict[str, Span],
+    catalogue: Catalogue,
+    reporter: Reporter,
+    inherited: Plan | None = None,
 ) -> None:
-    for action in _setting(plan):
-        for theirs in _setting(other.plan):
-            pair = [catalogue.action(action.keyword), catalogue.action(theirs.keyword)]
-            if crossing(action, theirs) and all(info and info.changes_content for info in pair):
+    """Warn of filters of two policies in one pipeline; of the wider plan only what is ``inherited`` comes there."""
+    ours, theirs = (
+        [one for one in _setting(each) if each is not inherited or one.protective] for each in (plan, other.plan)
+    )
+    ended = {one.keyword for each in (plan, other.plan) if each is not inherited for one in each.actions}
+    for action in ours:
+        for their in theirs:
+            if inherited is not None and (action if inherited is plan else their).keyword in ended:
+                continue
+            infos = [catalogue.action(action.keyword), catalogue.action(their.keyword)]
+            if crossing(action, their) and infos[0] and infos[1] and meet(infos[0], infos[1]):
                 reporter.warn(
-                    f"`{action.keyword}` and `{theirs.keyword}` of {other} run against the order of their"
+                    f"`{action.keyword}` and `{their.keyword}` of {other} run against the order of their"
                     " stages, since the proxy comes before the storage node",
                     spans[action.keyword],
                 )

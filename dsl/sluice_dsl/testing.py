@@ -39,11 +39,7 @@ EXTRA_METRICS: Final = (
 def make_catalogue(**changes: object) -> Catalogue:
     """The default catalogue with everything available, extended; ``changes`` replace its fields."""
     known = default_catalogue()
-    places = {"compression": ("proxy", "storage_node")}
-    actions = {
-        name: replace(info, available=True, places=places.get(name, info.places))
-        for name, info in known.actions.items()
-    }
+    actions = {name: replace(info, available=True) for name, info in known.actions.items()}
     wide = Catalogue(
         actions=actions | {info.keyword: info for info in EXTRA_ACTIONS},
         metrics={**known.metrics, **{info.name: info for info in EXTRA_METRICS}},

@@ -12,10 +12,8 @@ from typing import Final
 
 from sluice_core.describe import (
     BANDWIDTH,
-    FILTER,
     MOTIF,
     NAMESPACE,
-    PROXY,
     REPLICATION,
     STORAGE_NODE,
     ActionInfo,
@@ -23,6 +21,7 @@ from sluice_core.describe import (
     Parameter,
 )
 from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.shipped import SHIPPED_FILTERS
 
 
 def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
@@ -31,20 +30,6 @@ def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
 
 #: Words of the language that a cluster cannot enforce unless something is installed for them.
 KNOWN_WORDS: Final = _by_keyword(
-    ActionInfo(
-        "encryption",
-        FILTER,
-        "store objects encrypted and authenticated",
-        places=(PROXY, STORAGE_NODE),
-        stage=500,
-        changes_content=True,
-        changes_length=True,
-        reversible=True,
-        random_access=True,
-        protective=True,
-        available=False,
-    ),
-    ActionInfo("caching", FILTER, "keep hot objects near the proxy", stage=50, on_get=True, available=False),
     ActionInfo(
         "bandwidth",
         BANDWIDTH,
@@ -76,6 +61,9 @@ KNOWN_WORDS: Final = _by_keyword(
     ActionInfo("namespace", NAMESPACE, "answer from another namespace", available=False),
 )
 
+#: Filters that are set for the sake of the bytes they save.
+SAVES_SPACE: Final = frozenset({"compression"})
+
 #: Coined terms: extensions and media types.
 TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "DOCS": (
@@ -93,28 +81,6 @@ TERMS: Final[Mapping[str, tuple[str, ...]]] = {
     "TEXT": ("txt", "md", "rst", "csv", "tsv", "json", "xml", "html", "text/*", "application/json", "application/xml"),
 }  # fmt: skip
 
-_OFFLINE_ACTIONS: Final = _by_keyword(
-    ActionInfo("noop", FILTER, "change nothing", stage=100, on_get=True),
-    ActionInfo(
-        "compression",
-        FILTER,
-        "store objects compressed; clients see them as they were",
-        (
-            Parameter("engine", "str", "codec", default="zstd", choices=("gzip", "lz4", "zstd")),
-            Parameter("level", "int", "effort, higher is smaller and slower", minimum=0, maximum=22),
-            Parameter("min_size", "size", "smaller objects are stored plain"),
-            Parameter("min_gain", "percent", "objects that shrink by less are stored plain", minimum=0.0, maximum=0.99),
-            Parameter("types", "list", "extensions and media types to compress"),
-            Parameter("frame_size", "size", "plain bytes per frame"),
-        ),
-        stage=300,
-        changes_content=True,
-        changes_length=True,
-        reversible=True,
-        random_access=True,
-    ),
-)
-
 _LEVELS: Final = ("tenant", "container", "cluster")
 _OFFLINE_METRICS: Final = (
     MetricInfo("GETS_SEC", "per_second", "GET requests let in", _LEVELS),
@@ -129,7 +95,7 @@ _OFFLINE_METRICS: Final = (
 def default_catalogue() -> Catalogue:
     """The project's own words, as a fresh cluster has them."""
     return Catalogue(
-        actions={**KNOWN_WORDS, **_OFFLINE_ACTIONS},
+        actions={**KNOWN_WORDS, **_by_keyword(*SHIPPED_FILTERS)},
         metrics={metric.name: metric for metric in _OFFLINE_METRICS},
         terms=TERMS,
     )

@@ -33,22 +33,19 @@ def test_check_says_how_many_sentences_are_fine(write, capsys):
 
 
 def test_check_prints_every_problem_with_carets_and_fails(write, capsys):
-    assert main(["check", write("FOR acme DO SET compresion\nFOR beta DO SET encryption, noop TRANSIENT\n")]) == 1
+    assert main(["check", write("FOR acme DO SET compresion\nFOR beta DO SET elasticity, noop TRANSIENT\n")]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
         "error: line 1, column 17: unknown action `compresion`, did you mean `compression`\n"
         "  FOR acme DO SET compresion\n"
         "                  ^^^^^^^^^^\n"
-        "error: line 2, column 17: `encryption` is not available on this cluster\n"
-        "  FOR beta DO SET encryption, noop TRANSIENT\n"
+        "error: line 2, column 17: `elasticity` is not available on this cluster\n"
+        "  FOR beta DO SET elasticity, noop TRANSIENT\n"
         "                  ^^^^^^^^^^\n"
-        "error: line 2, column 29: `noop` runs before `encryption` (stages 100 and 500): write it first\n"
-        "  FOR beta DO SET encryption, noop TRANSIENT\n"
-        "                              ^^^^\n"
         "warning: line 2, column 34: TRANSIENT has no effect without a metric in WHEN:"
         " the action stays until the policy is deleted\n"
-        "  FOR beta DO SET encryption, noop TRANSIENT\n"
+        "  FOR beta DO SET elasticity, noop TRANSIENT\n"
         "                                   ^^^^^^^^^\n"
     )
 
