@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     things = found.add_subparsers(title="things", required=True, metavar="THING")
     _policy_commands(_thing(things, "policy", "sentences and what became of them"))
     _node_commands(_thing(things, "node", "machines that enforce policies"))
-    _add(_thing(things, "filter", "what policies can do"), "list", commands.list_filters, "list filters")
+    _filter_commands(_thing(things, "filter", "what policies can do"))
     _add(_thing(things, "metric", "what policies can watch"), "list", commands.list_metrics, "list metrics")
     _add(things, "health", commands.health, "say whether the controller works")
     return found
@@ -72,6 +72,25 @@ def _node_commands(group: Any) -> None:
     forget.add_argument("node", metavar="NODE", help="a node's name")
 
 
+def _filter_commands(group: Any) -> None:
+    _add(group, "list", commands.list_filters, "list filters")
+    register = _add(group, "register", commands.register_filter, "register a filter for an isolated environment")
+    register.add_argument("description", metavar="FILE", help="JSON: keyword, environment, language, main, reverse …")
+    register.add_argument("--code", default="", metavar="FILE", help="upload its code at once")
+    upload = _add(group, "upload", commands.upload_filter, "give a registered filter its code, or another revision")
+    upload.add_argument("keyword", metavar="KEYWORD")
+    upload.add_argument("code", metavar="FILE")
+    for command in (register, upload):
+        command.add_argument(
+            "--wait", type=float, default=0.0, metavar="SECONDS", help="for all live nodes, at most 30"
+        )
+    show = _add(group, "show", commands.show_filter, "show a registered filter")
+    forget = _add(group, "unregister", commands.unregister_filter, "forget a registered filter that no policy uses")
+    forget.add_argument("--force", action="store_true", help="even if stored objects need it to be read")
+    for command in (show, forget):
+        command.add_argument("keyword", metavar="KEYWORD")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the controller refuses or does not answer, 2 for a wrong command line."""
     given = parser().parse_args(argv)
@@ -87,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # whoever read our output has seen enough; keep the interpreter from complaining at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ClientError, OSError, UnicodeDecodeError) as error:
+    except (ClientError, OSError, ValueError) as error:
         print(f"sluice: {error}", file=sys.stderr)
         return 1
     return 0

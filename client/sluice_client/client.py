@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import quote
@@ -113,6 +114,39 @@ class Client:
     def known_filters(self) -> list[Data]:
         """Every keyword of DO SET, also those that the cluster cannot enforce."""
         return self._list("/registry/filters", "filters")
+
+    def filter(self, keyword: str) -> Data:
+        """A filter that was registered at run time."""
+        found: Data = self._transport.call("GET", _path("filters", keyword))
+        return found
+
+    def register_filter(self, description: Mapping[str, Any]) -> Data:
+        """Register a filter for an isolated environment; without code it cannot be used yet.
+
+        :param description: ``keyword``, ``environment``, ``language``, ``main``, ``reverse``,
+            ``capabilities``, ``parameters``, ``help``
+        """
+        made: Data = self._transport.call("POST", "/filters", description)
+        return made
+
+    def upload_filter(self, keyword: str, code: bytes, wait: float = 0.0) -> Data:
+        """Give a registered filter its code, or another revision of it; the digest is verified there.
+
+        :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
+        """
+        headers = {"X-Content-Sha256": hashlib.sha256(code).hexdigest(), "Content-Type": "application/octet-stream"}
+        query = {"wait": wait} if wait else None
+        made: Data = self._transport.call(
+            "PUT", _path("filters", keyword, "data"), query=query, headers=headers, patience=wait, data=code
+        )
+        return made
+
+    def unregister_filter(self, keyword: str, force: bool = False) -> None:
+        """Forget a registered filter that no policy uses.
+
+        :param force: even if objects stored through it cannot be read any more
+        """
+        self._transport.call("DELETE", _path("filters", keyword), query={"force": "true"} if force else None)
 
     def metrics(self) -> list[Data]:
         """The workload metrics."""

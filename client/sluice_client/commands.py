@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sluice_client.client import Client
@@ -114,6 +116,38 @@ def list_filters(client: Client, given: argparse.Namespace) -> Result:
     found = client.filters()
     rows = ((one["keyword"], one["default_place"], _parameters(one), one["help"]) for one in found)
     return found, table(("FILTER", "PLACE", "PARAMETERS", "HELP"), rows)
+
+
+def register_filter(client: Client, given: argparse.Namespace) -> Result:
+    """``sluice filter register``."""
+    description = json.loads(Path(given.description).read_text(encoding="utf-8"))
+    made = client.register_filter(description)
+    if given.code:
+        made = client.upload_filter(made["keyword"], Path(given.code).read_bytes(), given.wait)
+    return made, _upload(made)
+
+
+def upload_filter(client: Client, given: argparse.Namespace) -> Result:
+    """``sluice filter upload``."""
+    made = client.upload_filter(given.keyword, Path(given.code).read_bytes(), given.wait)
+    return made, _upload(made)
+
+
+def show_filter(client: Client, given: argparse.Namespace) -> Result:
+    """``sluice filter show``."""
+    found = client.filter(given.keyword)
+    return found, _upload(found)
+
+
+def _upload(one: Data) -> str:
+    shown = ("keyword", "environment", "language", "main", "reverse", "revision", "size", "sha256", "help")
+    return pairs([*((name, one[name]) for name in shown), ("parameters", _parameters(one))])
+
+
+def unregister_filter(client: Client, given: argparse.Namespace) -> Result:
+    """``sluice filter unregister``."""
+    client.unregister_filter(given.keyword, given.force)
+    return None, f"filter {given.keyword} is forgotten"
 
 
 def _parameters(one: Data) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -42,11 +42,13 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         patience: float = 0.0,
         accepted: tuple[int, ...] = (),
+        data: IO[bytes] | bytes | None = None,
     ) -> Any:
         """The answer's JSON; None when it has no body.
 
         :param patience: seconds that the controller itself may wait before it answers
         :param accepted: statuses from 400 on that are no errors here
+        :param data: a body that is no JSON
         :raises ApiError: when the controller refuses
         :raises Unreachable: when there is no answer, or not one of the controller's
         """
@@ -56,6 +58,7 @@ class Transport:
                 method,
                 self._url + path,
                 json=body,
+                data=data,
                 params=query,
                 headers=headers,
                 timeout=(self._timeout, self._timeout + patience),

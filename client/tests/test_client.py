@@ -1,6 +1,7 @@
 """The client against a controller that answers what the test says."""
 
 import contextlib
+import hashlib
 import json
 import socket
 import threading
@@ -29,7 +30,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self):
         length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
+        raw = self.rfile.read(length)
+        body = json.loads(raw) if raw and self.headers["Content-Type"] == "application/json" else raw or None
         self.server.asked.append((self.command, self.path, body, dict(self.headers)))
         status, found = self.server.script.pop(0)
         raw = found if isinstance(found, bytes) else json.dumps(found).encode() if found is not None else b""
@@ -43,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(raw)
 
-    do_GET = do_POST = do_DELETE = answer
+    do_GET = do_POST = do_PUT = do_DELETE = answer
 
     def log_message(self, *_):
         """Say nothing."""
@@ -77,6 +79,9 @@ CALLS = {
     "forget": (lambda c: c.forget_node("n"), "DELETE", "/nodes/n", None),
     "adopt": (lambda c: c.adopt(), "POST", "/nodes/adopt", None),
     "filters": (lambda c: c.filters(), "GET", "/filters", None),
+    "filter": (lambda c: c.filter("scramble"), "GET", "/filters/scramble", None),
+    "register": (lambda c: c.register_filter({"keyword": "x"}), "POST", "/filters", {"keyword": "x"}),
+    "unregister": (lambda c: c.unregister_filter("x", force=True), "DELETE", "/filters/x?force=true", None),
     "known filters": (lambda c: c.known_filters(), "GET", "/registry/filters", None),
     "metrics": (lambda c: c.metrics(), "GET", "/registry/metrics", None),
     "terms": (lambda c: c.terms(), "GET", "/registry/terms", None),
@@ -93,6 +98,14 @@ def test_each_method_asks_for_its_resource_with_the_token(client, stub, name):
     ((asked_method, asked_path, asked_body, headers),) = stub.asked
     assert (asked_method, asked_path, asked_body) == (method, path, body)
     assert headers["X-Auth-Token"] == "secret"
+
+
+def test_code_goes_with_its_digest(client, stub):
+    stub.script.append((200, ANYTHING))
+    client.upload_filter("shout", b"\0asm", wait=3)
+    ((method, path, body, headers),) = stub.asked
+    assert (method, path, body) == ("PUT", "/filters/shout/data?wait=3", b"\0asm")
+    assert headers["X-Content-Sha256"] == hashlib.sha256(b"\0asm").hexdigest()
 
 
 def test_policies_go_through_all_pages(client, stub):

@@ -29,6 +29,20 @@ POLICY = {
 }
 
 
+UPLOAD = {
+    "keyword": "",
+    "environment": "wasm",
+    "language": "wasm",
+    "main": "",
+    "reverse": False,
+    "revision": 1,
+    "size": 0,
+    "sha256": "",
+    "help": "",
+    "parameters": [],
+}
+
+
 class FakeClient:
     """Stands in for the client: remembers how it was made and called."""
 
@@ -55,6 +69,14 @@ class FakeClient:
         if policy_id != "p1":
             raise ApiError(404, f"there is no policy `{policy_id}`")
         return POLICY
+
+    def register_filter(self, description):
+        self.calls.append(description)
+        return {**UPLOAD, **description}
+
+    def upload_filter(self, keyword, code, wait):
+        self.calls.append((keyword, code, wait))
+        return {**UPLOAD, "keyword": keyword, "size": len(code)}
 
 
 @pytest.fixture
@@ -144,3 +166,22 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
 def test_control_characters_never_reach_the_terminal():
     assert plain("a\x1b[31m\nb\x9b") == "a [31m b "
+
+
+def test_a_filter_is_registered_and_uploaded_in_one_command(run, tmp_path):
+    (tmp_path / "shout.json").write_text('{"keyword": "shout", "environment": "wasm"}')
+    (tmp_path / "shout.wasm").write_bytes(b"\0asm")
+    code = str(tmp_path / "shout.wasm")
+    status, out, _ = run("filter", "register", str(tmp_path / "shout.json"), "--code", code, "--wait", "2")
+    assert status == 0
+    assert FakeClient.calls == [{"keyword": "shout", "environment": "wasm"}, ("shout", b"\0asm", 2.0)]
+    assert "shout" in out
+    assert run("filter", "upload", "shout", code)[0] == 0
+
+
+def test_a_description_that_is_no_json_is_an_error_without_a_traceback(run, tmp_path):
+    (tmp_path / "bad.json").write_text("{")
+    status, _, err = run("filter", "register", str(tmp_path / "bad.json"))
+    assert status == 1
+    assert err.startswith("sluice: ")
+    assert "Traceback" not in err

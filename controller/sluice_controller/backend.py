@@ -12,7 +12,9 @@ from django.conf import settings
 
 from sluice_controller.config import Config
 from sluice_controller.shelf import Shelf
-from sluice_controller.vocabulary import build_catalogue
+from sluice_controller.vocabulary import build_catalogue, with_uploads
+from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
+from sluice_core.code_shelf import CodeShelf, ShelfSettings
 from sluice_core.store import Store
 from sluice_dsl.catalogue import Catalogue
 
@@ -21,15 +23,26 @@ from sluice_dsl.catalogue import Catalogue
 class Backend:
     """Handed to services and selectors; they know neither Django nor settings.
 
+    ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
+    ``code`` is where the code of filters lies, None without such a place.
     ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
     """
 
     config: Config
     store: Store
-    catalogue: Catalogue
+    native: Catalogue
     shelf: Shelf
     waiters: threading.BoundedSemaphore
     now: Callable[[], float] = time.time
+    code: CodeShelf | None = None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What sentences are checked against now.
+
+        :raises PeerError: when Redis is away
+        """
+        return with_uploads(self.native, self.shelf.contents().uploads)
 
 
 @lru_cache(maxsize=8)
@@ -37,7 +50,9 @@ def open_backend(config: Config) -> Backend:
     """The backend of ``config``; connects when it is first asked, hence after the fork."""
     store = Store(config.redis_url, config.redis_prefix)
     waiters = threading.BoundedSemaphore(config.threads - 1)
-    return Backend(config, store, build_catalogue(config.default_tenant), Shelf(store), waiters)
+    place = ShelfSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
+    code = None if place is None else CodeShelf(place)
+    return Backend(config, store, build_catalogue(config.default_tenant), Shelf(store), waiters, code=code)
 
 
 def current() -> Backend:

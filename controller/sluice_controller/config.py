@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
+from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, read_file
 
 SECTION: Final = "api"
@@ -25,6 +26,8 @@ OPTIONS: Final = (
     Option("body_limit", 1 << 20, "largest request body, in bytes"),
     Option("text_limit", 16384, "longest policy text, in characters"),
     Option("node_timeout", 15.0, "seconds without a report after which a node counts as away"),
+    *CODE_OPTIONS,
+    Option("code_limit", 64 << 20, "largest code of a filter, in bytes"),
 )
 
 
@@ -43,6 +46,11 @@ class Config:
     body_limit: int
     text_limit: int
     node_timeout: float
+    code_auth_url: str
+    code_user: str
+    code_key_file: str
+    code_container: str
+    code_limit: int
     source: str = ""
 
     @classmethod

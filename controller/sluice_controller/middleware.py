@@ -48,20 +48,23 @@ def _measure(request: HttpRequest, response: HttpResponse) -> None:
     """Say how long the body is, so that it need not go in chunks; HEAD gets the length alone."""
     if response.status_code == HTTPStatus.NO_CONTENT:
         return
+    if response.streaming:
+        return
     response["Content-Length"] = str(len(response.content))
     if request.method == "HEAD":
         response.content = b""
 
 
 class BodyLimitMiddleware:
-    """Refuses a body before it is read: of unknown length, or larger than ``body_limit``."""
+    """Refuses a body before it is read: of unknown length, or too large (code of filters may be larger)."""
 
     def __init__(self, get_response: Next) -> None:
         self._next = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Called by Django for each request."""
-        limit = settings.SLUICE.body_limit
+        code = request.path.startswith("/filters/") and request.path.endswith("/data")
+        limit = settings.SLUICE.code_limit if code else settings.SLUICE.body_limit
         length = request.META.get("CONTENT_LENGTH") or "0"
         if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
             return error_response(411, "the body has no `Content-Length`")

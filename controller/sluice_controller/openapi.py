@@ -19,6 +19,7 @@ REASONS: Final = {
     411: "the body has no `Content-Length`",
     412: "`If-Match` names another version",
     413: "the body is too large",
+    422: "the code has another digest than the announced one",
     415: "the body is no `application/json`",
     500: "a bug; the log knows more under the request's id",
     503: "Redis is away; `Retry-After` says when to try again",
@@ -49,7 +50,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
 
 
-def answers(good: dict[int, Any], *errors: int) -> dict[int, Any]:
+def answers(good: dict[Any, Any], *errors: int) -> dict[Any, Any]:
     """All answers of an operation: the good ones, ``errors``, and those that any may have."""
     found = {status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in sorted({*errors, *_ALWAYS})}
     return {**good, **found}

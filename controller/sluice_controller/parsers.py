@@ -26,6 +26,16 @@ class StrictJSONParser(BaseParser):
             raise ParseError(f"the body is no JSON: {_lower(str(error))}") from error
 
 
+class RawParser(BaseParser):
+    """A body that the view reads by itself, whatever its type."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Called by REST framework when a view looks at ``data``, which such a view does not."""
+        return stream
+
+
 def _refuse_constant(word: str) -> Any:
     raise ValueError(f"`{word}` is no JSON value")
 

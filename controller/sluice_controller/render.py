@@ -11,7 +11,7 @@ from typing import Any, Final
 from sluice_controller.enforcement import Cluster
 from sluice_controller.selectors import PolicyView
 from sluice_core.describe import ActionInfo, MetricInfo
-from sluice_core.messages import Firing, NodeReport, Policy, Target
+from sluice_core.messages import Firing, NodeReport, Policy, Target, Upload
 from sluice_core.operations import Head, policy_of
 from sluice_dsl.compile import Compiled
 from sluice_dsl.plan import Plan
@@ -121,6 +121,27 @@ def action_data(info: ActionInfo) -> dict[str, Any]:
     data["places"] = list(info.places)
     data["parameters"] = [{**asdict(one), "choices": list(one.choices)} for one in info.parameters]
     return data
+
+
+def upload_data(upload: Upload) -> dict[str, Any]:
+    """A filter registered at run time."""
+    info = dict(upload.info)
+    return {
+        "id": upload.keyword,
+        "keyword": upload.keyword,
+        "environment": upload.environment,
+        "language": upload.language,
+        "main": upload.main,
+        "reverse": upload.reverse,
+        "help": info.pop("help", ""),
+        "parameters": info.pop("parameters", []),
+        "capabilities": info,
+        "sha256": upload.sha256,
+        "size": upload.size,
+        "revision": upload.revision,
+        "created": upload.created,
+        "created_by": upload.created_by,
+    }
 
 
 def metric_data(info: MetricInfo) -> dict[str, Any]:

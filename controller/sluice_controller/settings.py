@@ -48,6 +48,8 @@ SPECTACULAR_SETTINGS = {
         "NodeStateEnum": "sluice_controller.serializers.NODE_STATES",
         "HealthEnum": "sluice_controller.serializers.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",
+        "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
+        "IsolatedEnum": "sluice_controller.serializers.ISOLATED",
     },
 }
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages import Change, Policy
+from sluice_core.messages import Change, Policy, Upload
 from sluice_core.operations import policy_of
 from sluice_core.store import Gap, Head, Store
 from sluice_dsl.compile import Existing
@@ -54,6 +54,7 @@ class Contents:
     head: Head = field(default_factory=Head)
     policies: Mapping[str, Shelved] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
+    uploads: Mapping[str, Upload] = field(default_factory=dict)
 
     @cached_property
     def ordered(self) -> tuple[Shelved, ...]:
@@ -99,7 +100,7 @@ class Shelf:
         epochs = self._store.epochs()
         shelved = (shelve(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in shelved if one}
-        return Contents(head, policies, epochs)
+        return Contents(head, policies, epochs, self._store.uploads())
 
     def _applied(self, old: Contents, changes: list[Change]) -> Contents:
         epochs = dict(old.epochs)
@@ -108,6 +109,8 @@ class Shelf:
             touched = (*(one.policy for one in change.puts), *map(policy_of, change.drops), *change.policies)
             epochs.update(dict.fromkeys(touched, change.epoch))
             named |= dict.fromkeys(change.policies)
+            if change.uploads or change.upload_drops:
+                old = replace(old, uploads=self._store.uploads())
         head = Head(old.head.history, changes[-1].epoch)
         if not named:
             return self._with_epochs(old, head, epochs)
@@ -119,7 +122,8 @@ class Shelf:
                 policies[name] = shelved
             else:
                 policies.pop(name, None)
-        return Contents(head, policies, {name: epoch for name, epoch in epochs.items() if name in policies})
+        kept = {name: epoch for name, epoch in epochs.items() if name in policies}
+        return Contents(head, policies, kept, old.uploads)
 
     @staticmethod
     def _with_epochs(old: Contents, head: Head, epochs: Mapping[str, int]) -> Contents:

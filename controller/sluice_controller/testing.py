@@ -43,6 +43,8 @@ def validate(response: Any, description: dict[str, Any]) -> None:
     if "content" not in described:
         assert not response.content, "a body where the schema has none"
         return
+    if "application/json" not in described["content"]:
+        return
     body_schema = described["content"]["application/json"]["schema"]
     Draft202012Validator({**body_schema, "components": schema()["components"]}).validate(response.json())
 

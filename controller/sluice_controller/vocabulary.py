@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sluice_core.errors import SluiceError
+from sluice_core.messages import Upload
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters
 from sluice_metrics import registry as metrics
+from sluice_sandbox.api import info_of
+
+log = logging.getLogger(__name__)
+
+
+def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
+    """``native`` and the filters registered at run time that have code."""
+    usable = {}
+    for keyword, upload in uploads.items():
+        if upload.sha256:
+            try:
+                usable[keyword] = info_of(upload)
+            except SluiceError as error:  # registered by a version that knew more
+                log.error("skipped registered filter `%s`: %s", keyword, error)
+    return replace(native, actions={**usable, **native.actions}) if usable else native
 
 
 def build_catalogue(default_tenant: str = "") -> Catalogue:

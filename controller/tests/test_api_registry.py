@@ -67,6 +67,8 @@ def test_the_schema_is_valid_and_describes_every_path(api):
         "/nodes/adopt",
         "/nodes/{node}",
         "/filters",
+        "/filters/{keyword}",
+        "/filters/{keyword}/data",
         "/registry/filters",
         "/registry/metrics",
         "/registry/terms",
@@ -95,3 +97,7 @@ def test_the_examples_of_the_schema_are_accepted(api):
             assert answer.status_code in (200, 201), answer.json()
             seen.append(example["value"]["policy"])
     assert seen == [text for _, text in SENTENCES] * 2
+    for example in schema["paths"]["/filters"]["post"]["requestBody"]["content"]["application/json"][
+        "examples"
+    ].values():
+        assert api.post("/filters", example["value"], format="json").status_code == 201

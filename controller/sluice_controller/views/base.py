@@ -16,7 +16,7 @@ class View(APIView):
 
     backend: Backend
     #: OPTIONS is left out: ``/schema`` says more
-    http_method_names = ("get", "post", "delete", "head")
+    http_method_names: tuple[str, ...] = ("get", "post", "delete", "head")
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Called by REST framework before the method: who asks is known after this."""

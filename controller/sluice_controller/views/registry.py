@@ -1,4 +1,4 @@
-"""``/filters`` and ``/registry``: the words that sentences may use."""
+"""``/registry``: the words that sentences may use."""
 
 from __future__ import annotations
 
@@ -9,25 +9,6 @@ from rest_framework.response import Response
 from sluice_controller import render, serializers
 from sluice_controller.openapi import REQUEST_ID, answers
 from sluice_controller.views.base import View
-from sluice_core.describe import FILTER
-
-
-class FiltersView(View):
-    """What can be used now."""
-
-    @extend_schema(
-        operation_id="list_filters",
-        summary="List the filters that this cluster can run",
-        parameters=[REQUEST_ID],
-        responses=answers({200: serializers.FilterListSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """Installed filters."""
-        self.query(request)
-        known = sorted(self.backend.catalogue.actions.items())
-        return Response(
-            {"filters": [render.action_data(one) for _, one in known if one.available and one.kind == FILTER]}
-        )
 
 
 class RegistryFiltersView(View):
@@ -58,7 +39,7 @@ class RegistryMetricsView(View):
     def get(self, request: Request) -> Response:
         """All metrics."""
         self.query(request)
-        known = sorted(self.backend.catalogue.metrics.items())
+        known = sorted(self.backend.native.metrics.items())
         return Response({"metrics": [render.metric_data(one) for _, one in known]})
 
 
@@ -74,4 +55,4 @@ class RegistryTermsView(View):
     def get(self, request: Request) -> Response:
         """All terms."""
         self.query(request)
-        return Response({"terms": render.term_data(self.backend.catalogue.terms)})
+        return Response({"terms": render.term_data(self.backend.native.terms)})
