@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv demo up down status test lint types imports unit functional probe bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports unit functional probe bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -18,6 +18,9 @@ help:  ## print this help
 venv:  ## install what is missing: Debian packages and the virtual environment
 	@tools/bootstrap
 
+everything:  ## the same, and what only the tests need (a Docker engine, other people's clients)
+	@tools/bootstrap everything
+
 demo: venv  ## bring up a cluster, let a live workload switch compression on and off, check everything
 	@$(AIO) demo
 
@@ -30,7 +33,7 @@ down:  ## stop the cluster
 status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
-test: lint  ## lint, types, import contracts, unit and functional tests
+test: everything lint  ## lint, types, import contracts, unit and functional tests
 	@$(PYTHON) -m pytest -q $(ROOMS) tests/functional
 
 lint: venv types imports  ## ruff, mypy, import contracts
@@ -43,16 +46,16 @@ types: venv
 imports: venv
 	@$(VENV)/bin/lint-imports
 
-unit: venv  ## the tests of the rooms alone
+unit: everything  ## the tests of the rooms alone
 	@$(PYTHON) -m pytest -q $(ROOMS)
 
-functional: venv  ## the tests against a real cluster alone
+functional: everything  ## the tests against a real cluster alone
 	@$(PYTHON) -m pytest -q tests/functional
 
-probe: venv  ## kill and cut things while a cluster is under load
+probe: everything  ## kill and cut things while a cluster is under load
 	@$(PYTHON) -m pytest -q tests/probe
 
-bench: venv  ## measure, print a table and write JSON
+bench: everything  ## measure, print a table and write JSON
 	@$(PYTHON) -m benchmarks $(BENCH)
 
 constraints:  ## renew constraints.txt in a throw-away environment

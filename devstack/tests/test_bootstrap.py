@@ -51,10 +51,10 @@ class Machine:
         for name in ("redis-server", "memcached", "setpriv"):
             self.program(name)
 
-    def run(self):
+    def run(self, *words):
         environment = {"PATH": str(self.programs), "NOTES": str(self.notes)}
         return subprocess.run(
-            [str(self.programs / "bash"), str(self.clone / "tools" / "bootstrap")],
+            [str(self.programs / "bash"), str(self.clone / "tools" / "bootstrap"), *words],
             env=environment,
             capture_output=True,
             text=True,
@@ -105,3 +105,25 @@ def test_a_second_run_does_nothing_until_a_declaration_changes(machine):
     (machine.clone / "setup.cfg").write_text("another")
     assert machine.run().returncode == 0
     assert len(machine.noted()) == 2
+
+
+def test_what_only_the_tests_need_is_added_to_what_is_there(machine):
+    machine.user(0)
+    machine.complete()
+    machine.program("apt-get")
+    for name in ("bwrap", "dockerd", "debootstrap", "gcc", "make", "rsync", "mkfs.xfs", "ip", "java"):
+        machine.program(name)
+    assert machine.run().returncode == 0
+    assert "pyspark" not in machine.noted()[0]
+    assert machine.run("everything").returncode == 0
+    assert len(machine.noted()) == 2
+    assert "aio,foreign," in machine.noted()[1]
+    assert machine.run("everything").stderr == ""
+    assert machine.run().stderr == ""
+    assert len(machine.noted()) == 2
+
+
+def test_an_unknown_word_is_refused(machine):
+    result = machine.run("all")
+    assert result.returncode == 2
+    assert "`everything`" in result.stderr
