@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from importlib import metadata
 
+from sluice_agent import invalidations
+from sluice_agent.code import CodeFetcher
 from sluice_agent.follower import Follower, Surroundings
 from sluice_agent.publisher import MetricPublisher
 from sluice_agent.refusals import Capabilities
 from sluice_agent.settings import Settings
+from sluice_agent.storage import StorageDaemons
 from sluice_agent.workers import Workers
 from sluice_core.bus import Publisher
+from sluice_core.code_shelf import CodeShelf
+from sluice_core.code_store import CodeStore
+from sluice_core.errors import PeerError
 from sluice_core.messages import Hello
 from sluice_core.snapshot import SnapshotWriter
 from sluice_core.store import AsyncStore
 from sluice_core.windows import Totals
+
+log = logging.getLogger(__name__)
 
 
 def software() -> str:
@@ -33,12 +42,15 @@ class Agent:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._capabilities = Capabilities()
+        self._storage = StorageDaemons(settings.storage_daemons, settings.snapshot_dir, settings.socket)
+        self._capabilities = Capabilities(self._storage)
         self._totals = Totals()
         self.store = AsyncStore(settings.redis_url, settings.redis_prefix)
         self.writer = SnapshotWriter(settings.snapshot_dir, group=settings.worker_group)
         self.bus = Publisher(settings.amqp_url) if settings.amqp_url else None
         self.workers = Workers(settings.socket, self._totals, self._arrived, self._left) if settings.socket else None
+        shelf = None if settings.shelf is None else CodeShelf(settings.shelf)
+        self._code = CodeFetcher(shelf, CodeStore(settings.code_dir), self.writer.uploads, self._code_came)
         self.follower = Follower(
             settings,
             self.store,
@@ -49,6 +61,8 @@ class Agent:
                 lambda: 0 if self.workers is None else self.workers.count,
                 lambda: 0 if self.bus is None else self.bus.dropped,
                 software(),
+                self._storage.report,
+                lambda: self._code.problems,
             ),
         )
 
@@ -62,13 +76,18 @@ class Agent:
                 self.bus.start()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.follower.run())
+                if self._settings.code_dir:
+                    tasks.create_task(self._code.run())
                 if self.workers is not None:
                     self.workers.open(self._settings.worker_mode, self._settings.worker_group)
+                self._storage.open()
                 if self.bus is not None:
                     publisher = MetricPublisher(
                         self._settings.node, self._totals, self.bus, self._settings.publish_delay
                     )
                     tasks.create_task(publisher.run())
+                if self._settings.cache_dir and self._settings.amqp_url:
+                    tasks.create_task(invalidations.of(self._settings).run())
         finally:
             if self.workers is not None:
                 self.workers.close()
@@ -78,8 +97,14 @@ class Agent:
             self.writer.close()
 
     def _arrived(self, hello: Hello) -> None:
-        if self._capabilities.add(hello):
-            self.follower.judge_again()
+        try:
+            if self._capabilities.add(hello):
+                self.follower.judge_again()
+        except PeerError as error:
+            log.error("a storage daemon goes on being waited for: %s", error)
+
+    def _code_came(self) -> None:
+        self.follower.say_soon()
 
     def _left(self, worker: str) -> None:
         if self._capabilities.remove(worker):

@@ -12,6 +12,8 @@ Theory of operation:
   one.  A node without any snapshot takes what is there.
 * Redis away: what is in the snapshot stays in force; we try again, with growing, jittered pauses.
 * The snapshot cannot be written: the same, reported as ``failed``.
+* No node asks for objects to be transformed on disks before all nodes that have some can: what they
+  report is read now and then, while there is such a policy.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from sluice_agent.refusals import Capabilities
 from sluice_agent.settings import Settings
+from sluice_agent.storage import READY
 from sluice_agent.workers import Workers
 from sluice_core.errors import PeerError
 from sluice_core.messages import NodeReport
@@ -55,6 +58,8 @@ class Surroundings:
     workers: Callable[[], int] = lambda: 0
     dropped: Callable[[], int] = lambda: 0
     software: str = ""
+    storage: Callable[[], str] = lambda: ""
+    missing: Callable[[], Mapping[str, str]] = dict
 
 
 class Follower:
@@ -73,6 +78,8 @@ class Follower:
         self._store = store
         self._writer = writer
         self._capabilities = capabilities
+        self._capabilities.others = None
+        self._others_due = 0.0
         self._workers = workers
         self._surroundings = surroundings or Surroundings()
         self._started = time.time()
@@ -105,6 +112,10 @@ class Follower:
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    def say_soon(self) -> None:
+        """Something of the surroundings has changed that others want to know."""
+        self._due = 0.0
+
     def judge_again(self) -> None:
         """What the workers can do has changed."""
         if self._loading:
@@ -124,7 +135,8 @@ class Follower:
     def report(self) -> NodeReport:
         """What this node has to say now."""
         position = self._writer.position
-        refused = dict(sorted(self._writer.refused.items())[:_MOST_REFUSALS])
+        refused = {**self._surroundings.missing(), **self._writer.refused}
+        refused = dict(sorted(refused.items())[:_MOST_REFUSALS])
         return NodeReport(
             self._settings.node,
             position.history,
@@ -138,6 +150,7 @@ class Follower:
             self._surroundings.software,
             self._started,
             time.time(),
+            self._surroundings.storage(),
         )
 
     # -- one thing after the other -----------------------------------------------------------
@@ -188,6 +201,7 @@ class Follower:
     async def _follow(self) -> None:
         """Apply what comes; return when nothing came, or it is not ours."""
         while True:
+            await self._look_at_others()
             if self._judge_again:
                 self.judge_again()
             position = self._writer.position
@@ -204,6 +218,22 @@ class Follower:
                 return
             self._writer.apply(found, self._capabilities.refuse)
             self._due = 0.0
+
+    async def _look_at_others(self) -> None:
+        """Hear which nodes cannot transform objects yet, as long as a policy wants that."""
+        now = time.monotonic()
+        if not self._capabilities.asked_for_storage or now < self._others_due:
+            return
+        self._others_due = now + self._settings.report_interval
+        reports = await self._store.nodes()
+        others = {
+            one.node: one.storage
+            for one in reports
+            if one.storage not in ("", READY) and one.node != self._settings.node
+        }
+        if others != self._capabilities.others:
+            self._capabilities.others = others
+            self._judge_again = True
 
     async def _load(self) -> None:
         """Take everything anew; wait for the workers when they must open a new folder for it."""

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from sluice_core.describe import FILTER, PROXY
+from collections.abc import Mapping
+
+from sluice_agent.storage import StorageDaemons
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
 from sluice_core.messages import GROUP, LEVELS, Assignment, Hello
 from sluice_core.predicate import compile_predicate
 
 
 class Capabilities:
-    """What the connected workers can do; :meth:`refuse` is the snapshot's judge.
+    """What the node's workers can do; :meth:`refuse` is the snapshot's judge.
 
-    While no worker is connected (Swift is restarting) nothing is refused for a missing filter: the
-    workers that come say what they have, and everything is judged again.
+    While no proxy worker is connected (Swift is restarting) nothing is refused for a filter that they
+    lack: the workers that come say what they have, and everything is judged again.  Storage daemons
+    are remembered.  ``others`` are the nodes that cannot transform objects yet, with what they wait for: as long
+    as there is one, no node asks for it.  None: not known yet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, storage: StorageDaemons | None = None, others: Mapping[str, str] | None = None) -> None:
         self._workers: dict[str, Hello] = {}
+        self._storage = StorageDaemons() if storage is None else storage
+        self.others: Mapping[str, str] | None = {} if others is None else others
+        #: Whether anything was judged for which other nodes matter.
+        self.asked_for_storage = False
 
     def add(self, hello: Hello) -> bool:
-        """A worker is there; True when judgements may differ now."""
+        """A worker is there; True when judgements may differ now.
+
+        :raises PeerError: when a storage daemon's hello cannot be written down
+        """
+        if hello.disk_file:
+            return self._storage.add(hello)
         before = self._fingerprint()
         self._workers[hello.worker] = hello
         return self._fingerprint() != before
@@ -45,16 +59,21 @@ class Capabilities:
         return self._missing(assignment)
 
     def _missing(self, assignment: Assignment) -> str:
-        if assignment.verb == "delete" or not self._workers:
+        if assignment.verb == "delete":
             return ""
-        at_proxy = assignment.place == PROXY
-        concerned = [one for one in self._workers.values() if (one.role == PROXY) is at_proxy]
-        if not concerned and not at_proxy:
-            return f"filters at `{assignment.place}` are not available on this node"
-        for one in concerned:
-            if assignment.keyword not in one.actions:
+        for one in self._workers.values():
+            if one.role == PROXY and assignment.keyword not in one.actions:
                 return f"filter `{assignment.keyword}` is not installed in {one.role} worker {one.pid}"
-        return ""
+        return self._of_storage(assignment.keyword) if assignment.place == STORAGE_NODE else ""
+
+    def _of_storage(self, keyword: str) -> str:
+        self.asked_for_storage = True
+        reason = self._storage.refuse(keyword)
+        if reason:
+            return reason
+        if self.others is None:
+            return "what the other nodes report was not read yet"
+        return "; ".join(f"node `{node}` is {state}" for node, state in sorted(self.others.items()))
 
     def _fingerprint(self) -> dict[str, frozenset[str]]:
         """Role → what all of its workers can do."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 
+from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
+from sluice_core.code_shelf import ShelfSettings
 from sluice_core.options import Option, OptionError
 
 SECTION: Final = "agent"
@@ -24,6 +26,16 @@ OPTIONS: Final = (
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
     Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
     Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
+    Option("cache_dir", "", "the proxy's folder of cached objects, to hear of writes for it; empty for none"),
+    Option("cache_forget", 600.0, "seconds after which a silent node is taken for gone by the cache"),
+    Option(
+        "storage_daemons",
+        "object-server, object-auditor, object-replicator, object-reconstructor",
+        "what must run disk files of Sluice before objects may be transformed on this node's disks; "
+        "name those that ever run here, none on a node without disks",
+    ),
+    Option("code_dir", "/var/lib/sluice/code", "folder for the code of uploaded filters"),
+    *CODE_OPTIONS,
     Option("log_level", "info", "debug, info, warning or error"),
 )
 
@@ -44,6 +56,11 @@ class Settings:
     report_interval: float = 5.0
     publish_delay: float = 0.06
     replace_wait: float = 3.0
+    cache_dir: str = ""
+    cache_forget: float = 600.0
+    storage_daemons: tuple[str, ...] = ()
+    code_dir: str = ""
+    shelf: ShelfSettings | None = None
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
@@ -62,4 +79,7 @@ class Settings:
             raise OptionError(f"option `batch` is `{values['batch']}`, expected at least 1")
         given = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         node = values["node"] or socket.gethostname()
-        return cls(**{**given, "node": node, "worker_mode": mode, "publish_delay": delay})
+        daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())
+        shelf = ShelfSettings.from_options(values)
+        made = {"node": node, "worker_mode": mode, "publish_delay": delay, "storage_daemons": daemons, "shelf": shelf}
+        return cls(**{**given, **made})

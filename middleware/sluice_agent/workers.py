@@ -98,8 +98,12 @@ class Workers:
         return self.others(snapshot)
 
     def others(self, snapshot: str) -> list[int]:
-        """Process ids of the workers that read something else."""
-        return [one.hello.pid for one in self._workers.values() if one.hello is not None and one.snapshot != snapshot]
+        """Process ids of the workers that read something else; storage daemons read none."""
+        return [
+            one.hello.pid
+            for one in self._workers.values()
+            if one.hello is not None and not one.hello.disk_file and one.snapshot != snapshot
+        ]
 
     def _accept(self) -> None:
         assert self._listener is not None
@@ -135,7 +139,8 @@ class Workers:
         if worker.hello is None:
             hello = Hello.decode(raw)
             worker.hello = hello
-            self._totals.worker(hello)
+            if not hello.disk_file:
+                self._totals.worker(hello)
             log.info("%s worker %d is there", hello.role, hello.pid)
             self._arrived(hello)
             return True
@@ -154,7 +159,8 @@ class Workers:
         if worker.hello is None or self._has_returned(worker.hello.worker):
             return
         log.info("%s worker %d is gone", worker.hello.role, worker.hello.pid)
-        self._totals.lost(worker.hello.worker)
+        if not worker.hello.disk_file:
+            self._totals.lost(worker.hello.worker)
         self._left(worker.hello.worker)
 
     def _has_returned(self, worker: str) -> bool:

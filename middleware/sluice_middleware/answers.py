@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from sluice_core.errors import PeerError
 from sluice_filters.api import CorruptData, Stream
@@ -31,14 +31,24 @@ class ObjectChanged(AskAgain):
 class Answer:
     """What the application to the right answered."""
 
-    __slots__ = ("body", "exc_info", "headers", "status")
+    __slots__ = ("body", "exc_info", "filters", "headers", "status")
 
     def __init__(self, app: App, env: Env) -> None:
         self.status = ""
         self.headers: Headers = []
         self.exc_info: Any = None
+        #: Keywords of the filters that hold what is stored, as far as the answer says.
+        self.filters: tuple[str, ...] = ()
         body = app(env, self._start_response)
         self.body: Iterable[bytes] = body if self.status else reiterate(body)
+
+    @classmethod
+    def of(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
+        """An answer that no application gave."""
+        made = cls.__new__(cls)
+        made.status, made.headers, made.body = status, headers, body
+        made.exc_info, made.filters = None, ()
+        return made
 
     def _start_response(self, status: str, headers: Headers, exc_info: Any = None) -> None:
         self.status, self.headers, self.exc_info = status, headers, exc_info
@@ -57,26 +67,50 @@ class DecodedBody:
         self._pieces = iter(body)
         self._stream = stream
         self._threaded = threaded
-        self._finished = False
+        self._first = b""
+        #: True when there will be no more output.
+        self.finished = False
+        #: Bytes of the input taken so far.
+        self.taken = 0
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        while not self._finished:
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._finished = True
-                plain = self._stream.finish()
-            elif not piece:
-                continue
-            elif self._threaded and len(piece) >= _THREADED:
-                plain = green.in_thread(self._stream.feed, piece)
-            else:
-                plain = self._stream.feed(piece)
+        if self._first:
+            plain, self._first = self._first, b""
+            return plain
+        while not self.finished:
+            plain = self.step()
             if plain:
                 return plain
         raise StopIteration
+
+    def started(self) -> Self:
+        """With the first output ready: what fails at once is known before an answer starts.
+
+        :raises SluiceError: what a filter raised; the body is closed then
+        """
+        try:
+            while not self._first and not self.finished:
+                self._first = self.step()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def step(self) -> bytes:
+        """Take one more piece of the input, or its end; the output of that, maybe none."""
+        if self._stream.behind:
+            return green.in_thread(self._stream.more) if self._threaded else self._stream.more()
+        piece = None if self._stream.done else next(self._pieces, None)
+        if piece is None:
+            self.finished = True
+            return self._stream.finish()
+        self.taken += len(piece)
+        if self._threaded and len(piece) >= _THREADED:
+            return green.in_thread(self._stream.feed, piece)
+        return self._stream.feed(piece) if piece else b""
 
     def close(self) -> None:
         """Give the connection back."""
@@ -93,6 +127,15 @@ def held(answer: Answer) -> tuple[int, int] | None:
     unit, _, span = (metadata.get(answer.headers, "Content-Range") or "").partition(" ")
     first, dash, last = span.partition("/")[0].partition("-")
     return (int(first), int(last) + 1) if unit == "bytes" and dash else None
+
+
+def whole_size(answer: Answer) -> int | None:
+    """Size of the whole object that an answer, maybe a partial one, is about."""
+    if answer.status.startswith("206"):
+        text = (metadata.get(answer.headers, "Content-Range") or "").rpartition("/")[2]
+    else:
+        text = metadata.get(answer.headers, "Content-Length") or ""
+    return int(text) if text.isdigit() else None
 
 
 def discard(body: Iterable[bytes], answer: Answer) -> None:

@@ -13,25 +13,23 @@ is told where the plain ETag lies.  If the answer carries no chain it passes.  E
   (``X-Backend-Ignore-Range-If-Metadata-Present``) since a multipart answer hides the content type.
 
 A filter that is missing here, or metadata that make no sense, are a 503 with the reason: transformed
-bytes never reach a client.  Damage found in the middle cuts the transfer.
+bytes never reach a client.  So is damage at the beginning; found in the middle it cuts the transfer.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from sluice_core.errors import PeerError, SluiceError
-from sluice_core.predicate import Facts
 from sluice_filters import chain
-from sluice_filters.api import Filter, Hint
+from sluice_filters.api import Filter, Hint, Stream
 from sluice_middleware import metadata
 from sluice_middleware.answers import (
     SKIP,
     Answer,
     App,
-    AskAgain,
     DecodedBody,
     Env,
     Headers,
@@ -66,8 +64,11 @@ def prepare(env: Env) -> None:
 class Transformed:
     """One transformed object as its answer describes it."""
 
-    def __init__(self, app: App, env: Env, answer: Answer, value: str, filters: Mapping[str, type[Filter]]) -> None:
+    def __init__(
+        self, app: App, env: Env, answer: Answer, value: str, filters: Mapping[str, type[Filter]], account: str = ""
+    ) -> None:
         """
+        :param account: whose object it is; isolated filters want to know
         :raises SluiceError: when the metadata make no sense or a filter is missing here
         """
         self._app = app
@@ -77,6 +78,9 @@ class Transformed:
         self._chain = value
         self._stored_etag = metadata.get(answer.headers, "Etag")
         self._filters = filters
+        self._account = account
+        #: As the last answer with bytes of the object said.
+        self.content_type: str | None = None
         self.records = metadata.decode_chain(value)
         self.size = chain.plain_size(self.records)
         self.missing = chain.missing(self.records, filters)
@@ -88,7 +92,7 @@ class Transformed:
     def window(self, start: int, stop: int) -> Iterator[bytes]:
         """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
         if not chain.can_seek(self.records, self._filters):
-            return cut(self.whole(), start, stop)
+            return cut(self.whole().started(), start, stop)
         search = chain.locate(self.records, self._filters, start, stop)
         try:
             first, last = next(search)
@@ -97,7 +101,7 @@ class Transformed:
                 first, last = search.send(index)
         except StopIteration as found:
             located = found.value
-        return DecodedBody(self._fetch(located.start, located.stop), located.stream)
+        return DecodedBody(self._fetch(located.start, located.stop), located.stream).started()
 
     def _fetch(self, start: int | None, stop: int | None) -> Iterable[bytes]:
         """Stored bytes ``[start, stop)`` of this very state of the object.
@@ -117,11 +121,20 @@ class Transformed:
         if not same:
             close_if_possible(answer.body)
             raise ObjectChanged(f"object changed while it was read (second answer {answer.status})")
+        self.content_type = metadata.get(answer.headers, "Content-Type")
         return answer.body
 
     def whole(self) -> DecodedBody:
         """All of the object, decoded."""
-        return DecodedBody(self._fetch(None, None), chain.chain_decoder(self.records, self._filters))
+        stream = self.decoder()  # first, since it may refuse
+        return DecodedBody(self._fetch(None, None), stream)
+
+    def decoder(self) -> Stream:
+        """A stream that undoes everything.
+
+        :raises SluiceError: when that cannot be, for want of a key say
+        """
+        return chain.chain_decoder(self.records, self._filters, Hint(account=self._account))
 
     def close(self) -> None:
         """Let go of the first answer's body, unless somebody took it over."""
@@ -216,8 +229,10 @@ def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, 
     if item.missing:
         item.close()
         raise PeerError(f"this node cannot undo {', '.join(item.missing)}")
+    if "," in env.get("HTTP_RANGE", ""):
+        item.decoder()  # parts are made one by one while they are sent: what cannot be is better said now
     if "HTTP_RANGE" not in env:
-        return answer.status, item.headers(item.size), item.whole()
+        return answer.status, item.headers(item.size), item.whole().started()
     headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
     etag = metadata.get(answer.headers, metadata.ETAG)
     response = Response(
@@ -231,29 +246,11 @@ def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, 
     response.content_length = item.size
     started: list[Any] = []
     body = response(env, lambda status, sent, exc_info=None: started.extend((status, sent)))
+    if code == 416 and started[0].startswith("206") and item.content_type:
+        # with erasure coding a 416 has the type of its own words
+        retyped = [(name, item.content_type if name.lower() == "content-type" else value) for name, value in started[1]]
+        return started[0], retyped, body
     return started[0], started[1], body
-
-
-def read_through(
-    filters: Sequence[Filter], facts: Facts, status: str, headers: Headers, body: Iterable[bytes], env: Env
-) -> tuple[Headers, Iterable[bytes]]:
-    """Headers and body after the read-time ``filters``.
-
-    What such a filter gives has no known ETag or length, and a range of it is no range of the object.
-
-    :raises AskAgain: when the whole object is needed and a range was asked for
-    """
-    if any(one.info.changes_content for one in filters):
-        if not status.startswith("200"):
-            close_if_possible(body)
-            env.pop("HTTP_RANGE", None)
-            raise AskAgain("a read-time filter needs the whole object")
-        dropped = ("etag", "content-length", "accept-ranges")
-        headers = [(name, value) for name, value in headers if name.lower() not in dropped]
-    hint = Hint(size=facts.size, content_type=facts.content_type, name=facts.name)
-    for one in filters:
-        body = DecodedBody(body, one.reader(hint), one.heavy)
-    return headers, body
 
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -17,11 +17,24 @@
 Two backend headers go between our own processes, and gatekeeper keeps clients from sending them:
 
 ``X-Backend-Sluice-Refused``
-    Why a storage node did not take an object (its answer is 409, never 5xx: Swift would suppress
-    the device for everybody); the proxy makes it a 503 with the reason.
+    Why a storage node did not take an object, or cannot give it.  Its answer is :data:`REFUSED_STATUS`, with the
+    reason in this header and in the body; never 5xx: Swift would suppress the device for everybody.
+    The proxy middleware makes every answer with that status a 503 with the reason.
+
+    * PUT: *after* the body, which is dropped.  (A 409 before the body makes Swift's proxy answer 202, though
+      nothing was stored, even when one replica of three refuses.)  When most replicas refuse, Swift's proxy
+      passes on the status with its words and the body, not the header; when fewer do the PUT succeeds, and
+      replication brings the others as soon as they can.  With erasure coding it answers 503 itself, without the reason.
+    * GET: before the body; Swift's proxy asks the other nodes, and passes on status, header and body when none
+      has anything better.  HEAD, POST and DELETE are never refused.
+
 ``X-Backend-Sluice-Read``
-    On a GET: the read-time filters that the storage node shall run, JSON list like that of Node with
-    the client's wishes as ``"a"``; on its answer ``done``.  Without that answer the proxy runs them.
+    On a GET: the read-time filters that the storage node shall run, JSON
+    ``{"steps": [{"f": keyword, "v": filter version, "p": parameters}, ...], "a": {header: wish},
+    "range": the Range header or null}``, steps in running order on GET.  A node that ran them says
+    ``done`` in this header of its answer, which then has no Content-Length, ETag and Content-Range; without it
+    the answer is as ever and the proxy runs them.  A request whose Range is not the one named is a
+    proxy server resuming a broken answer: the node refuses it with 409, since nobody can.
 
 Beside these stand Swift's own ``X-Object-Sysmeta-Container-Update-Override-Size`` and ``-Etag``,
 which keep container listings and byte counts plain.  They are taken off the answers of
@@ -31,7 +44,7 @@ transformed objects, since a copy would carry them onto data they do not describ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
@@ -40,19 +53,22 @@ CHAIN: Final = "X-Object-Sysmeta-Sluice-Chain"
 ETAG: Final = "X-Object-Sysmeta-Sluice-Etag"
 NODE: Final = "X-Object-Sysmeta-Sluice-Node"
 REFUSED: Final = "X-Backend-Sluice-Refused"
+REFUSED_STATUS: Final = "409 Refused by Sluice"
 READ: Final = "X-Backend-Sluice-Read"
 PREFIX: Final = "x-object-sysmeta-sluice-"
 OVERRIDE_PREFIX: Final = "x-object-sysmeta-container-update-override-"
 
 _CHAIN_FOLDED: Final = CHAIN.lower()
 _CHAIN_LENGTH: Final = len(CHAIN)
+_NODE_FOLDED: Final = NODE.lower()
+_LENGTHS: Final = (len(CHAIN), len(NODE))
 _ENV_PREFIX: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_"
 
 Headers = list[tuple[str, str]]
 Records = Sequence[dict[str, Any]]
 
 
-def encode_chain(records: Records) -> str:
+def encode_chain(records: Sequence[Mapping[str, Any]]) -> str:
     """Header value for ``records``."""
     return json.dumps(list(records), separators=(",", ":"), sort_keys=True)
 
@@ -82,10 +98,40 @@ def find_chain(headers: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
+def find_ours(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
+    """Values of the chain and the node header of an answer; on every GET, hence the length test first."""
+    chain = node = None
+    for name, value in headers:
+        if len(name) in _LENGTHS:
+            folded = name.lower()
+            if folded == _CHAIN_FOLDED:
+                chain = value
+            elif folded == _NODE_FOLDED:
+                node = value
+    return chain, node
+
+
 def get(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
     """Value of the header ``wanted`` (any case) or None."""
     folded = wanted.lower()
     return next((value for name, value in headers if name.lower() == folded), None)
+
+
+def without_ours(headers: Headers) -> Headers:
+    """Headers without the names that only this middleware may write."""
+    return [(name, value) for name, value in headers if not name.lower().startswith(PREFIX)]
+
+
+def keywords(*values: str | None) -> tuple[str, ...]:
+    """Which filters the values of chain and node headers name; none for what cannot be read."""
+    found: list[str] = []
+    for value in values:
+        if value is not None:
+            try:
+                found.extend(str(one["f"]) for one in json.loads(value))
+            except (ValueError, TypeError, KeyError):
+                found.append("")
+    return tuple(found)
 
 
 def plain_headers(headers: Headers, size: int | None) -> Headers:

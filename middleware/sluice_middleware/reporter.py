@@ -58,6 +58,11 @@ class Reporter:
             if not self._send(part):
                 return
 
+    def announce(self, actions: Mapping[str, int]) -> None:
+        """What this worker can do has changed: say hello anew at the next tick."""
+        self._actions = dict(actions)
+        self.close()
+
     def close(self) -> None:
         """Leave the agent."""
         if self._socket is not None:

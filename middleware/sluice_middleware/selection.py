@@ -2,16 +2,23 @@
 
 No network call and no lock: up to four reads from the node's snapshot (``sluice_core.snapshot``),
 and the rules of ``sluice_core.resolve``.
+
+Swift keeps parts of what a client knows as one object in containers of its own making: the parts of an S3
+multipart upload to ``X`` in ``X+segments``, the versions of a versioned container ``X`` in
+``\\0versions\\0X``.  They are X's data, so policies and metrics of X hold for them (:func:`logical`),
+unless a policy names such a container itself: then that one's hold, and none of X.
 """
 
 from __future__ import annotations
 
 import mimetypes
+import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sluice_core.describe import FILTER, PROXY
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
 from sluice_core.errors import PeerError
+from sluice_core.messages import Assignment
 from sluice_core.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import SnapshotReader
@@ -28,6 +35,10 @@ _NOT_DATA: Final = (
     "HTTP_X_OBJECT_SYSMETA_SLO_ETAG",
 )
 _NO_TAGS: Final[frozenset[str]] = frozenset()
+_SEGMENTS: Final = "+segments"
+_VERSIONS: Final = "\0versions\0"
+#: ``key/upload id/part number`` of an S3 multipart upload, and ``key/upload id`` of the upload itself.
+_PART: Final = re.compile(r"(.+)/[^/]+/\d{1,5}", re.DOTALL)
 
 
 def object_path(env: Env) -> Target | None:
@@ -45,6 +56,26 @@ def object_path(env: Env) -> Target | None:
     if not account or account[0] == ".":
         return None
     return account, parts[3], parts[4]
+
+
+def logical(target: Target) -> Target:
+    """The object that a client knows ``target`` as, or as part of; ``target`` itself in most cases."""
+    account, container, name = target
+    if container.endswith(_SEGMENTS) and len(container) > len(_SEGMENTS):
+        part = _PART.fullmatch(name)
+        return account, container[: -len(_SEGMENTS)], part[1] if part else name
+    if container.startswith(_VERSIONS):
+        if name.startswith("\0"):
+            name = name[1:].rpartition("\0")[0]
+        return account, container[len(_VERSIONS) :], name
+    return target
+
+
+def forget_false_length(env: Env, target: Target) -> None:
+    """Swift announces 0 bytes for every version that it stores of an object, and sends the object nevertheless."""
+    if env.get("CONTENT_LENGTH") == "0" and target[1].startswith(_VERSIONS):
+        del env["CONTENT_LENGTH"]
+        env["HTTP_TRANSFER_ENCODING"] = "chunked"
 
 
 def is_data(env: Env) -> bool:
@@ -70,6 +101,11 @@ def upload_facts(env: Env, name: str) -> Facts:
     )
 
 
+def request_facts(env: Env, name: str) -> Facts:
+    """What is known before the answer of a request for a stored object: neither size nor tags."""
+    return Facts(method=env["REQUEST_METHOD"], name=name, content_type=env.get("CONTENT_TYPE"))
+
+
 def download_facts(method: str, name: str, headers: list[tuple[str, str]], size: int | None) -> Facts:
     """What is known of a stored object from the headers of its answer."""
     by_name = {key.lower(): value for key, value in headers}
@@ -89,32 +125,63 @@ def _tags(text: str) -> frozenset[str]:
     return frozenset(tag for tag in (part.strip().lower() for part in text.split(",")) if tag)
 
 
+class Chosen(NamedTuple):
+    """A filter of a pipeline, and the assignment that put it there."""
+
+    filter: Filter
+    step: Assignment
+
+    @property
+    def place(self) -> str:
+        """Where it is to run."""
+        return self.step.place
+
+
 class Selector:
     """The look-up of one worker, with the filters that are installed here."""
 
     def __init__(self, reader: SnapshotReader, filters: Mapping[str, type[Filter]]) -> None:
         self._reader = reader
         self._filters = filters
+        self.renew()
+
+    def renew(self) -> None:
+        """The installed filters have changed."""
         self._instances: dict[tuple[str, tuple[tuple[str, Any], ...]], Filter] = {}
+        known = self._filters.items()
+        #: Keywords of the filters that accompany requests.
+        self.visiting = frozenset(keyword for keyword, one in known if one.info.on_request)
+        #: Keywords of the filters that see what is read and leave it as it is.
+        self.watching = frozenset(keyword for keyword, one in known if one.info.on_get and not one.info.changes_content)
+        #: Keywords of the filters that change what is read.
+        self.reading = frozenset(keyword for keyword, one in known if one.info.on_get and one.info.changes_content)
 
     def candidates(self, target: Target) -> Candidates:
         """Every assignment that may concern ``target``."""
-        return self._reader.find(*target)
+        found = self._reader.find(*target)
+        if not target[1].endswith(_SEGMENTS) and not target[1].startswith(_VERSIONS):
+            return found
+        # equal look-ups give one and the same answer, so that another one means a policy of its own
+        by_itself = found is not self._reader.find(target[0], "", "")
+        return found if by_itself else self._reader.find(*logical(target))
 
-    def upload_filters(self, candidates: Candidates, facts: Facts) -> list[Filter]:
-        """The filters of a PUT, in running order.
+    def pipeline(self, candidates: Candidates, facts: Facts) -> list[Chosen]:
+        """All filters that hold, in running order on PUT.
 
         :raises PeerError: when a policy wants one that is not installed here
         """
-        return [one for one in self._chosen(candidates, facts) if one.info.on_put]
-
-    def download_filters(self, candidates: Candidates, facts: Facts) -> list[Filter]:
-        """The read-time filters of a GET, in running order (nearest the disks first)."""
-        return [one for one in reversed(self._chosen(candidates, facts)) if one.info.on_get]
-
-    def _chosen(self, candidates: Candidates, facts: Facts) -> list[Filter]:
         pipeline = candidates.resolve(facts).get(FILTER, ())
-        return [self._instance(step.keyword, step.params) for step in pipeline if step.place == PROXY]
+        return [Chosen(self._instance(step.keyword, step.params), step) for step in pipeline]
+
+    def visitors(self, candidates: Candidates, facts: Facts, place: str) -> list[Filter]:
+        """The request filters at ``place``, next to the client first."""
+        chosen = self.pipeline(candidates, facts)
+        return [one.filter for one in chosen if one.filter.info.on_request and one.place == place]
+
+    def is_protective(self, keyword: str) -> bool:
+        """Whether what this filter did must stay hidden; True for one that is not known here."""
+        known = self._filters.get(keyword)
+        return known is None or known.info.protective
 
     def _instance(self, keyword: str, params: Mapping[str, Any]) -> Filter:
         key = (keyword, tuple(sorted(params.items())))
@@ -126,3 +193,33 @@ class Selector:
                 self._instances.clear()
             found = self._instances[key] = self._filters[keyword](params)
         return found
+
+
+def encoders(pipeline: list[Chosen]) -> list[Filter]:
+    """Those that the proxy runs on what is stored, in running order."""
+    return [one.filter for one in pipeline if one.place == PROXY and _encodes(one.filter)]
+
+
+def intended(pipeline: list[Chosen]) -> list[Chosen]:
+    """Those that storage nodes shall run on what is stored, in running order."""
+    return [
+        one for one in pipeline if one.place == STORAGE_NODE and _encodes(one.filter) and one.filter.info.reversible
+    ]
+
+
+def watchers(pipeline: list[Chosen]) -> list[Filter]:
+    """Those that the proxy runs on what is read and that leave it as it is, in the order of PUT."""
+    return [one.filter for one in pipeline if one.place == PROXY and one.filter.info.on_get and not _reads(one.filter)]
+
+
+def readers(pipeline: list[Chosen]) -> list[Chosen]:
+    """Those that change what is read, in running order on GET (nearest the disks first)."""
+    return [one for one in reversed(pipeline) if _reads(one.filter)]
+
+
+def _encodes(one: Filter) -> bool:
+    return one.info.on_put and not one.info.on_request
+
+
+def _reads(one: Filter) -> bool:
+    return one.info.on_get and one.info.changes_content

@@ -9,7 +9,10 @@ from swift.common import constraints
 from swift.common.exceptions import ChunkReadError
 from swift.common.registry import register_swift_info
 from swift.common.request_helpers import csv_append, get_container_update_override_key
+from swift.common.storage_policy import POLICIES, REPL_POLICY
 from swift.common.swob import (
+    HTTPBadRequest,
+    HTTPConflict,
     HTTPException,
     HTTPRequestEntityTooLarge,
     HTTPServiceUnavailable,
@@ -21,9 +24,15 @@ from swift.common.swob import (
     normalize_etag,
 )
 from swift.common.utils import close_if_possible, drain_and_close, get_logger, reiterate
+from swift.common.wsgi import make_pre_authed_env
+from swift.proxy.controllers.base import get_container_info
 
 __all__ = [
+    "POLICIES",
+    "REPL_POLICY",
     "ChunkReadError",
+    "HTTPBadRequest",
+    "HTTPConflict",
     "HTTPException",
     "HTTPRequestEntityTooLarge",
     "HTTPServiceUnavailable",
@@ -35,8 +44,10 @@ __all__ = [
     "constraints",
     "csv_append",
     "drain_and_close",
+    "get_container_info",
     "get_container_update_override_key",
     "get_logger",
+    "make_pre_authed_env",
     "multi_range_iterator",
     "normalize_etag",
     "register_swift_info",

@@ -1,18 +1,28 @@
-"""A Swift proxy application in memory, for tests of what stands before it.
+"""A Swift proxy application in memory, for tests of what stands before it, and what stands there as one client sees it.
 
 It stores what it is sent the way the proxy and object servers do (footers beat headers, the ETag is
 that of the stored bytes, ``X-Backend-Etag-Is-At`` and ``X-Backend-Ignore-Range-If-Metadata-Present``
 are honoured, conditions and ranges are Swift's own ``swob.Response``), remembers what the container
-listing would say, and counts the answers that nobody closed.
+listing would say, and counts the answers that nobody closed.  Every account exists, and every
+container that is not in ``missing``; ``swift.authorize`` is asked as Swift asks it.  :class:`Stand` puts
+our middlewares before it, under policies given on the spot.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from sluice_core.messages import Assignment
+from sluice_core.resolve import Candidates
+from sluice_filters.api import Filter
+from sluice_middleware.lookout import Lookout
+from sluice_middleware.proxy import PROXY_OPTIONS, ProxyMiddleware
+from sluice_middleware.reads import ReadsMiddleware
 from sluice_middleware.swift_door import (
     ChunkReadError,
     HTTPException,
@@ -48,14 +58,30 @@ class FakeSwift:
     piece: int = 65536
     objects: dict[str, Stored] = field(default_factory=dict)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    headers: list[dict[str, str]] = field(default_factory=list)
     opened: int = 0
     closed: int = 0
 
     def __call__(self, env: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(dict(env))  # what Swift does to its own requests, ours do not see
+        if request.path_info.count("/") < 4 and request.method == "HEAD":
+            status = 404 if request.path_info in self.missing else 204
+            quiet: Iterable[bytes] = Response(request=request, status=status)(env, start_response)
+            return quiet
         self.requests.append((request.method, request.path_info, env.get("HTTP_RANGE")))
+        self.headers.append(dict(request.headers))
         try:
-            if request.method == "PUT":
+            denial = env["swift.authorize"](request) if "swift.authorize" in env else None
+            if denial is not None:
+                response = denial
+            elif request.method == "DELETE":
+                known = self.objects.pop(request.path_info, None)
+                response = Response(request=request, status=404 if known is None else 204)
+            elif request.path_info.rpartition("/")[0] in self.missing:
+                response = Response(request=request, status=404)
+            elif request.method == "PUT":
+                self.missing.discard(request.path_info)
                 response = self._put(request)
             elif request.method in ("GET", "HEAD"):
                 response = self._get(request)
@@ -72,7 +98,10 @@ class FakeSwift:
     def _put(self, request: Any) -> Any:
         pieces = []
         while True:
-            piece = request.environ["wsgi.input"].read(self.piece)
+            try:
+                piece = request.environ["wsgi.input"].read(self.piece)
+            except (ValueError, OSError) as error:
+                raise ChunkReadError(str(error)) from error
             if not piece:
                 break
             pieces.append(piece)
@@ -117,6 +146,79 @@ class FakeSwift:
         response.content_length = len(stored.body)
         response.etag = stored.etag
         return response
+
+
+class FixedPolicies:
+    """A snapshot reader with the same assignments for everything, by path where ``paths`` says so."""
+
+    snapshot_id = "fixed"
+    problem = ""
+
+    def __init__(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
+        self.candidates = Candidates(assignments)
+        self._paths = {path: Candidates(some) for path, some in (paths or {}).items()}
+
+    def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
+        """As of the real one."""
+        for path in (f"{account}/{container}/{obj}", f"{account}/{container}"):
+            if path in self._paths:
+                return self._paths[path]
+        return self.candidates
+
+    def refresh(self) -> None:
+        """Nothing ever changes."""
+
+
+class Stand:
+    """``reads`` and the proxy middleware before a fake Swift, and a client of them."""
+
+    def __init__(self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None) -> None:
+        """
+        :param filters: more filters than those that are installed
+        """
+        self.swift = FakeSwift()
+        self.log = logger or logging.getLogger("sluice.stand")
+        options = {one.name: one.default for one in PROXY_OPTIONS}
+        options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none")}
+        self.proxy = ProxyMiddleware(self.swift, options, self.log)
+        self.reads = ReadsMiddleware(self.proxy, Lookout(options, self.log))
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.filters.update({one.info.keyword: one for one in filters})
+            lookout.selector.renew()
+            lookout._at_work = True
+        self.proxy._at_work = True
+
+    def policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
+        """From now on these hold for every object, or for those that ``paths`` name."""
+        fixed: Any = FixedPolicies(*assignments, paths=paths)
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.reader = lookout.selector._reader = fixed
+
+    def install(self, filters: Mapping[str, type[Filter]]) -> None:
+        """Have exactly these filters."""
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.filters.clear()
+            lookout.filters.update(filters)
+            lookout.selector.renew()
+
+    def __call__(
+        self, method: str, path: str = "/v1/AUTH_a/c/o", body: bytes | None = None, env: Any = None, **headers: str
+    ) -> Any:
+        """The answer to a request, read to its end; ``_`` in header names stands for ``-``."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = Request.blank(path, method=method, headers=names, body=body)
+        request.environ.update(env or {})
+        return self.answer(request.environ)
+
+    def answer(self, env: dict[str, Any]) -> Any:
+        """The answer to the request in ``env``, read to its end."""
+        response = Request(env).get_response(self.reads)
+        _ = response.body
+        return response
+
+    def closed(self) -> bool:
+        """Whether all answers of Swift were closed."""
+        return self.swift.opened == self.swift.closed
 
 
 def _names(value: str | None) -> list[str]:

@@ -8,22 +8,25 @@ piece is encoded in a thread (codecs and MD5 release the interpreter's lock) the
 from the client.  What is known only at the end travels as footers: chain and plain ETag, and the
 overrides that keep the container listing plain.  An earlier footers callback runs first.
 
-When the chain lets the bytes through unchanged nothing is written: the object is a plain one.
+When the chain lets the bytes through unchanged nothing is written: the object is a plain one.  Where the
+filters will know that after a first batch (``Filter.decides_within``), the length is known and Swift
+would let the request in, that batch is read before Swift sees the request: if nothing will change,
+Swift gets the request as it came, with its length and ETag, at the price of one batch encoded.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, MutableMapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, Final, Protocol
 
 from sluice_core.errors import SluiceError
-from sluice_filters.chain import ChainEncoder
 from sluice_middleware import green, metadata
+from sluice_middleware.inputs import PutBack, unavailable
 from sluice_middleware.swift_door import (
     ChunkReadError,
+    HTTPException,
     HTTPRequestEntityTooLarge,
-    HTTPServiceUnavailable,
     HTTPUnprocessableEntity,
     Request,
     constraints,
@@ -44,26 +47,20 @@ Env = dict[str, Any]
 Footers = MutableMapping[str, str]
 
 
-class PassingInput:
-    """``wsgi.input`` for a chain that changes no content: filters see the bytes, Swift gets them."""
+class Encoder(Protocol):
+    """What stands between plain body and stored one: a ``ChainEncoder``, or something like it."""
 
-    def __init__(self, source: Any, encoder: ChainEncoder) -> None:
-        self._source = source
-        self._encoder = encoder
-        self._ended = False
+    def feed(self, data: bytes) -> bytes:
+        """As of a stream."""
 
-    def read(self, size: int = -1) -> bytes:
-        """What the filters passed on of the next ``size`` bytes (at most) of the body."""
-        while not self._ended:
-            data: bytes = self._source.read(size)
-            if data:
-                data = self._encoder.feed(data)
-            else:
-                self._ended = True
-                data = self._encoder.finish()
-            if data:
-                return data
-        return b""
+    def finish(self) -> bytes:
+        """As of a stream."""
+
+    def settled(self) -> bool:
+        """True once it is certain that the bytes pass unchanged."""
+
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """After ``finish``: what undoes it; empty when nothing does or need be."""
 
 
 class EncodedInput:
@@ -72,7 +69,7 @@ class EncodedInput:
     ``expected`` is the Content-Length that the client announced, or None.
     """
 
-    def __init__(self, env: Env, encoder: ChainEncoder, expected: int | None, heavy: bool) -> None:
+    def __init__(self, env: Env, encoder: Encoder, expected: int | None, heavy: bool) -> None:
         self._env = env
         self._source = env["wsgi.input"]
         self._encoder = encoder
@@ -82,6 +79,7 @@ class EncodedInput:
         self._pending: green.Pending | None = None
         self._ready = bytearray()
         self._ended = False
+        self._fault: Exception | None = None
         self.received = 0
 
     @property
@@ -105,6 +103,8 @@ class EncodedInput:
         :raises ChunkReadError: when the client sent less than it announced
         :raises HTTPException: 413 for too much, 503 when a filter failed
         """
+        if self._fault is not None:
+            raise self._fault
         while not self.complete and (size < 0 or len(self._ready) < size):
             self._advance()
         if size < 0 or size >= len(self._ready):
@@ -113,6 +113,28 @@ class EncodedInput:
         data = bytes(memoryview(self._ready)[:size])
         del self._ready[:size]
         return data
+
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """What undoes the encoding of a complete body; empty when the stored bytes are the object itself."""
+        return self._encoder.records() if self.complete and not self.transparent else ()
+
+    def sample(self) -> bytes | None:
+        """Read and encode a first batch: the batch itself if all will pass unchanged, else None.
+
+        What goes wrong with the client's connection is kept for whoever reads, as if it happened then.
+
+        :raises SluiceError: when a filter failed
+        """
+        try:
+            batch = self._collect()
+        except (ChunkReadError, HTTPException, OSError, ValueError) as fault:
+            self._fault = fault
+            return None
+        self._ready += green.in_thread(self._encoder.feed, batch) if self._threaded else self._encoder.feed(batch)
+        if self.transparent:
+            return batch
+        self._md5.update(batch)
+        return None
 
     def _advance(self) -> None:
         """Read one more batch while the one before is being encoded."""
@@ -128,9 +150,7 @@ class EncodedInput:
             if self._ended and self._pending is None:
                 self._ready += self._encoder.finish()
         except SluiceError as error:
-            raise HTTPServiceUnavailable(
-                request=Request(self._env), body=f"sluice: {error}\n", content_type="text/plain"
-            ) from error
+            raise unavailable(self._env, error) from error
 
     def _encode(self, batch: bytes) -> bytes:
         if not self.transparent:  # else Swift's own ETag will do
@@ -165,23 +185,42 @@ class EncodedInput:
             self._pending = None
 
 
-def prepare(env: Env, encoder: ChainEncoder, expected: int | None, heavy: bool) -> EncodedInput:
-    """Turn the PUT in ``env`` into one of the encoded body."""
+def prepare(
+    env: Env, encoder: Encoder, expected: int | None, heavy: bool, sampling: bool = False
+) -> EncodedInput | None:
+    """Turn the PUT in ``env`` into one of the encoded body.
+
+    With ``sampling`` a first batch is encoded before anything is decided; if that shows that nothing will
+    change, the request stays as it came and the answer is None.
+
+    :raises SluiceError: when a filter failed on the sample
+    """
+    source = env["wsgi.input"]
     body = EncodedInput(env, encoder, expected, heavy)
+    plain = body.sample() if sampling else None
+    if plain is not None:
+        env["wsgi.input"] = PutBack(plain, source)
+        return None
     client_etag = normalize_etag(env.pop("HTTP_ETAG", None))
     env["wsgi.input"] = body
-    env.pop("CONTENT_LENGTH", None)
-    env["HTTP_TRANSFER_ENCODING"] = "chunked"
-    env[_FOOTERS] = _footers_callback(env, body, encoder, client_etag, env.get(_FOOTERS))
+    if _says_its_end(env):  # else Swift refuses it, as long as it sees what the client said
+        env.pop("CONTENT_LENGTH", None)
+        env["HTTP_TRANSFER_ENCODING"] = "chunked"
+    env[_FOOTERS] = _footers_callback(env, body, client_etag, env.get(_FOOTERS))
     return body
 
 
+def _says_its_end(env: Env) -> bool:
+    """Whether Swift takes what the request says of its length."""
+    try:
+        Request(env).message_length()
+    except (ValueError, AttributeError):
+        return False
+    return "CONTENT_LENGTH" in env or env.get("HTTP_TRANSFER_ENCODING") == "chunked"
+
+
 def _footers_callback(
-    env: Env,
-    body: EncodedInput,
-    encoder: ChainEncoder,
-    client_etag: str | None,
-    earlier: Callable[[Footers], None] | None,
+    env: Env, body: EncodedInput, client_etag: str | None, earlier: Callable[[Footers], None] | None
 ) -> Callable[[Footers], None]:
     listing_etag_header = env.get("HTTP_" + _OVERRIDE_ETAG.upper().replace("-", "_"))
 
@@ -193,13 +232,12 @@ def _footers_callback(
             if client_etag:
                 footers.setdefault("Etag", client_etag)
             return
-        announced = footers.get("Etag") or client_etag
+        announced = footers.pop("Etag", None) or client_etag
         if announced and normalize_etag(announced) != body.etag:
             raise HTTPUnprocessableEntity(request=Request(env))
-        records = encoder.records()
+        records = body.records()
         if not records:
-            return
-        footers.pop("Etag", None)  # the object server computes that of the stored bytes
+            return  # the object server's own ETag is the right one, whatever the filters made of the body
         footers[metadata.CHAIN] = metadata.encode_chain(records)
         footers[metadata.ETAG] = body.etag
         footers.setdefault(_OVERRIDE_SIZE, str(body.received))
@@ -210,7 +248,7 @@ def _footers_callback(
 
 
 def plain_answer(headers: metadata.Headers, body: EncodedInput) -> metadata.Headers:
-    """Headers of the PUT's answer with the ETag of what the client sent."""
-    if not body.complete or body.transparent:
+    """Headers of the PUT's answer with the ETag of the plain object."""
+    if not body.records():
         return headers
     return [(name, body.etag if name.lower() == "etag" else value) for name, value in headers]

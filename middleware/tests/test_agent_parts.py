@@ -42,9 +42,9 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
         ([hello()], assignment(), ""),
         ([hello()], assignment(keyword="encryption"), "filter `encryption` is not installed in proxy worker 1"),
         ([hello()], assignment(keyword="encryption", verb="delete"), ""),
-        ([hello()], assignment(place="storage_node"), "filters at `storage_node` are not available on this node"),
+        ([hello()], assignment(place="storage_node"), ""),
+        ([hello()], assignment(place="storage_node", keyword="unheard"), "filter `unheard` is not installed in proxy"),
         ([hello(role="object")], assignment(keyword="encryption"), ""),
-        ([hello(role="object")], assignment(place="storage_node"), ""),
         ([hello(), hello("v", actions=(), pid=2)], assignment(), "filter `noop` is not installed in proxy worker 2"),
     ],
 )

@@ -1,0 +1,111 @@
+"""Which storage daemons of this node run our disk files.
+
+A stock daemon quarantines every transformed object that it finds.  So a daemon that runs our disk files says
+hello, and until every required one has, this node refuses what would transform objects on its disks.
+
+Theory of operation.  Daemons may run now and then only (an auditor started by cron), so what was said is
+remembered, in a file in the snapshot's folder; a downgrade is told by deleting that file.  The verdict
+stands in another file, beside the agent's socket, where object servers find it without being told: they ask it
+before they obey, and so are right even when a proxy is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sluice_core.errors import DecodeError, PeerError
+from sluice_core.messages import STORAGE_STATE_SUFFIX, Hello, StorageState
+
+log = logging.getLogger(__name__)
+
+#: In the snapshot's folder.
+MEMORY: Final = "storage-daemons.json"
+READY: Final = "ready"
+SERVER: Final = "object-server"
+
+
+class StorageDaemons:
+    """The daemons that ``required`` names, and what they said."""
+
+    def __init__(self, required: Sequence[str] = (), folder: str = "", socket: str = "") -> None:
+        """
+        :param folder: where to remember; empty: nowhere
+        :param socket: the agent's socket, beside which the verdict is left; empty: nowhere
+        """
+        self._required = tuple(required)
+        self._memory = Path(folder) / MEMORY if folder else None
+        self._verdict = Path(socket + STORAGE_STATE_SUFFIX) if socket else None
+        self._known: dict[str, Hello] = {}
+
+    def open(self) -> None:
+        """Remember, and say the verdict.
+
+        :raises PeerError: when a file cannot be written
+        """
+        if self._memory is not None and self._memory.exists():
+            try:
+                state = StorageState.decode(self._memory.read_bytes())
+                self._known = {role: Hello.from_data(data) for role, data in state.daemons.items()}
+            except (OSError, DecodeError, TypeError, AttributeError) as error:
+                log.error("`%s` cannot be read, storage daemons must say hello again: %s", self._memory, error)
+        self._write()
+
+    def add(self, hello: Hello) -> bool:
+        """A process said hello; True when that changes what this node can do.
+
+        :raises PeerError: when a file cannot be written
+        """
+        if not hello.disk_file:
+            return False
+        before = self._known.get(hello.role)
+        self._known[hello.role] = hello
+        changed = before is None or (before.actions, before.stored) != (hello.actions, hello.stored)
+        if changed:
+            log.info("%s runs disk files of version %d", hello.role, hello.disk_file)
+            self._write()
+        return changed
+
+    def waiting(self) -> tuple[str, ...]:
+        """Required daemons that are not known to run our disk files."""
+        return tuple(role for role in self._required if role not in self._known)
+
+    def report(self) -> str:
+        """As of ``NodeReport.storage``."""
+        if not self._required:
+            return ""
+        waiting = self.waiting()
+        return f"waiting for {', '.join(waiting)}" if waiting else READY
+
+    def refuse(self, keyword: str) -> str:
+        """Why this node's disks cannot take a filter; empty when they can, or when there are none."""
+        if not self._required:
+            return ""
+        server = self._known.get(SERVER)
+        if server is not None and keyword in server.actions and keyword not in server.stored:
+            return ""  # it changes nothing that is stored: the others never meet it
+        waiting = self.waiting()
+        if waiting:
+            return (
+                f"these do not run disk files of Sluice here: {', '.join(waiting)} (restart them with the "
+                "`diskfile_module` of Sluice, or take those that never run here out of the agent's `storage_daemons`)"
+            )
+        lacking = [role for role in self._required if keyword not in self._known[role].actions]
+        return f"filter `{keyword}` is not installed in {', '.join(lacking)}" if lacking else ""
+
+    def _write(self) -> None:
+        daemons = {role: hello.to_data() for role, hello in sorted(self._known.items())}
+        raw = StorageState(daemons, self.waiting()).encode()
+        for path in (self._memory, self._verdict):
+            if path is None:
+                continue
+            fresh = path.with_name(f".{path.name}.new")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                fresh.write_bytes(raw)
+                fresh.chmod(0o644)
+                fresh.replace(path)
+            except OSError as error:
+                raise PeerError(f"cannot write `{path}`: {error}") from error

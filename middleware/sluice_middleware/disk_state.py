@@ -1,0 +1,80 @@
+"""What a transformed file says of itself: one private entry in its own metadata.
+
+The entry stands among Swift's own metadata of the ``.data`` file, under their checksum, so rsync and hard
+links carry it with the bytes it describes.  It is taken off when metadata are read and never leaves
+the disk any other way: each replica and fragment is encoded by itself and has its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from sluice_core.errors import DecodeError
+from sluice_filters.chain import plain_size
+
+#: Title case, as the object server writes a header's name, so that one sent by a stock daemon is noticed.
+ENTRY: Final = "Sluice-Stored"
+#: Version of what disk files write; every version says ``v`` and ``size``.
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """``size`` bytes are in the file, and ``records`` (``sluice_filters.chain``) say how to undo them.
+
+    ``crc`` is the CRC-32 of those bytes: a format may have bits that mean nothing, and a disk that damaged
+    one of those must be noticed too.  Of a newer ``version`` than ours only the size is known.
+    """
+
+    size: int
+    crc: int
+    records: tuple[Mapping[str, Any], ...]
+    version: int = VERSION
+
+    def encode(self) -> str:
+        """The entry's value."""
+        data = {"v": self.version, "size": self.size, "crc": self.crc, "chain": list(self.records)}
+        return json.dumps(data, separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def decode(cls, value: str) -> Self:
+        """What ``value`` says.
+
+        :raises DecodeError: when nobody can have written it
+        """
+        try:
+            data = json.loads(value)
+            version, size = data["v"], data["size"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DecodeError(f"entry `{ENTRY}` is damaged: {error!r}") from error
+        if not _is_count(version) or not _is_count(size):
+            raise DecodeError(f"entry `{ENTRY}` is damaged: `v` is `{version!r}`, `size` is `{size!r}`")
+        if version > VERSION:
+            return cls(size, 0, (), version)
+        crc, chain = data.get("crc"), data.get("chain")
+        if (
+            not isinstance(crc, int)
+            or not isinstance(chain, list)
+            or not chain
+            or not all(isinstance(one, dict) for one in chain)
+        ):
+            raise DecodeError(f"entry `{ENTRY}` is damaged: `crc` is `{crc!r}`, `chain` is `{chain!r}`")
+        return cls(size, crc, tuple(chain), version)
+
+    def plain_size(self) -> int | None:
+        """Bytes of the plain file; None for a newer version.
+
+        :raises CorruptData: when the records contradict themselves
+        """
+        return plain_size(self.records) if self.version <= VERSION else None
+
+    def filters(self) -> tuple[str, ...]:
+        """Keywords of the filters that were applied, in running order."""
+        return tuple(str(one.get("f")) for one in self.records)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,29 @@
+"""``egg:sluice#replication.fs``: the disk files of replicated storage policies (``disk_common`` says how)."""
+
+from __future__ import annotations
+
+from sluice_middleware import swift_disk_door as swift
+from sluice_middleware.disk_common import DiskFileMixin, ManagerMixin
+from sluice_middleware.disk_read import PlainReaderMixin
+from sluice_middleware.disk_write import WriterMixin
+
+
+class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
+    """Swift's, under an intent."""
+
+
+class PlainReader(PlainReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
+    """Swift's, over a transformed file."""
+
+
+class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
+    """One object on one disk."""
+
+    writer_cls = DiskFileWriter
+    plain_reader_cls = PlainReader
+
+
+class DiskFileManager(ManagerMixin, swift.DiskFileManager):  # type: ignore[misc]
+    """All objects of one policy on a server's disks."""
+
+    diskfile_cls = DiskFile

@@ -1,0 +1,67 @@
+"""The door to Swift's object server: everything that the disk files and their tools take from it.
+
+A second door beside ``swift_door``, so that a proxy never loads what only storage nodes need.
+"""
+
+from __future__ import annotations
+
+from swift.common import storage_policy as storage_policies
+from swift.common import utils
+from swift.common.exceptions import (
+    DiskFileBadMetadataChecksum,
+    DiskFileError,
+    DiskFileNotExist,
+    DiskFileXattrNotSupported,
+    ReplicationException,
+)
+from swift.common.storage_policy import POLICIES, PolicyError
+from swift.common.swob import HTTPConflict, Request
+from swift.common.utils import drop_buffer_cache, public
+from swift.obj.diskfile import (
+    DiskFile,
+    DiskFileManager,
+    DiskFileReader,
+    DiskFileWriter,
+    ECDiskFile,
+    ECDiskFileManager,
+    ECDiskFileReader,
+    ECDiskFileWriter,
+    extract_policy,
+    get_data_dir,
+    get_part_path,
+    get_tmp_dir,
+    read_metadata,
+    write_metadata,
+)
+from swift.obj.server import ObjectController
+
+__all__ = [
+    "POLICIES",
+    "DiskFile",
+    "DiskFileBadMetadataChecksum",
+    "DiskFileError",
+    "DiskFileManager",
+    "DiskFileNotExist",
+    "DiskFileReader",
+    "DiskFileWriter",
+    "DiskFileXattrNotSupported",
+    "ECDiskFile",
+    "ECDiskFileManager",
+    "ECDiskFileReader",
+    "ECDiskFileWriter",
+    "HTTPConflict",
+    "ObjectController",
+    "PolicyError",
+    "ReplicationException",
+    "Request",
+    "drop_buffer_cache",
+    "extract_policy",
+    "get_data_dir",
+    "get_part_path",
+    "get_tmp_dir",
+    "public",
+    "read_metadata",
+    "storage_policies",
+    "utils",
+    "write_metadata",
+]

@@ -1,0 +1,97 @@
+"""The one door to Swift's s3api: everything that S3 Select takes from it.
+
+s3api has no registry of operations.  What it offers is a class whose ``handle_request`` gets a
+request of which everything is parsed and of which the signature is locked in; :class:`SelectApi` is
+that class with one operation more, made of a running ``S3ApiMiddleware`` with all its settings.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from swift.common.middleware.s3api.acl_handlers import ObjectAclHandler
+from swift.common.middleware.s3api.etree import DocumentInvalid, XMLSyntaxError, fromstring
+from swift.common.middleware.s3api.s3api import S3ApiMiddleware
+from swift.common.middleware.s3api.s3response import ErrorResponse, HTTPOk, MalformedXML
+from swift.common.utils import get_logger
+
+Env = dict[str, Any]
+
+__all__ = ["MalformedXML", "S3Error", "SelectApi", "get_logger", "is_s3api", "parse_xml"]
+
+#: Parsed body and request in, what answers it out.
+Answering = Callable[[bytes, "S3Object"], Iterable[bytes]]
+#: Headers of the POST that say nothing of the GET it becomes.
+_OF_THE_POST = ("HTTP_RANGE", "HTTP_IF_RANGE", "CONTENT_TYPE", "HTTP_CONTENT_MD5", "HTTP_TRANSFER_ENCODING")
+
+
+def is_s3api(app: object) -> bool:
+    """Whether ``app`` is Swift's s3api."""
+    return isinstance(app, S3ApiMiddleware)
+
+
+class S3Error(ErrorResponse):  # type: ignore[misc]
+    """An error as S3 writes it, with a code of S3 Select's."""
+
+    _status = "400 Bad Request"
+
+    def __init__(self, code: str, message: str, status: str = "400 Bad Request") -> None:
+        self._code = code
+        super().__init__(message, status=status)
+        self.code = code
+        self.message = message
+
+
+class S3Object:
+    """The object that a request is about, to be read as its sender may."""
+
+    def __init__(self, app: Any, request: Any) -> None:
+        self._app = app
+        self._request = request
+
+    def get(self, headers: Mapping[str, str]) -> Any:
+        """The answer to a GET; errors are S3's own and raised."""
+        query = {"version-id": self._request.params["versionId"]} if "versionId" in self._request.params else {}
+        return self._request.get_response(self._app, "GET", headers=dict(headers), query=query)
+
+
+class SelectApi(S3ApiMiddleware):  # type: ignore[misc]
+    """s3api for requests that select from an object."""
+
+    def __init__(self, s3api: S3ApiMiddleware, answering: Answering, longest: int) -> None:
+        """
+        :param s3api: the middleware whose place and settings it shares
+        :param longest: bytes that the body of a request may have
+        """
+        self.__dict__.update(s3api.__dict__)
+        self._answering = answering
+        self._longest = longest
+
+    def handle_request(self, req: Any) -> Any:
+        """The answer to a request whose signature is known (not yet checked: that is done on the GET)."""
+        if not req.is_object_request:
+            raise S3Error("InvalidRequest", "a key must be specified")
+        body = req.xml(self._longest)
+        if not body:
+            raise MalformedXML()
+        req.method = "GET"  # what it does; permissions are asked for that
+        for name in _OF_THE_POST:
+            req.environ.pop(name, None)
+        req.environ["wsgi.input"] = io.BytesIO()
+        req.environ["CONTENT_LENGTH"] = "0"
+        req.set_acl_handler(ObjectAclHandler(req, self.logger))
+        events = self._answering(body, S3Object(self.app, req))
+        return HTTPOk(app_iter=events, headers={"Content-Type": "application/octet-stream"})
+
+
+def parse_xml(text: bytes) -> Any:
+    """The root element, without namespaces.
+
+    :raises MalformedXML: when it is none
+    """
+    try:
+        return fromstring(text)
+    except (XMLSyntaxError, DocumentInvalid) as error:
+        raise MalformedXML() from error

@@ -1,0 +1,46 @@
+"""The headers of a request as a request filter may see and change them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sluice_filters.visits import Headers
+
+Env = dict[str, Any]
+
+#: Headers that no visit sees or sets: the system's own, and those that are ``Call.size``.
+_HIDDEN: Final = (
+    "HTTP_X_BACKEND_",
+    "HTTP_X_OBJECT_SYSMETA_",
+    "HTTP_X_OBJECT_TRANSIENT_SYSMETA_",
+    "HTTP_TRANSFER_ENCODING",
+    "HTTP_CONTENT_LENGTH",
+    "HTTP_CONTENT_TYPE",
+)
+
+
+def request_headers(env: Env) -> Headers:
+    """The headers of a request that a visit may know."""
+    found = Headers(
+        (name[5:].replace("_", "-"), value)
+        for name, value in env.items()
+        if name.startswith("HTTP_") and not name.startswith(_HIDDEN)
+    )
+    if env.get("CONTENT_TYPE"):
+        found["Content-Type"] = env["CONTENT_TYPE"]
+    return found
+
+
+def write_headers(env: Env, headers: Headers) -> None:
+    """Make ``headers`` those of the request, as far as a visit may."""
+    wanted = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in headers.items()}
+    kind = wanted.pop("HTTP_CONTENT_TYPE", None)
+    if kind is None:
+        env.pop("CONTENT_TYPE", None)
+    else:
+        env["CONTENT_TYPE"] = kind
+    wanted = {name: value for name, value in wanted.items() if not name.startswith(_HIDDEN)}
+    for name in [name for name in env if name.startswith("HTTP_") and not name.startswith(_HIDDEN)]:
+        if name not in wanted:
+            del env[name]
+    env.update(wanted)

@@ -1,0 +1,238 @@
+"""Agents tell each other of writes: who may be trusted, and for how long.  Every node has a clock of its own."""
+
+import pytest
+
+from sluice_agent.invalidations import BEAT, BOUND, Gossip, Writes
+from sluice_core.errors import DecodeError
+from sluice_core.journal import Journal, JournalReader
+from sluice_core.marks import BEGUN, digest, open_marks
+
+FORGET = 10.0
+ONE, TWO = digest(b"/a/c/one"), digest(b"/a/c/two")
+
+
+class Broker:
+    """Delivers after ``delay`` seconds of true time, in order; nothing while it is ``away``."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.delay = 0.001
+        self.away = False
+        self.nodes = {}
+        self._way = []
+
+    def publish(self, key, body):
+        self._way.append((self.now + self.delay, key, body))
+
+    def step(self, seconds):
+        """Let time pass; every agent ticks and hears what arrives."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now += 0.02
+            for node in self.nodes.values():
+                if node.alive:
+                    node.gossip.tick()
+            if not self.away:
+                while self._way and self._way[0][0] <= self.now:  # a broker keeps the order
+                    _, key, body = self._way.pop(0)
+                    for node in self.nodes.values():
+                        node.hear(key, body)
+
+
+class Node:
+    def __init__(self, broker, folder, name, offset):
+        self.broker, self.folder, self.name, self.offset = broker, folder / name, name, offset
+        self.marks = open_marks(self.folder, slots=1024)
+        self.journal = Journal(self.folder, self.marks)
+        self.until = 0.0
+        self.alive = self.listening = True
+        self.marks.trust = self.trust
+        self.start()
+        broker.nodes[name] = self
+
+    def start(self):
+        reader = JournalReader(self.folder, self.marks)
+        known = self.folder / "nodes"
+        self.gossip = Gossip(self.name, self.marks, reader, self.broker, known, FORGET, self.clock)
+        self.alive = True
+
+    def clock(self):
+        return self.broker.now + self.offset
+
+    def trust(self, until):
+        self.until = until / 1e9 - self.offset
+
+    @property
+    def trusted(self):
+        return self.broker.now < self.until
+
+    def hear(self, key, body):
+        if self.alive and self.listening:
+            self.gossip.received(key, body)
+
+    def write(self, key, found):
+        self.marks.apply(key, found)
+        self.journal.tell(key, found)
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+@pytest.fixture
+def nodes(broker, tmp_path):
+    return [Node(broker, tmp_path, name, offset) for name, offset in (("n1", 0.0), ("n2", 5000.0), ("n3", -77.0))]
+
+
+def test_a_write_is_known_everywhere_within_a_moment(broker, nodes):
+    broker.step(1)
+    before = [node.marks.token(ONE) for node in nodes]
+    nodes[0].write(ONE, BEGUN)
+    broker.step(0.06)
+    assert all(node.marks.token(ONE) % 2 for node in nodes)
+    nodes[0].write(ONE, 5)
+    broker.step(0.06)
+    assert all(node.marks.newest(ONE) == 5 for node in nodes)
+    assert all(node.marks.token(ONE) not in (token, 0) for node, token in zip(nodes, before, strict=True))
+
+
+def test_all_trust_while_all_is_well_and_no_epoch_changes(broker, nodes):
+    broker.step(1)
+    epochs = [node.marks.epoch for node in nodes]
+    for _ in range(100):
+        broker.step(0.1)
+        assert all(node.trusted for node in nodes)
+    assert [node.marks.epoch for node in nodes] == epochs
+
+
+def test_nobody_is_trusted_before_everybody_was_heard(broker, nodes):
+    nodes[2].alive = False
+    broker.step(0.02)
+    assert not any(node.trusted for node in nodes)
+
+
+@pytest.mark.parametrize("trouble", ["broker away", "broker slow", "agent silent", "deaf"])
+def test_a_write_that_is_not_heard_is_never_trusted_past_the_bound(broker, nodes, trouble):
+    broker.step(1)
+    if trouble == "broker away":
+        broker.away = True
+    elif trouble == "broker slow":
+        broker.delay = 5.0
+    elif trouble == "agent silent":
+        nodes[0].alive = False
+    else:
+        nodes[1].listening = False
+    nodes[0].write(ONE, 5)
+    written = broker.now
+    while broker.now < written + 4:
+        broker.step(0.04)
+        stale = nodes[1].marks.newest(ONE) == 0
+        assert not (stale and nodes[1].trusted and broker.now > written + BOUND)
+    assert not nodes[1].trusted
+
+
+@pytest.mark.parametrize("trouble", ["away", "delay"])
+def test_after_an_outage_nothing_was_missed_and_copies_stay_good(broker, nodes, trouble):
+    broker.step(1)
+    epochs = [node.marks.epoch for node in nodes]
+    broker.away, broker.delay = trouble == "away", 5.0 if trouble == "delay" else broker.delay
+    nodes[0].write(ONE, 5)
+    broker.step(6)
+    broker.away, broker.delay = False, 0.001
+    broker.step(8)
+    assert all(node.trusted and node.marks.newest(ONE) == 5 for node in nodes)
+    assert [node.marks.epoch for node in nodes] == epochs
+
+
+def test_who_missed_a_message_compares_every_copy(broker, nodes):
+    broker.step(1)
+    epochs = [node.marks.epoch for node in nodes]
+    nodes[1].listening = False
+    broker.step(3)
+    nodes[1].listening = True
+    broker.step(1)
+    assert nodes[1].trusted
+    assert nodes[1].marks.epoch != epochs[1]
+    assert [nodes[0].marks.epoch, nodes[2].marks.epoch] == [epochs[0], epochs[2]]
+
+
+def test_writes_while_the_agent_was_dead_are_told_when_it_is_back(broker, nodes):
+    broker.step(1)
+    nodes[0].alive = False
+    nodes[0].write(ONE, 5)
+    broker.step(3)
+    assert not nodes[1].trusted
+    epoch = nodes[1].marks.epoch
+    nodes[0].start()
+    broker.step(1)
+    assert nodes[1].trusted
+    assert nodes[1].marks.newest(ONE) == 5
+    assert nodes[1].marks.epoch != epoch
+
+
+def test_an_untold_write_makes_the_others_compare(broker, nodes):
+    broker.step(1)
+    epochs = [node.marks.epoch for node in nodes]
+    nodes[0].marks.complain()
+    broker.step(0.1)
+    assert nodes[0].marks.epoch == epochs[0]
+    assert nodes[1].marks.epoch != epochs[1]
+    assert nodes[2].marks.epoch != epochs[2]
+
+
+def test_a_silent_node_is_waited_for_also_by_an_agent_that_starts_anew(broker, nodes):
+    broker.step(1)
+    nodes[2].alive = False
+    nodes[0].start()
+    broker.step(5)
+    assert not nodes[0].trusted
+    broker.step(FORGET)
+    assert nodes[0].trusted
+    assert nodes[1].trusted
+
+
+def test_a_node_alone_trusts_itself_while_the_broker_is_there(broker, tmp_path):
+    node = Node(broker, tmp_path, "alone", 3.0)
+    broker.step(1)
+    epoch = node.marks.epoch
+    assert node.trusted
+    node.start()
+    broker.step(1)
+    assert node.trusted
+    assert node.marks.epoch == epoch
+    broker.away = True
+    broker.step(BOUND + BEAT)
+    assert not node.trusted
+
+
+def test_a_repeated_message_is_no_gap(broker, nodes):
+    broker.step(1)
+    epoch = nodes[1].marks.epoch
+    message = Writes("n1", nodes[0].gossip.life, 2, ONE + (9).to_bytes(8, "little"))
+    nodes[1].hear("writes.n1", message.encode())
+    assert nodes[1].marks.epoch == epoch
+
+
+def test_the_last_word_on_an_object_is_told(broker, nodes):
+    broker.step(1)
+    for found in (BEGUN, 7, BEGUN, 6):
+        nodes[0].write(ONE, found)
+    nodes[0].write(TWO, 3)
+    nodes[0].write(TWO, BEGUN)
+    broker.step(0.06)
+    assert nodes[1].marks.newest(ONE) == 6
+    assert nodes[1].marks.token(TWO) % 2
+
+
+@pytest.mark.parametrize("records", [b"short", b"x" * 25])
+def test_a_message_of_another_shape_is_refused(records):
+    raw = Writes("n", "l", 1, records).encode()
+    with pytest.raises(DecodeError, match="multiple of 24"):
+        Writes.decode(raw)
+
+
+def test_a_message_survives_the_wire():
+    message = Writes("n", "l", 7, ONE + bytes(8), True, {"other": (3, 0.25)})
+    assert Writes.decode(message.encode()) == message
+    assert list(message) == [(ONE, 0)]
