@@ -52,7 +52,8 @@ def open_backend(config: Config) -> Backend:
     waiters = threading.BoundedSemaphore(config.threads - 1)
     place = ShelfSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
     code = None if place is None else CodeShelf(place)
-    return Backend(config, store, build_catalogue(config.default_tenant), Shelf(store), waiters, code=code)
+    native = build_catalogue(config.default_tenant, config.erasure_coded)
+    return Backend(config, store, native, Shelf(store), waiters, code=code)
 
 
 def current() -> Backend:

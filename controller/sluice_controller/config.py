@@ -26,6 +26,12 @@ OPTIONS: Final = (
     Option("body_limit", 1 << 20, "largest request body, in bytes"),
     Option("text_limit", 16384, "longest policy text, in characters"),
     Option("node_timeout", 15.0, "seconds without a report after which a node counts as away"),
+    Option(
+        "erasure_coded",
+        "",
+        "containers of erasure-coded storage policies, as account/container separated by commas; `*` for not all "
+        "listed, empty for none",
+    ),
     *CODE_OPTIONS,
     Option("code_limit", 64 << 20, "largest code of a filter, in bytes"),
 )
@@ -46,6 +52,7 @@ class Config:
     body_limit: int
     text_limit: int
     node_timeout: float
+    erasure_coded: str
     code_auth_url: str
     code_user: str
     code_key_file: str

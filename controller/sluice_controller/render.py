@@ -104,6 +104,7 @@ def node_data(node: NodeReport, cluster: Cluster) -> dict[str, Any]:
         "workers": node.workers,
         "assignments": node.assignments,
         "dropped": node.dropped,
+        "storage": node.storage,
         "software": node.software,
         "started_at": iso_time(node.started),
         "reported_at": iso_time(node.at),

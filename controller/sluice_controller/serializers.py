@@ -187,6 +187,10 @@ class NodeSerializer(s.Serializer):
     workers = s.IntegerField()
     assignments = s.IntegerField()
     dropped = s.IntegerField(help_text="metric batches that were lost")
+    storage = s.CharField(
+        allow_blank=True,
+        help_text="`ready` when objects can be transformed on its disks, else what is waited for; empty without disks",
+    )
     software = s.CharField(allow_blank=True)
     started_at = s.DateTimeField()
     reported_at = s.DateTimeField()

@@ -29,13 +29,17 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
     return replace(native, actions={**usable, **native.actions}) if usable else native
 
 
-def build_catalogue(default_tenant: str = "") -> Catalogue:
-    """What sentences are checked against; an installed filter takes the place of a known word."""
+def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:
+    """What sentences are checked against; an installed filter takes the place of a known word.
+
+    :param erasure_coded: containers, separated by commas
+    """
     installed = filters.load_filters()
     return Catalogue(
         actions={**KNOWN_WORDS, **filters.descriptions(installed)},
         metrics=metrics.descriptions(),
         terms=TERMS,
         default_tenant=default_tenant,
+        erasure_coded=frozenset(filter(None, map(str.strip, erasure_coded.split(",")))),
         trials=installed,
     )

@@ -327,3 +327,16 @@ def test_parameters_that_do_not_go_together_are_refused_before_any_node_meets_th
     (problem,) = answer.json()["error"]["problems"]
     assert problem["message"].startswith("`compression`: `level` is `12`, expected 0 to 3 for engine gzip")
     assert problem["column"] == text.index("engine") + 1
+
+
+def test_compression_on_the_disks_of_an_erasure_coded_container_is_warned_of(api, backend):
+    from dataclasses import replace
+
+    native = replace(backend.native, erasure_coded=frozenset({"AUTH_a/coded"}))
+    object.__setattr__(backend, "native", native)
+    sentence = "FOR CONTAINER AUTH_a/{} DO SET compression ON STORAGE_NODE"
+    for name, expected in (("coded", 1), ("plain", 0)):
+        checked = api.post("/policies/check", {"policy": sentence.format(name)}, format="json").json()
+        warnings = checked["policies"][0]["warnings"]
+        assert len(warnings) == expected
+        assert all("PROXY" in one["message"] for one in warnings)

@@ -74,6 +74,9 @@ class Stream:
     #: Becomes True when no further input can change the output: the host stops reading and calls ``finish``.
     done: bool = False
 
+    #: Bytes of input that are worth bringing at once, where work is done in blocks; 0: as they come.
+    gather: int = 0
+
     #: True while ``more`` has output of what was fed; a host that never asks gets it from ``feed`` and ``finish``.
     behind: bool = False
 

@@ -21,6 +21,7 @@ class Pipe(Stream):
 
     def __init__(self, stages: Sequence[Stream]) -> None:
         self._stages = tuple(stages)
+        self.gather = self._stages[0].gather if self._stages else 0
 
     def feed(self, data: bytes) -> bytes:
         for stage in self._stages:

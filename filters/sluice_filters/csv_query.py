@@ -33,6 +33,8 @@ from sluice_filters.csv_language import (
 HEADERS: Final = ("yes", "no", "ignore", "use")
 #: Fields that records do not have and that are written empty, at most so many for one block.
 MOST_ADDED: Final = 32 << 20
+#: Characters of column names that an error shows.
+_SHOWN: Final = 1000
 _POSITION: Final = re.compile(r"_([1-9][0-9]{0,4})")
 
 
@@ -154,8 +156,8 @@ def _find(column: Column, names: Sequence[str] | None, allowed: frozenset[int] |
         raise BadParameter(f"no column `{column.name}`: without a header columns are called _1, _2 and so on")
     known = [name for place, name in enumerate(names) if allowed is None or place in allowed]
     near = difflib.get_close_matches(column.name, known, 1)
-    hint = f", did you mean `{near[0]}`" if near else ""
-    shown = ", ".join(known[:50]) + (" and more" if len(known) > 50 else "")
+    hint = f", did you mean `{near[0][:_SHOWN]}`" if near else ""
+    shown = ", ".join(known[:50])[:_SHOWN] + (" and more" if len(known) > 50 else "")
     raise BadParameter(f"no column `{column.name}`{hint}: there are {shown}")
 
 

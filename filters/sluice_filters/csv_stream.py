@@ -75,7 +75,7 @@ class CsvStream(Stream):
         self._query = query
         self._dialect = query.dialect
         self._engine = arrow_engine() if vectorised else None
-        self._block = block
+        self._block = self.gather = block
         self._kept = 0
         self._pieces: list[bytes] = []
         self._size = 0
@@ -146,7 +146,7 @@ class CsvStream(Stream):
         self._header = False
         if self._query.header in ("yes", "use"):
             values = map(self._dialect.value, self._dialect.fields(record))
-            self.names = tuple(value.decode("utf-8", "surrogateescape") for value in values)
+            self.names = tuple(value.decode("utf-8", "replace") for value in values)
         self._plan = plan(self._query, self.names)
         if self._query.header != "yes" or not self._query.begins(self._place + start):
             return b"", end

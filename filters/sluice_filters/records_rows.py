@@ -82,7 +82,7 @@ class RowStream(Stream):
             if header is None:
                 return b""
             self._headed = True
-            names = [self.dialect.value(raw).decode("utf-8", "surrogateescape") for raw in header]
+            names = [self.dialect.value(raw).decode("utf-8", "replace") for raw in header]
             out = self._written([self.begin(names, header)])
         return out + self._written(self.rows(rows))
 

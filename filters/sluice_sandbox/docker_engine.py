@@ -139,8 +139,18 @@ class DockerEngine:
             time.sleep(_POLL)
 
     def stop(self, timeout: float = 20.0) -> None:
-        """SIGTERM, which stops its containers too; after ``timeout`` seconds SIGKILL."""
+        """SIGTERM, which stops its containers too; after ``timeout`` seconds SIGKILL.
+
+        One that was killed left its containers running; only an engine knows how to clear that up, so it is
+        started once more.  What is still mounted in the folder after that, nobody else will ever unmount.
+        """
+        if not self.running and self.pid_file.exists():
+            with contextlib.suppress(PeerError):
+                self.start()
+                self.wait_ready()
         self._end(15, timeout)
+        for place in reversed(self._mounted()):
+            subprocess.run(["umount", place], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def kill(self) -> None:
         """SIGKILL, as a fault would; images stay, :meth:`start` brings it back."""
@@ -183,6 +193,11 @@ class DockerEngine:
                 os.kill(pid, 9)
             time.sleep(_POLL)
         pid_file.unlink(missing_ok=True)
+
+    def _mounted(self) -> list[str]:
+        """Where something is mounted inside of our folder, in the order in which it was."""
+        places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+        return [place for place in places if place.startswith(f"{self.folder}/")]
 
     def _recorded(self) -> int | None:
         pid = _pid_in(self.pid_file)

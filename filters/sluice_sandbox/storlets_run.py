@@ -14,7 +14,8 @@ A stream has ended when every storlet's daemon has said so (see ``storlets_agent
 unread in any pipe, and the output is at its end.  Everything else is :class:`Misbehaved`: a trailer with a
 reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
 
-``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.
+``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.  The newest
+piece of output is kept back until the next one or the proven end, so a stream that fails is never complete.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Run:
         self._open: set[int] = set()
         self._in = self._out = -1
         self._pending = memoryview(b"")
+        self._held: list[bytes] = []
         self._buffer = memoryview(bytearray(PIPE_SIZE))
         self._taken = self._given = 0
         self._over = False
@@ -105,7 +107,7 @@ class Run:
                     raise Misbehaved(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
             self._over = True
             self._let_go()
-            return self._passed(found)
+            return self._passed(found, last=True)
 
     def counts(self) -> list[tuple[int, int]]:
         """See :class:`~sluice_sandbox.api.Session`; what a storlet did past our counting its neighbour tells."""
@@ -253,10 +255,12 @@ class Run:
         waiting = " and ".join(f"`{one.task.keyword}`" for one in self._stages if one.end is None)
         raise Misbehaved(f"filter {waiting} did nothing for {self._limits.patience:g} s")
 
-    def _passed(self, found: list[bytes]) -> bytes:
-        data = b"".join(found)
-        self._given += len(data)
-        return data
+    def _passed(self, found: list[bytes], last: bool = False) -> bytes:
+        """What may be passed on: the newest piece waits for the next one, or for the proof that it is the last."""
+        self._given += sum(map(len, found))
+        pieces = self._held + found
+        self._held = [] if last else pieces[-1:]
+        return b"".join(pieces if last else pieces[:-1])
 
     def _names(self) -> str:
         return "filter " + " and ".join(f"`{one.keyword}`" for one in self._tasks)

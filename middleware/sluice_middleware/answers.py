@@ -103,14 +103,31 @@ class DecodedBody:
         """Take one more piece of the input, or its end; the output of that, maybe none."""
         if self._stream.behind:
             return green.in_thread(self._stream.more) if self._threaded else self._stream.more()
-        piece = None if self._stream.done else next(self._pieces, None)
+        piece = None if self._stream.done else self._next()
         if piece is None:
             self.finished = True
-            return self._stream.finish()
+            heavy = self._threaded and self._stream.gather
+            return green.in_thread(self._stream.finish) if heavy else self._stream.finish()
         self.taken += len(piece)
         if self._threaded and len(piece) >= _THREADED:
             return green.in_thread(self._stream.feed, piece)
         return self._stream.feed(piece) if piece else b""
+
+    def _next(self) -> bytes | None:
+        """The next piece of the input, large enough for a stream that works in blocks; None at the end."""
+        piece = next(self._pieces, None)
+        wanted = self._stream.gather
+        if piece is None or len(piece) >= wanted:
+            return piece
+        held = [piece]
+        size = len(piece)
+        while size < wanted:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            held.append(piece)
+            size += len(piece)
+        return b"".join(held)
 
     def close(self) -> None:
         """Give the connection back."""

@@ -62,7 +62,9 @@ class Registration:
         self._away = False
 
     def tick(self) -> None:
-        """Connect and say hello unless that was done and the agent is still there."""
+        """Connect and say hello unless that was done, the agent is still there, and nothing new can be told."""
+        if self._tools.look():
+            self.close()
         if self._socket is not None and not self._is_alive(self._socket):
             self.close()
         if self._socket is None:

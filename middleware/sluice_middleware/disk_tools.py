@@ -7,12 +7,14 @@ Every daemon builds its own managers out of its own section of object-server.con
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.options import Option, read_options
+from sluice_core.snapshot import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.keys_file import open_keys
@@ -20,6 +22,7 @@ from sluice_filters.registry import load_filters
 from sluice_middleware.disk_intent import Intent, Step, parse
 from sluice_middleware.disk_state import VERSION, Stored
 from sluice_middleware.swift_disk_door import ReplicationException
+from sluice_sandbox import hosting
 
 PREFIX: Final = "sluice_"
 OPTIONS: Final = (
@@ -31,8 +34,12 @@ OPTIONS: Final = (
     ),
     Option("sluice_key_file", "", "file with the root keys of encryption, readable by Swift's user only"),
     Option("sluice_key_manager_conf", "", "oslo.config file of castellan, instead of a key file"),
+    Option("sluice_snapshot_dir", "", "folder of the agent's snapshot, which registers uploaded filters; empty: none"),
+    *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
 )
 _MOST_PIPELINES: Final = 1000
+#: Seconds between two looks for a filter that is not there.
+_LOOK_AGAIN: Final = 1.0
 
 
 class Refused(SluiceError):
@@ -63,15 +70,38 @@ class Toolbox:
         self._keys = open_keys(self.options, PREFIX)
         self._logger = logger
         self._pipelines: dict[str, list[Filter]] = {}
+        folder = self.options["sluice_snapshot_dir"]
+        self._snapshot = SnapshotReader(folder) if folder else None
+        self._looked = 0.0
 
     @cached_property
-    def filters(self) -> Mapping[str, type[Filter]]:
-        """Keyword → filter, with the keys of this process."""
+    def _installed(self) -> hosting.Installed:
         failures: dict[str, str] = {}
         found = load_filters(failures, Surroundings(keys=self._keys))
         for name, reason in failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        return found
+        return hosting.Installed(found, self.options, self._logger, PREFIX)
+
+    @property
+    def filters(self) -> dict[str, type[Filter]]:
+        """Keyword → filter, with the keys of this process; the same dictionary for ever."""
+        return self._installed.filters
+
+    def look(self) -> bool:
+        """Take the filters that the newest snapshot registers; True when they are others than before."""
+        self._looked = time.monotonic()
+        if self._snapshot is None:
+            return False
+        self._snapshot.refresh()
+        changed = self._installed.take(self._snapshot.uploads)
+        if changed:
+            self._pipelines.clear()
+        return changed
+
+    def _look_for(self, keywords: Iterable[str]) -> None:
+        """Look at the snapshot when one of ``keywords`` is unknown: this process may have no timer (a fork)."""
+        if any(one not in self.filters for one in keywords) and time.monotonic() - self._looked > _LOOK_AGAIN:
+            self.look()
 
     def encoder(self, intent: Intent, hint: Hint) -> ChainEncoder | None:
         """What ``intent`` makes of an object; None when it leaves this one as it is.
@@ -91,6 +121,7 @@ class Toolbox:
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
         try:
+            self._look_for(stored.filters())
             faults = missing(stored.records, self.filters)
             for one in stored.records if not faults else ():
                 known = self.filters[one["f"]]
@@ -111,7 +142,9 @@ class Toolbox:
         if found is None:
             if len(self._pipelines) >= _MOST_PIPELINES:  # parameters of policies long gone
                 self._pipelines.clear()
-            found = self._pipelines[value] = [self._filter(step) for step in parse(value)]
+            steps = parse(value)
+            self._look_for(step.keyword for step in steps)
+            found = self._pipelines[value] = [self._filter(step) for step in steps]
         return found
 
     def _filter(self, step: Step) -> Filter:

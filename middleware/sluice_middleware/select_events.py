@@ -15,6 +15,8 @@ from typing import Final
 #: Bytes of records in one message; S3 sends at most 1 MiB.
 LARGEST: Final = 256 * 1024
 _TEXT: Final = 7
+#: Characters of an error's reason.
+_LONGEST: Final = 4000
 
 
 def message(headers: Mapping[str, str], payload: bytes = b"") -> bytes:
@@ -65,7 +67,7 @@ def end() -> bytes:
 
 def failure(code: str, text: str) -> bytes:
     """Something went wrong after the answer began."""
-    return message({":message-type": "error", ":error-code": code, ":error-message": text})
+    return message({":message-type": "error", ":error-code": code, ":error-message": text[:_LONGEST]})
 
 
 def _figures(root: str, scanned: int, processed: int, returned: int) -> bytes:

@@ -69,4 +69,4 @@ class Formatter:
         names = self._request.statement.names or header or ()
         texts = [value.decode("utf-8", "replace") for value in values]
         named = {names[place] if place < len(names) else f"_{place + 1}": text for place, text in enumerate(texts)}
-        return json.dumps(named, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(named, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

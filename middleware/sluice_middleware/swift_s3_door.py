@@ -39,9 +39,8 @@ class S3Error(ErrorResponse):  # type: ignore[misc]
 
     def __init__(self, code: str, message: str, status: str = "400 Bad Request") -> None:
         self._code = code
-        super().__init__(message, status=status)
-        self.code = code
-        self.message = message
+        # XML has no control characters
+        super().__init__("".join(one if one.isprintable() else " " for one in message), status=status)
 
 
 class S3Object:

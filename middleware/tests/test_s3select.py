@@ -220,6 +220,14 @@ def test_what_cannot_be_done_is_an_error_of_s3(bucket, change, code, word):
     assert word in error["Message"]
 
 
+def test_names_that_xml_does_not_know_do_not_break_the_error(bucket):
+    bucket.put(b"a\x01b,\xff\n1,2\n")
+    with pytest.raises(ClientError, match="no column `c`: there are a b"):
+        bucket.select("SELECT c FROM S3Object")
+    found = rows(bucket.select("SELECT * FROM S3Object", target={"JSON": {}}))
+    assert json.loads(found) == {"a\x01b": "1", "\ufffd": "2"}
+
+
 def test_an_object_that_is_not_there_and_a_wrong_key(bucket):
     wanted = {"Expression": "SELECT * FROM S3Object", "ExpressionType": "SQL", "Bucket": "bucket"}
     wanted |= {"InputSerialization": {"CSV": {}}, "OutputSerialization": {"CSV": {}}}
