@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sluice_core.describe import STORLET, ActionInfo
 from sluice_core.errors import SluiceError
 from sluice_core.messages import Upload
 from sluice_dsl.catalogue import Catalogue
@@ -13,6 +14,7 @@ from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters
 from sluice_metrics import registry as metrics
 from sluice_sandbox.api import info_of
+from sluice_sandbox.storlets_explicit import Explicit
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,15 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
                 usable[keyword] = info_of(upload)
             except SluiceError as error:  # registered by a version that knew more
                 log.error("skipped registered filter `%s`: %s", keyword, error)
-    return replace(native, actions={**usable, **native.actions}) if usable else native
+    if not usable:
+        return native
+    explicit = _explicit(any(one.environment == STORLET for one in usable.values()))
+    return replace(native, actions={**usable, **native.actions, **explicit})
+
+
+def _explicit(available: bool) -> dict[str, ActionInfo]:
+    """The word by which clients may run storlets themselves: of use once there are some."""
+    return {Explicit.info.keyword: replace(Explicit.info, available=available)}
 
 
 def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:
@@ -36,7 +46,7 @@ def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalo
     """
     installed = filters.load_filters()
     return Catalogue(
-        actions={**KNOWN_WORDS, **filters.descriptions(installed)},
+        actions={**KNOWN_WORDS, **_explicit(available=False), **filters.descriptions(installed)},
         metrics=metrics.descriptions(),
         terms=TERMS,
         default_tenant=default_tenant,

@@ -20,6 +20,7 @@ from sluice_core.options import Option
 from sluice_filters.api import Filter
 from sluice_sandbox import storlets_options
 from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.storlets_explicit import Explicit, explicit_filter
 from sluice_sandbox.uploads import uploaded_filters
 
 OPTIONS: Final = (
@@ -44,8 +45,10 @@ class Installed:
         :param options: the values of :data:`OPTIONS`, their names beginning with ``prefix``
         """
         self.filters: dict[str, type[Filter]] = dict(native)
-        self._native = dict(native)
         self._options = {option.name: options[prefix + option.name] for option in OPTIONS}
+        if self._options[storlets_options.PREFIX + "engine"]:
+            self.filters[Explicit.info.keyword] = explicit_filter(self.filters)
+        self._native = dict(self.filters)
         self._logger = logger
         self._teams: dict[str, SandboxTeam] = {}
         self._taken: tuple[Upload, ...] = ()

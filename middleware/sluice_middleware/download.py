@@ -40,6 +40,7 @@ from sluice_middleware.answers import (
     held,
 )
 from sluice_middleware.swift_door import (
+    HTTPBadRequest,
     HTTPServiceUnavailable,
     Request,
     Response,
@@ -254,7 +255,8 @@ def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, 
 
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer 503 with the reason why an object cannot be given or taken."""
-    response = HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
+    """Answer with the reason why an object cannot be given or taken: 400 when the client asked for nonsense, else 503."""
+    kind = HTTPBadRequest if isinstance(error, BadParameter) else HTTPServiceUnavailable
+    response = kind(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
     body: Iterable[bytes] = response(env, start_response)
     return body

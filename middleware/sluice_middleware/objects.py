@@ -16,7 +16,7 @@ from sluice_core.errors import PeerError, SluiceError
 from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
-from sluice_middleware import download, intent, metadata, subrequests, upload
+from sluice_middleware import download, intent, metadata, reading, subrequests, upload
 from sluice_middleware.answers import Answer, App, AskAgain, DecodedBody, Env
 from sluice_middleware.download import Transformed
 from sluice_middleware.inputs import PassingInput
@@ -145,8 +145,14 @@ class Objects:
         if size is not None and size > constraints.MAX_FILE_SIZE:
             return None  # Swift refuses it
         facts = upload_facts(env, logical(target)[2])
-        hint = Hint(size=size, content_type=facts.content_type, name=facts.name, account=target[0])
         pipeline = self.selector.pipeline(candidates, facts)
+        hint = Hint(
+            size=size,
+            content_type=facts.content_type,
+            name=facts.name,
+            account=target[0],
+            asked=reading.asked((one.filter for one in pipeline), env),
+        )
         intent.write(env, [one for one in intended(pipeline) if one.filter.applies(hint)])
         filters = [one for one in encoders(pipeline) if one.applies(hint)]
         if not filters:

@@ -22,7 +22,7 @@ from sluice_core.messages import Assignment
 from sluice_core.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import SnapshotReader
-from sluice_filters.api import Filter
+from sluice_filters.api import BadParameter, Filter
 
 Env = dict[str, Any]
 Target = tuple[str, str, str]
@@ -191,7 +191,12 @@ class Selector:
                 raise PeerError(f"filter `{keyword}` is not installed on this node")
             if len(self._instances) > 1000:  # parameters of policies long gone
                 self._instances.clear()
-            found = self._instances[key] = self._filters[keyword](params)
+            try:
+                found = self._instances[key] = self._filters[keyword](params)
+            except BadParameter as error:  # the policy's fault, not the client's
+                raise PeerError(
+                    f"a policy gives filter `{keyword}` parameters that it does not take here: {error}"
+                ) from error
         return found
 
 
