@@ -110,6 +110,7 @@ def up(layout: Layout, plain: bool) -> int:
     cluster.start(lambda line: print(line, flush=True))
     user, (key, account) = next(iter(USERS.items()))
     print(f"swift      {cluster.proxy_url}/auth/v1.0  user {user}, key {key}, account {account}")
+    print(f"s3         {cluster.proxy_url}  access key {user}, secret key {key}")
     if plain:
         print(f"plain      {cluster.plain_url}/auth/v1.0")
     print(f"api        {cluster.api_url}  X-Auth-Token: $(cat {layout.token_file})")
@@ -148,7 +149,8 @@ def demo(layout: Layout, keep: bool) -> int:
     return run_demo(layout, keep)
 
 
-def _interrupt(number: int, frame: object) -> None:
+def interrupt(number: int, frame: object) -> None:
+    """A signal handler: end as Ctrl-C would."""
     raise Interrupted(signal.Signals(number).name)
 
 
@@ -156,7 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     arguments = parser().parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+        signal.signal(number, interrupt)
     try:
         layout = layout_of(arguments)
         if arguments.command == "up":

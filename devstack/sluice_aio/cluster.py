@@ -12,11 +12,12 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from sluice_aio import components
+from sluice_aio import components, daemons
+from sluice_aio.cluster_setup import Setup
 from sluice_aio.errors import LaunchError
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.processes import ProcessId, end_all
@@ -24,6 +25,7 @@ from sluice_aio.records import Record, Records
 from sluice_aio.rings import build_rings
 from sluice_aio.services import RabbitServer, RedisServer, Server
 from sluice_aio.sluice_conf import ensure_token, write_sluice
+from sluice_aio.storage_conf import WITH_RSYNC
 from sluice_aio.swift_conf import write_swift
 from sluice_client import Client, ClientError
 from sluice_core.errors import PeerError
@@ -34,11 +36,21 @@ STOP_LIMIT = 15.0
 
 
 class Cluster:
-    """The services ``names`` of the cluster at ``layout``; nothing happens before :meth:`start`."""
+    """The services ``names`` of the cluster at ``layout``; nothing happens before :meth:`start`.
 
-    def __init__(self, layout: Layout, names: Collection[str] = components.DEFAULT, plain: bool = False) -> None:
+    Without a ``setup`` Swift gets all of Sluice, unless no agent is among the services.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        names: Collection[str] = components.DEFAULT,
+        plain: bool = False,
+        setup: Setup | None = None,
+    ) -> None:
         self.layout = layout
         self._names = frozenset(names) | ({"plain"} if plain else frozenset())
+        self.setup = setup or (Setup() if "agent" in self._names else Setup.plain())
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
 
@@ -85,6 +97,52 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def add(self, names: Collection[str]) -> None:
+        """Start further services of a running cluster, those of ``names`` that do not run, and wait until they serve.
+
+        :raises LaunchError: as :meth:`start`
+        """
+        fresh = components.make_servers(self.layout, set(names) - self._servers.keys())
+        check_ports(self.layout, fresh.keys())
+        self._servers |= fresh
+        try:
+            for wave in components.WAVES:
+                self._start_wave([name for name in wave if name in fresh], lambda line: None)
+            self._wait(fresh, lambda line: None)
+        except PeerError as error:
+            raise LaunchError(str(error)) from error
+
+    def remove(self, name: str) -> None:
+        """Stop service ``name`` for good."""
+        self._end(name)
+        self._servers.pop(name, None)
+        self._record()
+
+    def run_daemon(
+        self,
+        name: str,
+        once: bool = True,
+        servers: Collection[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+    ) -> dict[str, str]:
+        """Run Swift's daemon ``name`` (``object-replicator``) on ``servers``, by default on all that have one.
+
+        :param once: one round, one server after the other; False leaves them running as services
+            (``object-replicator@object1``)
+        :param options: more options of the daemon's section, for a round only
+        :param arguments: more arguments on its command line, for a round only
+        :returns: server → what the daemon logged in its round
+        :raises LaunchError: for an unknown daemon, or when a round fails or does not end
+        """
+        confs = daemons.servers_of(name, servers)
+        if name in WITH_RSYNC:
+            self.add({"rsync"})
+        if not once:
+            self.add({f"{name}@{conf}" for conf in confs})
+            return {}
+        return {conf: daemons.run_once(self.layout, name, conf, options or {}, arguments) for conf in confs}
 
     def restart(self, name: str) -> None:
         """Stop service ``name`` (dead or alive), start it again and wait until it serves."""
@@ -170,8 +228,9 @@ class Cluster:
         for folder in (self.layout.logs, self.layout.run, self.layout.data, self.layout.configs):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.agent_socket.unlink(missing_ok=True)  # its existence says that the agent is ready
-        write_swift(self.layout)
-        write_sluice(self.layout, self._redis().url, self._rabbit().url)
+        self.layout.second_node().agent_socket.unlink(missing_ok=True)
+        write_swift(self.layout, self.setup)
+        write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
         build_rings(self.layout)
 
     def _start_wave(self, names: Collection[str], say: Callable[[str], None]) -> None:

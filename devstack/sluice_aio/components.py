@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
 from sluice_aio.errors import LaunchError
-from sluice_aio.layout import OBJECT_DEVICES, Layout
+from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
+from sluice_aio.storage_conf import DAEMONS, kind_of
+from sluice_aio.swift_conf import PROXIES
 
+#: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
+DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
-    ("redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES),
-    ("agent", "actors", "api"),
-    ("proxy", "plain"),
+    ("redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
+    ("agent", "agent2", "actors", "api"),
+    PROXIES,
+    DAEMON_SERVICES,
 )
 ALL: Final = tuple(name for wave in WAVES for name in wave)
-#: What ``up`` brings up: everything but the plain twin of the proxy.
-DEFAULT: Final = frozenset(ALL) - {"plain"}
+#: What ``up`` brings up: one node of each sort with Sluice.
+DEFAULT: Final = frozenset(
+    {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
+)
+#: A second proxy with an agent of its own, as another node would have.
+SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
 #: Those that speak HTTP.
-HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, "api", "proxy", "plain"})
+HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, "api", *PROXIES})
 #: Swift without anything of ours in its pipeline.
 PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEVICES, "plain"})
 
@@ -59,8 +69,8 @@ def script(name: str) -> str:
 
 
 def ports_of(name: str) -> tuple[str, ...]:
-    """Names of the ports that service ``name`` listens on; the agent and the actors have none."""
-    if name in ("agent", "actors"):
+    """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
+    if name in ("agent", "agent2", "actors", *DAEMON_SERVICES):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -71,22 +81,62 @@ def _status(port: int, question: bytes) -> bytes:
     return answer[9:12] if answer.startswith(b"HTTP/1.") else b""
 
 
+def swift_command(layout: Layout, program: str, *arguments: str) -> list[str]:
+    """The command line of Swift's ``program``, with the swift.conf of this cluster.
+
+    :raises LaunchError: when it is not installed
+    """
+    script(program)
+    # -P: what lies in the folder we happen to be in must not be imported
+    return [sys.executable, "-P", "-m", "sluice_aio.swift_program", str(layout.swift_dir), program, *arguments]
+
+
 def _swift(layout: Layout, name: str) -> Server:
-    kind = "proxy" if name == "plain" else name.rstrip("0123456789")
+    kind = "proxy" if name in PROXIES else kind_of(name)
     port = layout.ports[name]
     # -v sends the log to the terminal, hence to our file; without it, it needs a syslog daemon
-    command = [script(f"swift-{kind}-server"), str(layout.swift_dir / f"{name}.conf"), "-v"]
+    command = swift_command(layout, f"swift-{kind}-server", str(layout.swift_dir / f"{name}.conf"), "-v")
     return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTHCHECK) == b"200")
 
 
+def _daemon(layout: Layout, name: str) -> Server:
+    daemon, _, conf = name.partition("@")
+    command = swift_command(layout, f"swift-{daemon}", str(layout.swift_dir / f"{conf}.conf"), "-v")
+    return Program(name, 0, layout.logs, command, lambda: True)
+
+
+def _rsync(layout: Layout) -> Server:
+    port = layout.ports["rsync"]
+    command = ["rsync", "--daemon", "--no-detach", f"--address={HOST}", f"--port={port}"]
+    command.append(f"--config={layout.swift_dir / 'rsyncd.conf'}")
+    return Program("rsync", port, layout.logs, command, lambda: ask(port, b"").startswith(b"@RSYNCD:"))
+
+
 def _ours(layout: Layout, name: str) -> Server:
-    command = [script(f"sluice-{name}"), "--config", str(layout.configs / f"{name}.conf")]
+    program = "agent" if name == "agent2" else name
+    command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
     if name == "api":
         port = layout.ports["api"]
         # a 503 comes from a living API that misses somebody else, who is waited for by himself
         return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTH) in (b"200", b"503"))
-    ready = layout.agent_socket.exists if name == "agent" else lambda: True
+    node = layout.second_node() if name == "agent2" else layout
+    ready = node.agent_socket.exists if program == "agent" else lambda: True
     return Program(name, 0, layout.logs, command, ready)
+
+
+def _server(layout: Layout, name: str) -> Server:
+    ports = layout.ports
+    if name == "redis":
+        return RedisServer(ports["redis"], layout.data / "redis")
+    if name == "rabbit":
+        return RabbitServer(ports["rabbit"], ports["rabbit_dist"], ports["epmd"], layout.data / "rabbit")
+    if name == "memcached":
+        return MemcachedServer(ports["memcached"], layout.data / "memcached")
+    if name == "rsync":
+        return _rsync(layout)
+    if name in DAEMON_SERVICES:
+        return _daemon(layout, name)
+    return (_ours if name in WAVES[1] else _swift)(layout, name)
 
 
 def make_servers(layout: Layout, names: Collection[str]) -> dict[str, Server]:
@@ -96,19 +146,7 @@ def make_servers(layout: Layout, names: Collection[str]) -> dict[str, Server]:
     """
     unknown = sorted(set(names) - set(ALL))
     if unknown:
-        raise LaunchError(f"no service `{unknown[0]}`, expected one of {', '.join(ALL)}")
-    servers: dict[str, Server] = {}
-    ports = layout.ports
-    for name in ALL:
-        if name not in names:
-            continue
-        if name == "redis":
-            servers[name] = RedisServer(ports["redis"], layout.data / "redis")
-        elif name == "rabbit":
-            folder = layout.data / "rabbit"
-            servers[name] = RabbitServer(ports["rabbit"], ports["rabbit_dist"], ports["epmd"], folder)
-        elif name == "memcached":
-            servers[name] = MemcachedServer(ports["memcached"], layout.data / "memcached")
-        else:
-            servers[name] = (_ours if name in WAVES[1] else _swift)(layout, name)
-    return servers
+        near = "".join(f", did you mean `{one}`" for one in difflib.get_close_matches(unknown[0], ALL, 1))
+        plain = ", ".join(name for name in ALL if name not in DAEMON_SERVICES)
+        raise LaunchError(f"no service `{unknown[0]}`, expected one of {plain}, or a daemon{near}")
+    return {name: _server(layout, name) for name in ALL if name in names}

@@ -10,12 +10,13 @@ from swift.obj.diskfile import read_metadata
 
 
 def data_files(devices: Iterable[Path]) -> Iterator[Path]:
-    """The newest ``.data`` file of every replica of every object on ``devices``."""
+    """The newest ``.data`` file of every replica or fragment of every object on ``devices``."""
     for device in devices:
-        for folder, _, names in os.walk(device / "objects"):
-            data = [name for name in names if name.endswith(".data")]
-            if data:
-                yield Path(folder) / max(data)  # names begin with the timestamp
+        for objects in device.glob("objects*"):  # a folder per storage policy
+            for folder, _, names in os.walk(objects):
+                data = [name for name in names if name.endswith(".data")]
+                if data:
+                    yield Path(folder) / max(data)  # names begin with the timestamp
 
 
 def stored_bytes(devices: Iterable[Path]) -> int:

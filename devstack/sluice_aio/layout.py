@@ -34,6 +34,9 @@ OFFSETS: Final[Mapping[str, int]] = {
     "rabbit": 10,
     "rabbit_dist": 11,
     "epmd": 12,
+    "proxy2": 13,
+    "encrypted": 14,
+    "rsync": 15,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.
@@ -47,11 +50,16 @@ _SOCKET_PATH_LIMIT: Final = 107
 
 @dataclass(frozen=True)
 class Layout:
-    """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names."""
+    """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names.
+
+    ``disks`` holds the folders that stand for disks, by default in ``folder``.
+    """
 
     folder: Path
     ports: Mapping[str, int] = field(default_factory=dict)
     node: str = "node1"
+    disks: Path | None = None
+    second: bool = False
 
     @classmethod
     def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
@@ -93,7 +101,7 @@ class Layout:
         return replace(self, folder=self.folder / "demo")._checked()
 
     def _checked(self) -> Self:
-        if len(str(self.agent_socket).encode()) > _SOCKET_PATH_LIMIT:
+        if len(str(self.run / "agent2.sock").encode()) > _SOCKET_PATH_LIMIT:
             raise LaunchError(f"the path of `{self.folder}` is too long for a unix socket in it, use a shorter one")
         return self
 
@@ -130,22 +138,41 @@ class Layout:
     @property
     def devices(self) -> Path:
         """The plain folders that stand for disks; nothing is ever mounted."""
-        return self.root / "devices"
+        return self.root / "devices" if self.disks is None else self.disks.absolute()
 
     @property
     def snapshots(self) -> Path:
         """The agent's LMDB snapshot."""
-        return self.root / "snapshot"
+        return self.root / ("snapshot2" if self.second else "snapshot")
+
+    @property
+    def cache(self) -> Path:
+        """The proxy node's cached objects."""
+        return self.root / ("cache2" if self.second else "cache")
 
     @property
     def agent_socket(self) -> Path:
         """Where Swift's workers reach the agent."""
-        return self.run / "agent.sock"
+        return self.run / ("agent2.sock" if self.second else "agent.sock")
+
+    def second_node(self) -> Self:
+        """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
+        return replace(self, node=f"{self.node}-second", second=True)._checked()
 
     @property
     def token_file(self) -> Path:
         """The admin token of the API, mode 0600."""
         return self.configs / "token"
+
+    @property
+    def key_file(self) -> Path:
+        """The root secrets of encryption, mode 0600."""
+        return self.configs / "keys.json"
+
+    @property
+    def recon(self) -> Path:
+        """What Swift's daemons remember of their last round."""
+        return self.data / "recon"
 
     def device(self, server: str) -> Path:
         """The device folder of an object server."""

@@ -1,4 +1,4 @@
-"""The three rings: every device once, three replicas, account and container on the same devices."""
+"""The rings: every device once, three replicas (or fragments), account and container on the same devices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from swift.common.ring import RingBuilder
 
+from sluice_aio.cluster_setup import POLICIES
 from sluice_aio.layout import DATABASE_DEVICES, HOST, OBJECT_DEVICES, Layout
 
 PART_POWER: Final = 8
@@ -19,13 +20,18 @@ def _device(layout: Layout, number: int, server: str, device: str) -> dict[str, 
     return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": device, **address, **replication}
 
 
+def object_rings() -> list[str]:
+    """A ring per storage policy, the first one's without its number."""
+    return [f"object-{index}" if index else "object" for index in range(len(POLICIES))]
+
+
 def build_rings(layout: Layout) -> None:
-    """Write ``account``, ``container`` and ``object.ring.gz`` into the Swift folder."""
+    """Write ``account``, ``container``, ``object`` and ``object-1.ring.gz`` into the Swift folder."""
     layout.swift_dir.mkdir(parents=True, exist_ok=True)
     members = {
         "account": [("account", device) for device in DATABASE_DEVICES],
         "container": [("container", device) for device in DATABASE_DEVICES],
-        "object": list(OBJECT_DEVICES.items()),
+        **{ring: list(OBJECT_DEVICES.items()) for ring in object_rings()},
     }
     for name, devices in members.items():
         builder = RingBuilder(PART_POWER, REPLICAS, 1)

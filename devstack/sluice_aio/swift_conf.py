@@ -1,165 +1,73 @@
-"""The configuration of Swift: one proxy (and its plain twin), account, container, three object servers."""
+"""Writes the configuration of Swift: proxies, account, container and object servers, daemons, rsync."""
 
 from __future__ import annotations
 
-import getpass
+import configparser
 import secrets
 from typing import Final
 
+from sluice_aio.cluster_setup import EC21, POLICIES, Setup
+from sluice_aio.common_conf import USERS, Options, section
 from sluice_aio.layout import DATABASE_DEVICES, HOST, OBJECT_DEVICES, Layout
+from sluice_aio.proxy_conf import proxy_conf
+from sluice_aio.storage_conf import client_conf, rsync_conf, storage_conf
 
-#: tempauth user → (key, account); both are administrators of their account.
-USERS: Final = {"test:tester": ("testing", "AUTH_test"), "test2:tester2": ("testing2", "AUTH_test2")}
+__all__ = ["PROXIES", "USERS", "proxy_conf", "storage_conf", "write_swift"]
 
-_LEFT: Final = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats bulk tempurl tempauth"
-#: Where encryption stands, stands Sluice: right of everything that makes requests of its own.
-_RIGHT: Final = "copy container-quotas account-quotas slo dlo versioned_writes symlink"
-
-_SWIFT: Final = """\
-[swift-hash]
-swift_hash_path_suffix = {suffix}
-"""
-
-_COMMON: Final = """\
-[DEFAULT]
-bind_ip = {host}
-bind_port = {port}
-user = {user}
-swift_dir = {swift_dir}
-log_level = INFO
-workers = {workers}
-"""
-
-_PROXY: Final = """\
-[pipeline:main]
-pipeline = {pipeline}
-
-[app:proxy-server]
-use = egg:swift#proxy
-account_autocreate = true
-allow_account_management = true
-
-[filter:catch_errors]
-use = egg:swift#catch_errors
-
-[filter:gatekeeper]
-use = egg:swift#gatekeeper
-
-[filter:healthcheck]
-use = egg:swift#healthcheck
-
-[filter:proxy-logging]
-use = egg:swift#proxy_logging
-
-[filter:cache]
-use = egg:swift#memcache
-memcache_servers = {host}:{memcached}
-
-[filter:listing_formats]
-use = egg:swift#listing_formats
-
-[filter:bulk]
-use = egg:swift#bulk
-
-[filter:tempurl]
-use = egg:swift#tempurl
-
-[filter:tempauth]
-use = egg:swift#tempauth
-{users}
-
-[filter:copy]
-use = egg:swift#copy
-
-[filter:container-quotas]
-use = egg:swift#container_quotas
-
-[filter:account-quotas]
-use = egg:swift#account_quotas
-
-[filter:slo]
-use = egg:swift#slo
-
-[filter:dlo]
-use = egg:swift#dlo
-
-[filter:versioned_writes]
-use = egg:swift#versioned_writes
-allow_versioned_writes = true
-allow_object_versioning = true
-
-[filter:symlink]
-use = egg:swift#symlink
-"""
-
-_SLUICE: Final = """
-[filter:sluice]
-use = egg:sluice#proxy
-agent_socket = {agent_socket}
-snapshot_dir = {snapshot_dir}
-"""
-
-_STORAGE: Final = """\
-devices = {devices}
-mount_check = false
-fallocate_reserve = 0
-
-[pipeline:main]
-pipeline = healthcheck {kind}-server
-
-[app:{kind}-server]
-use = egg:swift#{kind}
-
-[filter:healthcheck]
-use = egg:swift#healthcheck
-
-[{kind}-replicator]
-
-[{kind}-auditor]
-
-[{kind}-updater]
-"""
+#: The proxies that can be had; ``proxy2`` is that of a second node with an agent of its own.
+PROXIES: Final = ("proxy", "proxy2", "plain", "encrypted")
+_CLIENTS: Final = ("expirer", "reconciler", "internal-client")
+_DISKFILES: Final = {"replication": "egg:sluice#replication.fs", "erasure_coding": "egg:sluice#erasure_coding.fs"}
+_FRAGMENTS: Final = {"ec_type": "liberasurecode_rs_vand", "ec_num_data_fragments": "2", "ec_num_parity_fragments": "1"}
 
 
-def _common(layout: Layout, server: str, workers: int) -> str:
-    return _COMMON.format(
-        host=HOST,
-        port=layout.ports[server],
-        user=getpass.getuser(),
-        swift_dir=layout.swift_dir,
-        workers=workers,
-    )
+def main_conf(setup: Setup, suffix: str) -> str:
+    """swift.conf: the hash suffix and the storage policies."""
+    sections = [section("swift-hash", {"swift_hash_path_suffix": suffix})]
+    for index, name in enumerate(POLICIES):
+        kind = "erasure_coding" if name == EC21 else "replication"
+        options: dict[str, str] = {"name": name, "policy_type": kind}
+        options |= _FRAGMENTS if name == EC21 else {}
+        options |= {"diskfile_module": _DISKFILES[kind]} if "diskfile" in setup.parts else {}
+        options |= {"default": "yes"} if name == setup.default_policy else {}
+        sections.append(section(f"storage-policy:{index}", options))
+    return "\n".join(sections)
 
 
-def proxy_conf(layout: Layout, plain: bool, workers: int = 2) -> str:
-    """proxy-server.conf; ``plain`` is the same pipeline without Sluice, on its own port."""
-    pipeline = f"{_LEFT} {_RIGHT} {'' if plain else 'sluice '}proxy-logging proxy-server"
-    users = [f"user_{user.replace(':', '_')} = {key} .admin" for user, (key, _) in USERS.items()]
-    text = _common(layout, "plain" if plain else "proxy", workers) + "\n"
-    text += _PROXY.format(pipeline=pipeline, host=HOST, memcached=layout.ports["memcached"], users="\n".join(users))
-    if not plain:
-        text += _SLUICE.format(agent_socket=layout.agent_socket, snapshot_dir=layout.snapshots)
-    return text
+def _kept(layout: Layout, file: str, name: str, option: str) -> str:
+    """What ``file`` says already (another value would hide what is stored), or a new random value."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(layout.swift_dir / file)
+    return parser.get(name, option, fallback=secrets.token_hex(8))
 
 
-def storage_conf(layout: Layout, server: str) -> str:
-    """The configuration of ``account``, ``container``, ``object1`` …: one process without workers."""
-    kind = server.rstrip("0123456789")
-    devices = layout.devices / (server if kind == "object" else "databases")
-    return _common(layout, server, 0) + _STORAGE.format(devices=devices, kind=kind)
+def _realms(layout: Layout) -> Options:
+    key = _kept(layout, "container-sync-realms.conf", "sluice", "key")
+    return {"key": key, "cluster_aio": f"http://{HOST}:{layout.ports['proxy']}/v1/"}
 
 
-def write_swift(layout: Layout) -> None:
+def _proxy(layout: Layout, name: str, setup: Setup) -> str:
+    node = layout.second_node() if name == "proxy2" else layout
+    return proxy_conf(node, plain=name in ("plain", "encrypted"), setup=setup, server=name)
+
+
+def write_swift(layout: Layout, setup: Setup | None = None) -> None:
     """Everything in the Swift folder but the rings, and the device folders."""
+    setup = Setup() if setup is None else setup
     layout.swift_dir.mkdir(parents=True, exist_ok=True)
-    main = layout.swift_dir / "swift.conf"
-    if not main.exists():  # another suffix would hide what is stored already
-        main.write_text(_SWIFT.format(suffix=secrets.token_hex(8)), encoding="utf-8")
-    texts = {"proxy": proxy_conf(layout, plain=False), "plain": proxy_conf(layout, plain=True)}
-    texts |= {server: storage_conf(layout, server) for server in ("account", "container", *OBJECT_DEVICES)}
-    for server, text in texts.items():
-        (layout.swift_dir / f"{server}.conf").write_text(text, encoding="utf-8")
-    for folder in [layout.devices / "databases" / device for device in DATABASE_DEVICES]:
+    suffix = _kept(layout, "swift.conf", "swift-hash", "swift_hash_path_suffix")
+    texts = {
+        "swift.conf": main_conf(setup, suffix),
+        "container-sync-realms.conf": section("sluice", _realms(layout)),
+        "rsyncd.conf": rsync_conf(layout),
+    }
+    texts |= {f"{name}.conf": _proxy(layout, name, setup) for name in PROXIES}
+    texts |= {f"{name}.conf": storage_conf(layout, name, setup) for name in ("account", "container", *OBJECT_DEVICES)}
+    texts |= {f"{name}.conf": client_conf(layout, name, setup) for name in _CLIENTS}
+    for file, text in texts.items():
+        (layout.swift_dir / file).write_text(text, encoding="utf-8")
+    folders = [layout.devices / "databases" / device for device in DATABASE_DEVICES]
+    folders += [layout.device(server) for server in OBJECT_DEVICES]
+    folders += [layout.recon / name for name in ("account", "container", *OBJECT_DEVICES, *_CLIENTS)]
+    for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    for server in OBJECT_DEVICES:
-        layout.device(server).mkdir(parents=True, exist_ok=True)

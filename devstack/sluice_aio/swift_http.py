@@ -26,7 +26,7 @@ class SwiftHttp:
     """Requests below one account; safe to share between threads."""
 
     def __init__(self, proxy_url: str, timeout: float = 60.0) -> None:
-        self._address = urlsplit(proxy_url).netloc
+        self.address = urlsplit(proxy_url).netloc
         self._timeout = timeout
         self._local = threading.local()
         self.token = ""
@@ -92,7 +92,7 @@ class SwiftHttp:
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = http.client.HTTPConnection(self._address, timeout=self._timeout)
+            connection = http.client.HTTPConnection(self.address, timeout=self._timeout)
             self._local.connection = connection
         return connection
 

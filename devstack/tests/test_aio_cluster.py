@@ -114,7 +114,7 @@ def test_a_service_that_does_not_start_stops_the_others_and_shows_its_log(folder
     def broken(where, names):
         servers = make(where, names)
         (layout.swift_dir).mkdir(parents=True, exist_ok=True)
-        servers["container"]._command[1] = str(layout.swift_dir / "missing.conf")
+        servers["container"]._command[-2] = str(layout.swift_dir / "missing.conf")
         return servers
 
     monkeypatch.setattr(components, "make_servers", broken)

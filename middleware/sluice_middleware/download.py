@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from sluice_core.errors import PeerError, SluiceError
 from sluice_filters import chain
-from sluice_filters.api import Filter, Hint, Stream
+from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_middleware import metadata
 from sluice_middleware.answers import (
     SKIP,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sluice_core.errors import SluiceError
 from sluice_filters import chain
 from sluice_filters.api import Filter
 from sluice_middleware import metadata

@@ -179,7 +179,11 @@ class Company:
         except BaseException:
             close_if_possible(reply.body)
             raise
-        body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
+        body: Iterable[bytes]
+        if isinstance(reply.body, list | tuple):
+            body = _LastList(reply.body, self)
+        else:
+            body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
         made = Answer.of(reply.status, list(reply.headers.items()), body)
         made.exc_info, made.filters = answer.exc_info, answer.filters
         return made
@@ -236,6 +240,22 @@ class _Rewriting:
 
     def records(self) -> tuple[dict[str, Any], ...]:
         return ()
+
+
+class _LastList(list[bytes]):
+    """A body that Swift's middlewares may go through twice, as an error's; ends the company with itself."""
+
+    def __init__(self, body: Iterable[bytes], company: Company) -> None:
+        super().__init__(body)
+        self._company = company
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list.__iter__(self)
+        self._company.end(True)
+
+    def close(self) -> None:
+        """It was there as a whole."""
+        self._company.end(True)
 
 
 class _LastBody:

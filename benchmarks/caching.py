@@ -1,0 +1,206 @@
+"""Caching on one proxy: hot sets on fast disks and on slow ones, and what a miss costs.
+
+The hot set is read through all three proxies, which differ in nothing but Sluice.  Fast disks are the
+folder that everything is in.  The slow disk is a file system on a loop device to which the kernel grants 150
+reads a second (blkio throttling, cgroup version 1, as root); where that cannot be had, the row says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from benchmarks.blocks import Bench, Block, Work, of
+from benchmarks.figures import Figure, at_most
+from benchmarks.pairs import INSTANCES, SLUICE, Comparison, compare
+from benchmarks.scale import Scale, say
+from benchmarks.trio import ACCOUNT, Trio
+from benchmarks.works import expect, getting, make_container, put_all
+
+from sluice_aio.cluster import Cluster
+from sluice_aio.cluster_setup import CACHE, PROXY, Setup
+from sluice_aio.components import PLAIN_SWIFT, Program, swift_command
+from sluice_aio.layout import OBJECT_DEVICES
+from sluice_aio.proxy_conf import proxy_conf
+from sluice_aio.services import ask
+from sluice_aio.swift_http import SwiftHttp
+from sluice_core.errors import PeerError
+from sluice_core.marks import open_marks
+from sluice_core.testing import assignment
+
+#: Size → how many times the requests per second of plain Swift.
+TARGETS: Final = {10_000: 1.6, 300_000: 2.0, 1_000_000: 2.0}
+SLOW_SIZE: Final = 300_000
+SLOW_TARGET: Final = 10.0
+MISS_SIZES: Final = (10_000, 1_000_000)
+MISS_LIMIT: Final = 1.05
+READS_PER_SECOND: Final = 150
+HOT: Final = 20
+CONTAINER: Final = "cached"
+CLIENTS: Final = 4
+_SETUP: Final = Setup(parts=frozenset({PROXY, CACHE}), proxy_workers=1)
+_SERVICES: Final = (PLAIN_SWIFT - {"plain"}) | {"redis", "rabbit", "agent"}
+_BLKIO: Final = Path("/sys/fs/cgroup/blkio")
+_IMAGE_SIZE: Final = "2G"
+
+
+class CachingTrio(Trio):
+    """The three proxies; that with Sluice has a cache."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.cluster = Cluster(self.layout, _SERVICES, setup=_SETUP)
+
+    def await_trust(self) -> None:
+        """Wait until the agent vouches for what the cache knows.
+
+        :raises PeerError: when it does not within half a minute
+        """
+        self.settle()
+        with contextlib.closing(open_marks(self.layout.cache)) as marks:
+            if not marks.trusted():
+                raise PeerError("the agent does not vouch for the cache")
+
+    def _program(self, name: str) -> Program:
+        port = self._ports[name]
+        layout = self.layout if name == SLUICE else replace(self.layout, ports={**self.layout.ports, "plain": port})
+        file = layout.swift_dir / f"bench-{name}.conf"
+        file.write_text(proxy_conf(layout, plain=name != SLUICE, workers=1, setup=_SETUP), encoding="utf-8")
+        command = swift_command(layout, "swift-proxy-server", str(file), "-v")
+        healthy = b"GET /healthcheck HTTP/1.0\r\n\r\n"
+        return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, healthy)[9:12] == b"200")
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """Fast disks, misses, then slow disks."""
+    figures = []
+    with CachingTrio(scale.folder / "cache") as trio:
+        bench = _prepared(trio)
+        for size, target in TARGETS.items():
+            figures.append(_hot(bench, size, target, scale.pick(12, 3), scale.pick(200, 40)))
+        for size in MISS_SIZES:
+            figures.append(_miss(bench, size, scale))
+    shutil.rmtree(scale.folder / "cache", ignore_errors=True)
+    return [*figures, *_slow(scale)]
+
+
+def _prepared(trio: CachingTrio) -> Bench:
+    make_container(trio.client(SLUICE), CONTAINER)
+    trio.assign([assignment("cached.0", f"{ACCOUNT}/{CONTAINER}", keyword="caching", stage=50)])
+    trio.check_in_force(CONTAINER, "caching")
+    trio.await_trust()
+    return Bench(trio)
+
+
+def _hot(bench: Bench, size: int, target: float, cycles: int, count: int, disks: str = "") -> Figure:
+    """Everybody reads the same few objects, again and again."""
+    say(f"caching: hot set of {size} bytes{disks}")
+    paths = [f"{CONTAINER}/hot-{size}-{number}" for number in range(HOT)]
+    put_all(bench.trio.client("plain"), paths, random.Random(size).randbytes(size))
+    works: dict[str, Work] = {name: getting(paths, size) for name in INSTANCES}
+    bench.warm(works, 3 * HOT)
+    bench.trio.settle()
+    blocks = bench.cycles(works, cycles, count, CLIENTS)
+    rate = compare(of(blocks, lambda block: block.rate))
+    cpu = compare(of(blocks, lambda block: block.cpu_per_request("proxy", "objects")))
+    what = f"{_named(size)}{disks}"
+    return _rate_figure(f"caching {what}", f"GET of {what}, {HOT} hot objects", rate, target, cpu)
+
+
+def _rate_figure(name: str, what: str, rate: Comparison, target: float, cpu: Comparison) -> Figure:
+    rates = " / ".join(f"{rate.medians[one]:.0f}" for one in INSTANCES)
+    note = f"{rates} /s; {rate.beside()}; CPU of proxy and object servers {cpu.ratio:.2f} ×"
+    what = f"{what}, {CLIENTS} clients, one proxy worker: requests/s × plain"
+    return Figure(name, what, rate.ratio, f"{rate.ratio:.2f} ×", f"≥ {target:g} ×", rate.ratio >= target, note)
+
+
+def _miss(bench: Bench, size: int, scale: Scale) -> Figure:
+    """Objects that each instance reads for the first time."""
+    cycles, count = scale.pick(12, 3), scale.pick(40, 15)
+    say(f"caching: misses of {size} bytes")
+    names = [f"{CONTAINER}/miss-{size}-{number}" for number in range(cycles * count * len(INSTANCES))]
+    put_all(bench.trio.client("plain"), names, random.Random(size).randbytes(size))
+    fresh = iter(names)
+
+    def reading(client: SwiftHttp, number: int) -> None:
+        expect(client.request("GET", next(fresh)), 200, size)
+
+    works: dict[str, Work] = dict.fromkeys(INSTANCES, reading)
+    bench.trio.settle()
+    blocks: list[dict[str, Block]] = bench.cycles(works, cycles, count)
+    latency = compare(of(blocks, lambda block: block.latency))
+    cpu = compare(of(blocks, lambda block: block.cpu_per_request("proxy", "objects")))
+    medians = " / ".join(f"{latency.medians[one] * 1e3:.2f}" for one in INSTANCES)
+    note = f"{medians} ms; {latency.beside()}; CPU of proxy and object servers {cpu.ratio:.3f} ×"
+    what = f"GET of {_named(size)}, never read before: median latency × plain"
+    return at_most(f"caching miss {_named(size)}", what, latency.ratio, MISS_LIMIT, "×", note)
+
+
+def _slow(scale: Scale) -> list[Figure]:
+    name = f"caching {_named(SLOW_SIZE)}, slow disks"
+    trio = CachingTrio(scale.folder / "slow")
+    try:
+        with _slow_disk(scale.folder / "slow-disk", trio), trio:
+            _throttle(scale.folder / "slow-disk", trio)
+            bench = _prepared(trio)
+            return [_hot(bench, SLOW_SIZE, SLOW_TARGET, scale.pick(6, 2), scale.pick(60, 30), ", slow disks")]
+    except (OSError, subprocess.CalledProcessError) as error:
+        return [Figure(name, "requests/s × plain", 0.0, "not measured", f"≥ {SLOW_TARGET:g} ×", None, str(error))]
+    finally:
+        shutil.rmtree(scale.folder / "slow", ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _slow_disk(folder: Path, trio: Trio) -> Iterator[None]:
+    """A file system on a loop device below all object servers' device folders."""
+    folder.mkdir(parents=True)
+    image, mount = folder / "image", folder / "disk"
+    mount.mkdir()
+    _run("truncate", "-s", _IMAGE_SIZE, str(image))
+    _run("mkfs.ext4", "-q", "-F", str(image))
+    _run("mount", "-o", "loop", str(image), str(mount))
+    try:
+        for server in OBJECT_DEVICES:
+            (mount / server).mkdir()
+            place = trio.layout.devices / server
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(mount / server)
+        yield
+    finally:
+        _run("umount", str(mount))
+        with contextlib.suppress(OSError):
+            _group(folder).rmdir()
+
+
+def _throttle(folder: Path, trio: Trio) -> None:
+    """Let the object servers have few reads a second from that device."""
+    group = _group(folder)
+    group.mkdir()
+    device = _run("findmnt", "-n", "-o", "MAJ:MIN", str(folder / "disk")).strip()
+    (group / "blkio.throttle.read_iops_device").write_text(f"{device} {READS_PER_SECOND}\n", encoding="ascii")
+    for server in OBJECT_DEVICES:
+        main = trio.cluster.process(server)
+        for one in _unique([main.pid, *(member.pid for member in main.session())]):
+            (group / "cgroup.procs").write_text(f"{one}\n", encoding="ascii")
+
+
+def _unique(numbers: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(numbers))
+
+
+def _group(folder: Path) -> Path:
+    return _BLKIO / f"sluice-{folder.parent.name}"
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _named(size: int) -> str:
+    return f"{size // 1_000_000} MB" if size >= 1_000_000 else f"{size // 1000} KB"

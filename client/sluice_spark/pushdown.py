@@ -1,0 +1,87 @@
+"""From Spark's filters to conditions of csv_select.
+
+Spark still applies every filter to what it gets, so a condition may keep too much, and never too little.  That
+decides what is pushed: texts as they are; whole numbers and doubles against literals that a double holds exactly.
+Other types are compared by Spark alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyspark.sql import datasource as ds
+from pyspark.sql.types import ByteType, DataType, DoubleType, IntegerType, LongType, ShortType, StringType
+
+_COMPARISONS: Final[dict[type, str]] = {
+    ds.EqualTo: "=",
+    ds.EqualNullSafe: "=",
+    ds.GreaterThan: ">",
+    ds.GreaterThanOrEqual: ">=",
+    ds.LessThan: "<",
+    ds.LessThanOrEqual: "<=",
+}
+_WHOLE: Final = (ByteType, ShortType, IntegerType, LongType)
+#: Whole numbers up to here are doubles without loss.
+_EXACT: Final = 1 << 53
+#: A longer condition would not fit a header.
+LONGEST: Final = 4000
+
+
+def condition(one: ds.Filter, types: Mapping[str, DataType], names: Mapping[str, str]) -> str | None:
+    """``one`` as a condition, None when Spark must do it alone.
+
+    :param types: of the columns, by name
+    :param names: what the columns are called in the condition
+    """
+    if isinstance(one, ds.Not):
+        inner = (
+            None
+            if isinstance(one.child, ds.Not | ds.IsNotNull | ds.EqualNullSafe)
+            else condition(one.child, types, names)
+        )
+        return None if inner is None else f"NOT ({inner})"
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    if len(path) != 1 or path[0] not in names:
+        return None
+    column, kind = names[path[0]], types[path[0]]
+    if isinstance(one, ds.IsNotNull):
+        return f"{column} IS NOT NULL"
+    if isinstance(one, ds.In):
+        values = [_literal(value, kind) for value in one.value if value is not None]
+        known = [value for value in values if value is not None]
+        return f"{column} IN ({', '.join(known)})" if known and len(known) == len(values) else None
+    if type(one) in _COMPARISONS:
+        literal = _literal(getattr(one, "value", None), kind)
+        return None if literal is None else f"{column} {_COMPARISONS[type(one)]} {literal}"
+    if isinstance(one, ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) and isinstance(kind, StringType):
+        return f"{column} LIKE {_pattern(one)}"
+    return None
+
+
+def _literal(value: Any, kind: DataType) -> str | None:
+    if isinstance(kind, StringType) and isinstance(value, str):
+        return _text(value) if _printable(value) else None
+    if isinstance(value, bool):
+        return None
+    if isinstance(kind, _WHOLE) and isinstance(value, int) and abs(value) < _EXACT:
+        return str(value)
+    if isinstance(kind, DoubleType) and isinstance(value, int | float) and abs(value) < _EXACT:
+        return repr(float(value))
+    return None
+
+
+def _pattern(one: ds.StringStartsWith | ds.StringEndsWith | ds.StringContains) -> str:
+    escaped = one.value.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    before = "" if isinstance(one, ds.StringStartsWith) else "%"
+    after = "" if isinstance(one, ds.StringEndsWith) else "%"
+    return f"{_text(before + escaped + after)} ESCAPE '!'"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _printable(value: str) -> bool:
+    """Whether ``value`` can stand in a header."""
+    return not any(ord(one) < 32 or ord(one) == 127 for one in value)

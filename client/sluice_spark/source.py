@@ -1,0 +1,177 @@
+"""The data source: how Spark's questions become requests with ``X-Csv-Select`` and ``X-Csv-Range``.
+
+The driver lists the objects and cuts them into partitions by bytes; a task reads the records that begin in its
+bytes, only the columns of the schema, only rows that meet what was pushed down.  Columns are asked for by position,
+which costs each task a look at its object's header and spares the store to read from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import datasource as ds
+from pyspark.sql.types import StringType, StructField, StructType
+
+from sluice_spark import pushdown, table
+from sluice_spark.errors import SluiceReadError
+from sluice_spark.options import Options
+from sluice_spark.store import Store
+
+#: Bytes of the first object from which a schema is made.
+_SAMPLE: Final = 64 * 1024
+#: Length of a UTF-8 byte order mark.
+_MARK: Final = 3
+
+
+@dataclass
+class Part(ds.InputPartition):
+    """The records of one object that begin in the bytes ``first`` to ``last``."""
+
+    name: str
+    first: int
+    last: int
+
+
+class SluiceDataSource(ds.DataSource):
+    """``spark.read.format("sluice")``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "sluice"
+
+    def schema(self) -> StructType:
+        """Names from the header of the first object, types guessed or all strings."""
+        options = Options.of(self.options)
+        store = Store(options)
+        try:
+            name, size = store.objects()[0]
+            names = header_of(store, options, name)
+            wanted = list(options.columns or names)
+            if not options.infer:
+                return StructType([StructField(one, StringType()) for one in wanted])
+            wish = Wish(options, names, wanted)
+            data = store.select(name, wish.text(), 0, max(min(size, _SAMPLE) - 1, 0))
+            return table.guess(table.texts(wish.rows(data, 0), wanted, options.delimiter, options.quote))
+        finally:
+            store.close()
+
+    def reader(self, schema: StructType) -> ds.DataSourceReader:
+        table.check(schema)
+        return SluiceReader(Options.of(self.options), schema)
+
+
+class SluiceReader(ds.DataSourceReader):
+    """One scan; it travels to the tasks, so it holds no connection."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._filters: list[ds.Filter] = []
+
+    def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:
+        """All are given back: what is pushed down only spares bytes."""
+        self._filters = list(filters)
+        return filters
+
+    def partitions(self) -> Sequence[ds.InputPartition]:
+        """One for each ``partitionBytes`` of each object."""
+        store = Store(self._options)
+        try:
+            step = self._options.partition_bytes
+            return [
+                Part(name, first, min(first + step, size) - 1)
+                for name, size in store.objects()
+                for first in range(0, size, step)
+            ]
+        finally:
+            store.close()
+
+    def read(self, partition: ds.InputPartition) -> Iterator[Any]:
+        """Arrow batches of one partition."""
+        if not isinstance(partition, Part):
+            return iter(())
+        store = Store(self._options)
+        try:
+            wanted = self._schema.fieldNames()
+            names = header_of(store, self._options, partition.name)
+            wish = Wish(self._options, names, wanted)
+            data = store.select(partition.name, wish.text(self._conditions(wish)), partition.first, partition.last)
+        finally:
+            store.close()
+        found = table.texts(wish.rows(data, partition.first), wanted, self._options.delimiter, self._options.quote)
+        return iter(table.batches(found, self._schema))
+
+    def _conditions(self, wish: Wish) -> list[str]:
+        types = {field.name: field.dataType for field in self._schema.fields}
+        found = [pushdown.condition(one, types, wish.positions) for one in self._filters]
+        return [one for one in found if one is not None]
+
+
+class Wish:
+    """What is asked of one object: its columns by position."""
+
+    def __init__(self, options: Options, names: Sequence[str], wanted: Sequence[str]) -> None:
+        """
+        :raises SluiceReadError: when the object does not have what is wanted
+        """
+        self._options = options
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise SluiceReadError(f"no column `{missing[0]}`: there are {', '.join(names)}")
+        #: What columns are called in conditions.
+        self.positions = {name: f"_{names.index(name) + 1}" for name in wanted}
+
+    def text(self, conditions: Sequence[str] = ()) -> str:
+        """The value of ``X-Csv-Select``; conditions that would make it too long are left to Spark."""
+        parts = [f"columns={','.join(self.positions.values())}", *form(self._options)]
+        where = [f"({self._options.where})"] if self._options.where else []
+        for one in conditions:
+            if sum(map(len, where)) + len(one.encode()) < pushdown.LONGEST:
+                where.append(f"({one})")
+        return "; ".join([*parts, f"where={' AND '.join(where)}"] if where else parts)
+
+    def rows(self, data: bytes, first: int) -> bytes:
+        """``data`` without the header, which comes with the first bytes of an object."""
+        if not self._options.header or first:
+            return data
+        return records(data, self._options.quote)[1]
+
+
+def form(options: Options) -> list[str]:
+    """What must be said of the form of the objects; what a store takes for granted is not said."""
+    found = [] if options.header else ["header=no"]
+    if not options.multiline:
+        found.append("multiline=no")
+    if options.delimiter != ",":
+        found.append(f"delimiter={'tab' if options.delimiter == chr(9) else _spelled(options.delimiter)}")
+    if options.quote != '"':
+        found.append(f"quote={'single' if options.quote == chr(39) else options.quote or 'none'}")
+    return found
+
+
+def _spelled(delimiter: str) -> str:
+    return "semicolon" if delimiter == ";" else delimiter
+
+
+def header_of(store: Store, options: Options, name: str) -> list[str]:
+    """The names of an object's columns: its first record, which begins with its first byte or behind a mark."""
+    wish = "; ".join(form(options)) or "header=yes"
+    data = store.select(name, wish, 0, 0) or store.select(name, wish, _MARK, _MARK)
+    record, rest = records(data, options.quote)
+    if rest:
+        raise SluiceReadError(f"`{name}` came unfiltered: it needs a policy that sets csv_select")
+    names = table.fields(record, options.delimiter, options.quote)
+    return names if options.header else [f"_{place + 1}" for place in range(len(names))]
+
+
+def records(data: bytes, quote: str) -> tuple[bytes, bytes]:
+    """The first record of ``data``, and the rest."""
+    place = -1
+    while True:
+        place = data.find(b"\n", place + 1)
+        if place < 0:
+            return data, b""
+        if not quote or data.count(quote.encode(), 0, place) % 2 == 0:
+            return data[: place + 1], data[place + 1 :]

@@ -1,0 +1,58 @@
+"""What a cluster is made of: the parts of Sluice in it, its storage policies, its pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from sluice_aio.errors import LaunchError
+
+#: The parts of Sluice that stand inside Swift; each may be left out.
+PROXY: Final = "proxy"  # ``egg:sluice#proxy`` in the proxies' pipeline
+READS: Final = "reads"  # ``egg:sluice#reads`` left of slo
+STORAGE: Final = "storage"  # ``egg:sluice#storage`` in the object servers' pipeline
+OBJECT: Final = "object"  # ``egg:sluice#object`` instead of Swift's object server
+DISKFILE: Final = "diskfile"  # Sluice's disk-file classes for both storage policies
+KEYS: Final = "keys"  # a key file, named to proxies and storage nodes
+CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named to its proxy and its agent
+S3SELECT: Final = "s3select"  # ``egg:sluice#s3select`` left of s3api, where that is
+ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT})
+
+#: The storage policies by index: three replicas, and fragments of which any two suffice.
+GOLD: Final = "gold"
+EC21: Final = "ec21"
+POLICIES: Final = (GOLD, EC21)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """How Swift is configured; the defaults are the whole of Sluice.
+
+    ``parts`` is what of Sluice is there, empty for a Swift that has never heard of it.
+    ``proxy_options`` are more options of ``[filter:sluice]``, ``reads_options`` of ``[filter:sluice-reads]``,
+    ``storage_options`` of ``[DEFAULT]`` of the object servers.  ``fallocate`` off lets Swift's object servers
+    take an upload of any announced length on a small or memory file system.
+    """
+
+    parts: frozenset[str] = ALL_PARTS
+    default_policy: str = GOLD
+    s3api: bool = True
+    proxy_workers: int = 2
+    storage_workers: int = 0
+    fallocate: bool = True
+    proxy_options: Mapping[str, str] = field(default_factory=dict)
+    reads_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.parts - ALL_PARTS)
+        if unknown:
+            raise LaunchError(f"no part `{unknown[0]}`, expected some of {', '.join(sorted(ALL_PARTS))}")
+        if self.default_policy not in POLICIES:
+            raise LaunchError(f"no storage policy `{self.default_policy}`, expected one of {', '.join(POLICIES)}")
+
+    @classmethod
+    def plain(cls, default_policy: str = GOLD) -> Self:
+        """The same Swift without anything of ours."""
+        return cls(parts=frozenset(), default_policy=default_policy)

@@ -1,0 +1,51 @@
+"""A host with green threads, as Swift's servers are: run by the probe of the fast environments.
+
+Prints how many streams came through green threads and through real ones, and whether others went on meanwhile.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from swift.common.concurrency import monkey_patch, sleep, spawn, tpool
+
+monkey_patch(all=False, socket=True, select=True, thread=True)
+
+from sluice_filters.api import Hint  # noqa: E402  patched first, as in Swift
+from sluice_filters.testing import run  # noqa: E402
+from sluice_sandbox.limits import Limits  # noqa: E402
+from sluice_sandbox.process import ProcessTeam  # noqa: E402
+from sluice_sandbox.testing import uploaded  # noqa: E402
+from sluice_sandbox.uploads import CodeStore  # noqa: E402
+
+SLOW = b"""
+import time
+class Slow:
+    def __init__(self, params, direction): pass
+    def feed(self, data):
+        time.sleep(0.2)
+        return data
+    def finish(self): return b""
+"""
+
+
+def main(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as code:
+        store = CodeStore(Path(code))
+        slow = uploaded(store, ProcessTeam(store, folder, Limits(patience=30)), SLOW, "slow", "Slow")
+
+        def once() -> bytes:
+            return run(slow().reader(Hint(account="AUTH_green")), [b"x"])
+
+        turns = []
+        other = spawn(lambda: [turns.append(sleep(0.001)) for _ in range(1000)])
+        green = [spawn(once) for _ in range(5)]
+        print(sum(one.wait() == b"x" for one in green))
+        meanwhile = len(turns)
+        print(sum(tpool.execute(once) == b"x" for _ in range(5)))
+        # five times 0.2 s: had the filters stopped the host, the other thread had had a turn or two for each
+        print(meanwhile > 20)
+        other.kill()
+
+
+main(Path(sys.argv[1]))

@@ -1,0 +1,208 @@
+"""Storage nodes become Sluice's one after the other, and stock ones again, under load and without a failed request.
+
+Here every object server is a node of its own, with an agent; the proxies have Sluice all the time.
+"""
+
+import contextlib
+import json
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from sluice_aio.cluster import Cluster
+from sluice_aio.cluster_setup import EC21, GOLD, KEYS, PROXY, READS, Setup
+from sluice_aio.components import Program, script
+from sluice_aio.damage import files_of, known_of
+from sluice_aio.layout import OBJECT_DEVICES, Layout
+from sluice_aio.swift_conf import write_swift
+from sluice_aio.swift_http import SwiftHttp
+from sluice_client import Client
+from sluice_middleware.disk_state import ENTRY
+from sluice_middleware.unwind import main
+
+pytestmark = pytest.mark.probe
+
+#: Storage nodes that have never heard of Sluice, behind proxies that have.
+STOCK = Setup(parts=frozenset({PROXY, READS, KEYS}))
+TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))
+ON_NODES = "FOR CONTAINER AUTH_test/load DO SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
+NODES = tuple(OBJECT_DEVICES)
+
+
+class Nodes:
+    """A cluster in which each object server has an agent."""
+
+    def __init__(self, cluster, stack):
+        self.cluster = cluster
+        self.client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+        self.api = stack.enter_context(Client(cluster.api_url, cluster.token))
+        self._sockets = {NODES[0]: cluster.layout.agent_socket}
+        for name in NODES[1:]:
+            stack.enter_context(self._agent(name))
+
+    def _agent(self, name):
+        """The agent of one more node, and where it is found."""
+        layout = self.cluster.layout
+        socket = self._sockets[name] = layout.run / f"{name}.sock"
+        text = (layout.configs / "agent.conf").read_text()
+        places = {layout.agent_socket: socket, layout.snapshots: layout.root / f"snapshot-{name}", "= node1": f"= {name}"}
+        for old, new in places.items():
+            text = text.replace(str(old), str(new))
+        conf = layout.configs / f"agent-{name}.conf"
+        conf.write_text(text)
+        command = [script("sluice-agent"), "--config", str(conf)]
+        return Program(f"agent-{name}", 0, layout.logs, command, socket.exists)
+
+    def patient(self):
+        """The proxy asks a storage node again a second after it was away; Swift's default is a minute."""
+        conf = self.cluster.layout.swift_dir / "proxy.conf"
+        section = "[app:proxy-server]\n"
+        conf.write_text(conf.read_text().replace(section, f"{section}error_suppression_interval = 1\n"))
+        self.cluster.restart("proxy")
+
+    def configure(self, setup):
+        write_swift(self.cluster.layout, setup)
+        for name, socket in self._sockets.items():
+            conf = self.cluster.layout.swift_dir / f"{name}.conf"
+            conf.write_text(conf.read_text().replace(str(self.cluster.layout.agent_socket), str(socket)))
+
+    def switch(self, name, eventually):
+        """Restart a node, and wait until the proxies use it again."""
+        self.cluster.restart(name)
+        device = [self.cluster.layout.device(name)]
+
+        def used():
+            assert self.client.request("PUT", "load/witness", name.encode()).status == 201
+            return [known_of(path).get("ETag") for path in files_of(device, "AUTH_test/load/witness")] == [
+                self.client.request("HEAD", "load/witness").headers["etag"]
+            ]
+
+        eventually(used, 60)
+
+    def transformed(self, path):
+        return [ENTRY in known_of(file) for file in files_of(self.cluster.device_folders, f"AUTH_test/{path}")]
+
+    def refused(self, policy):
+        return self.api.policy(policy)["enforced"]["refused"]
+
+
+class Load:
+    """Requests of all sorts all the time; what failed is remembered."""
+
+    def __init__(self, cluster):
+        self._client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.wrong = []
+        self.count = 0
+
+    def _run(self):
+        while not self._over.wait(0.05):
+            try:
+                self._turn(f"load/{self.count % 10}", TEXT[self.count % 5000 :])
+            except Exception as error:
+                self.wrong.append(repr(error))
+                return
+            self.count += 1
+
+    def _turn(self, path, body):
+        ask = self._client.request
+        part = {"range": "bytes=1000-1999"}
+        for method, given, expected, content in (
+            ("PUT", {"body": body, "content_type": "text/plain"}, 201, None),
+            ("GET", {}, 200, body),
+            ("GET", part, 206, body[1000:2000]),
+            ("POST", {"x_object_meta_turn": str(self.count)}, 202, None),
+            ("HEAD", {}, 200, b""),
+        ):
+            self._check(method, path, ask(method, path, **given), expected, content)
+        self._check("GET", "coded", ask("GET", "coded/o"), 200, TEXT)
+        if self.count % 7 == 0:
+            self._check("DELETE", path, ask("DELETE", path), 204, None)
+            self._check("GET", path, ask("GET", path), 404, None)
+
+    def _check(self, method, path, answer, expected, content):
+        if answer.status != expected or content not in (None, answer.body):
+            self.wrong.append((method, path, answer.status, len(answer.body)))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        self._client.close()
+        assert self.wrong == []
+
+
+@pytest.fixture
+def nodes():
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    try:
+        with contextlib.ExitStack() as stack:
+            cluster = stack.enter_context(Cluster(Layout.free(folder), setup=STOCK))
+            found = Nodes(cluster, stack)
+            found.patient()
+            for container, policy in (("load", GOLD), ("coded", EC21), ("packed", GOLD)):
+                assert found.client.request("PUT", container, x_storage_policy=policy).status == 201
+            for path in ("coded/o", "load/before"):
+                assert found.client.request("PUT", path, TEXT).status == 201
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_rolling_upgrade_and_the_way_back_fail_no_request(nodes, eventually):
+    policy = nodes.api.create_policy(ON_NODES)["id"]
+    with Load(nodes.cluster) as load:
+        eventually(lambda: len(nodes.refused(policy)) == len(NODES), 30)
+        nodes.configure(Setup())
+        for number, name in enumerate(NODES):
+            assert nodes.refused(policy)
+            assert nodes.client.request("PUT", "load/now", TEXT).status == 201
+            assert not any(nodes.transformed("load/now")), f"transformed before node {number}"
+            nodes.switch(name, eventually)
+        eventually(lambda: not nodes.refused(policy), 30)
+
+        def all_transformed():
+            assert nodes.client.request("PUT", "load/now", TEXT).status == 201
+            return nodes.transformed("load/now") == [True] * 3
+
+        eventually(all_transformed, 30)
+        assert nodes.transformed("load/before") == [False] * 3
+        before = load.count
+        eventually(lambda: load.count > before + 10, 60)
+        assert any(nodes.transformed(f"load/{load.count % 10}") or nodes.transformed("load/now"))
+    with Load(nodes.cluster) as load:
+        nodes.api.delete_policy(policy, wait=20)
+        for _ in range(2):  # as the documentation says
+            for name, device in OBJECT_DEVICES.items():
+                assert main(["--config", str(nodes.cluster.layout.swift_dir / f"{name}.conf"), "unwind", device]) == 0
+        assert nodes.transformed("load/now") == [False] * 3
+        nodes.configure(STOCK)
+        for name in NODES:
+            nodes.switch(name, eventually)
+        assert load.count
+    for path in ("load/before", "load/now", "coded/o"):
+        assert nodes.client.request("GET", path).body == TEXT
+    for daemon in ("object-auditor", "object-replicator", "object-reconstructor"):
+        nodes.cluster.run_daemon(daemon)
+    assert [one for device in nodes.cluster.device_folders for one in device.glob("quarantined/*/*")] == []
+
+
+def test_a_refusal_names_the_node_and_the_daemon_that_is_waited_for(nodes, eventually):
+    nodes.configure(Setup())
+    nodes.cluster.restart(NODES[0])
+    nodes.cluster.restart(NODES[2])
+    policy = nodes.api.create_policy(ON_NODES)["id"]
+
+    def told():
+        text = json.dumps(nodes.refused(policy))
+        return f"node `{NODES[1]}` is waiting for object-server" in text and text
+
+    text = eventually(told, 30)
+    assert f"node `{NODES[2]}`" not in text
