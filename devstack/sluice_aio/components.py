@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,13 +15,14 @@ from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
 from sluice_aio.storage_conf import DAEMONS, kind_of
 from sluice_aio.swift_conf import PROXIES
+from sluice_sandbox import locations
 
 #: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", "actors", "api"),
+    ("agent", "agent2", "actors", "api", "sandbox"),
     PROXIES,
     DAEMON_SERVICES,
 )
@@ -70,7 +73,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", "actors", *DAEMON_SERVICES):
+    if name in ("agent", "agent2", "actors", "sandbox", *DAEMON_SERVICES):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -112,6 +115,13 @@ def _rsync(layout: Layout) -> Server:
     return Program("rsync", port, layout.logs, command, lambda: ask(port, b"").startswith(b"@RSYNCD:"))
 
 
+def _sandbox(layout: Layout) -> Server:
+    """The supervisor of jailed filters; its cache must be where everybody may look."""
+    cache = locations.cache_folder() if os.geteuid() else Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
+    command = [script("sluice-sandbox"), "serve", "--folder", str(layout.sandbox), "--cache", str(cache)]
+    return Program("sandbox", 0, layout.logs, command, (layout.sandbox / "control").exists)
+
+
 def _ours(layout: Layout, name: str) -> Server:
     program = "agent" if name == "agent2" else name
     command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
@@ -134,6 +144,8 @@ def _server(layout: Layout, name: str) -> Server:
         return MemcachedServer(ports["memcached"], layout.data / "memcached")
     if name == "rsync":
         return _rsync(layout)
+    if name == "sandbox":
+        return _sandbox(layout)
     if name in DAEMON_SERVICES:
         return _daemon(layout, name)
     return (_ours if name in WAVES[1] else _swift)(layout, name)

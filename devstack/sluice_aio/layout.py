@@ -170,6 +170,21 @@ class Layout:
         return self.configs / "keys.json"
 
     @property
+    def code_key_file(self) -> Path:
+        """The key of the Swift user that owns uploaded code, mode 0600."""
+        return self.configs / "code.key"
+
+    @property
+    def code(self) -> Path:
+        """The node's copies of uploaded code."""
+        return self.root / ("code2" if self.second else "code")
+
+    @property
+    def sandbox(self) -> Path:
+        """Sockets of the supervisor of jailed filters."""
+        return self.run / "sandbox"
+
+    @property
     def recon(self) -> Path:
         """What Swift's daemons remember of their last round."""
         return self.data / "recon"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_aio import cluster_setup
+from sluice_aio import cluster_setup, code_conf
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.common_conf import GROUPS, USERS, Options, default, section
 from sluice_aio.layout import HOST, Layout
@@ -89,6 +89,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
         for user, (key, _) in USERS.items():
             options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
+        options[f"user_{code_conf.USER.replace(':', '_')}"] = f"{code_conf.key(layout)} .admin"
     return options
 
 
@@ -98,4 +99,5 @@ def _cache(layout: Layout) -> dict[str, str]:
 
 def _of_the_node(layout: Layout, setup: Setup) -> dict[str, str]:
     keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
-    return {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots), **keys}
+    node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
+    return {**node, **keys, **code_conf.host(layout)}

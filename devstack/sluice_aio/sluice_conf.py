@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-from pathlib import Path
 from typing import Final
 
-from sluice_aio.cluster_setup import CACHE, Setup
+from sluice_aio import code_conf
+from sluice_aio.cluster_setup import CACHE, PROXY, Setup
+from sluice_aio.kept import kept
 from sluice_aio.layout import HOST, Layout
 from sluice_filters.keys_file import SECRET_SIZE, Ring, render_ring
 
@@ -20,6 +20,7 @@ socket = {socket}
 snapshot_dir = {snapshots}
 cache_dir = {cache}
 storage_daemons = {daemons}
+code_dir = {code}
 """
 
 _ACTORS: Final = """\
@@ -34,28 +35,18 @@ _API: Final = """\
 bind = {bind}
 redis_url = {redis}
 token_file = {token_file}
+erasure_coded = *
 """
 
 
 def ensure_token(layout: Layout) -> str:
     """The admin token; made at the first call, readable by its owner only."""
-    return _kept(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
+    return kept(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
 
 
 def ensure_keys(layout: Layout) -> None:
     """The key file; made at the first call with one key in it, readable by its owner only."""
-    _kept(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
-
-
-def _kept(path: Path, content: bytes) -> bytes:
-    """What the file holds; ``content`` when there was none."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes()
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    return content
+    kept(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
 
 
 def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
@@ -63,7 +54,10 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
     ensure_keys(layout)
-    caching = CACHE in (Setup() if setup is None else setup).parts
+    parts = (Setup() if setup is None else setup).parts
+    caching = CACHE in parts
+    # code lies behind the proxy, if there is one that runs it
+    shelf = "".join(f"{name} = {value}\n" for name, value in code_conf.shelf(layout).items()) if PROXY in parts else ""
     for name, template in {"agent": _AGENT, "agent2": _AGENT, "actors": _ACTORS, "api": _API}.items():
         node = layout.second_node() if name == "agent2" else layout
         values = {
@@ -77,5 +71,7 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "daemons": "" if node.second else "object-server",
             "bind": f"{HOST}:{layout.ports['api']}",
             "token_file": layout.token_file,
+            "code": node.code,
         }
-        (layout.configs / f"{name}.conf").write_text(template.format(**values), encoding="utf-8")
+        text = template.format(**values) + (shelf if name != "actors" else "")
+        (layout.configs / f"{name}.conf").write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from sluice_aio import cluster_setup
+from sluice_aio import cluster_setup, code_conf
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.common_conf import Options, default, section
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
@@ -51,7 +51,7 @@ def storage_conf(layout: Layout, server: str, setup: Setup | None = None) -> str
         section("pipeline:main", {"pipeline": " ".join(names)}),
         section(f"app:{kind}-server", {"use": f"egg:{app}"}),
         section("filter:healthcheck", {"use": "egg:swift#healthcheck"}),
-        *(section(f"filter:{name}", {"use": "egg:sluice#storage"}) for name in _ours(kind, setup)),
+        *(section(f"filter:{name}", _storage(layout, setup)) for name in _ours(kind, setup)),
         *(section(name, _daemon(layout, name)) for name, servers in DAEMONS.items() if server in servers),
     ]
     return "\n".join(sections)
@@ -66,6 +66,12 @@ def _ours(kind: str, setup: Setup) -> list[str]:
     return ["sluice-storage"] if kind == "object" and cluster_setup.STORAGE in setup.parts else []
 
 
+def _storage(layout: Layout, setup: Setup) -> Options:
+    keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
+    node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
+    return {"use": "egg:sluice#storage", **node, **keys, **code_conf.host(layout)}
+
+
 def _default(layout: Layout, server: str, setup: Setup) -> Options:
     kind = kind_of(server)
     options = default(layout, layout.ports[server], setup.storage_workers if kind == "object" else 0)
@@ -78,6 +84,8 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
         options |= {"fallocate_reserve": "0", "disable_fallocate": str(not setup.fallocate).lower()}
         if setup.parts:
             options["sluice_agent_socket"] = str(layout.agent_socket)
+            options["sluice_snapshot_dir"] = str(layout.snapshots)
+            options |= code_conf.host(layout, "sluice_")
         if cluster_setup.KEYS in setup.parts:
             options["sluice_key_file"] = str(layout.key_file)
         options |= setup.storage_options

@@ -113,8 +113,9 @@ class Registration:
         )
 
 
-#: One per process and agent, however many policies and so managers there are; a fork starts anew.
-_registrations: dict[tuple[int, str], Registration] = {}
+#: One per process and agent, however many policies and so managers there are; a fork starts anew, and so does
+#: a server that Swift loads a second time, on the hub that it will run on.
+_registrations: dict[tuple[int, int, str], Registration] = {}
 
 
 def register(tools: Toolbox, logger: Logger) -> Node:
@@ -122,7 +123,7 @@ def register(tools: Toolbox, logger: Logger) -> Node:
     path = tools.options["sluice_agent_socket"]
     if not path:
         return Node(None)
-    place = (os.getpid(), path)
+    place = (os.getpid(), green.hub(), path)
     if place not in _registrations:
         found = _registrations[place] = Registration(path, _role(logger), tools, logger)
         found.tick()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from swift.common.concurrency import sleep, spawn, spawn_n, tpool
+from swift.common.concurrency import hubs, sleep, spawn, spawn_n, tpool
 
 T = TypeVar("T")
 
@@ -35,6 +35,11 @@ def start(function: Callable[..., T], *args: Any) -> Pending:
     """Like :func:`in_thread`, but return at once."""
     pending: Pending = spawn(tpool.execute, function, *args)
     return pending
+
+
+def hub() -> int:
+    """Which hub runs the timers of this thread now; Swift takes another one after it first loaded a server."""
+    return id(hubs.get_hub())
 
 
 def each_second(function: Callable[[], None]) -> None:

@@ -32,7 +32,8 @@ NOISE = random.Random(11).randbytes(300_000)
 FOLDERS = {GOLD: "objects", EC21: "objects-1"}
 #: What a daemon does not say when all is well.
 ALARM = re.compile(
-    r"ERROR|CRITICAL|Traceback|Quarantined|not audited|(quarantined|errors): *[1-9]|\b[1-9]\d* (quarantine|error|failure)"
+    r"ERROR|CRITICAL|Traceback|Quarantined|not audited|(quarantined|errors): *[1-9]"
+    r"|\b[1-9]\d* (quarantine|error|failure)"
 )
 
 

@@ -137,8 +137,8 @@ def test_an_object_that_was_re_keyed_does_not_miss_its_old_key(cluster, swift, r
     keys = {name: secrets.token_bytes(SECRET_SIZE) for name in (old, new)}
     ring(keys)
     path = f"keys-{GOLD}/re-keyed"
-    for key in keys:
-        policies(f"FOR CONTAINER AUTH_test/keys-{GOLD} DO SET encryption WITH key={key} ON PROXY")
+    for key, target in ((old, "TENANT AUTH_test"), (new, f"CONTAINER AUTH_test/keys-{GOLD}")):
+        policies(f"FOR {target} DO SET encryption WITH key={key} ON PROXY")
         assert swift.request("PUT", f"keys-{GOLD}").status in (201, 202)
         if key == old:
             put_until_known(swift, path)

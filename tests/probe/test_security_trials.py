@@ -140,7 +140,12 @@ def lies():
     return {
         "another etag": ({"ETag": "0" * 32, "Content-Length": size}, BODY, False, {422}),
         "no etag at all": ({"ETag": "good morning", "Content-Length": size}, BODY, False, {422}),
-        "another etag, chunked": ({"ETag": "0" * 32, "Transfer-Encoding": "chunked"}, chunk + b"0\r\n\r\n", False, {422}),
+        "another etag, chunked": (
+            {"ETag": "0" * 32, "Transfer-Encoding": "chunked"},
+            chunk + b"0\r\n\r\n",
+            False,
+            {422},
+        ),
         "shorter than its etag": ({"ETag": md5, "Content-Length": "4000"}, BODY[:4000], False, {422}),
         "longer than it is": ({"Content-Length": str(len(BODY) + 9)}, BODY, True, {499, 400}),
         "longer, with the right etag": ({"ETag": md5, "Content-Length": str(len(BODY) + 9)}, BODY, True, {499, 400}),

@@ -1,0 +1,38 @@
+"""What the configurations say of filters that are registered at run time: their code, and who runs it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from sluice_aio.kept import kept
+from sluice_aio.layout import HOST, Layout
+
+#: The Swift user that owns the code, in an account of its own.
+USER: Final = "sluice:code"
+
+
+def key(layout: Layout) -> str:
+    """That user's key; made at the first call."""
+    layout.configs.mkdir(parents=True, exist_ok=True)
+    return kept(layout.code_key_file, secrets.token_urlsafe(24).encode()).decode("ascii")
+
+
+def shelf(layout: Layout) -> dict[str, str]:
+    """Options of the API and of agents: where the code lies."""
+    key(layout)
+    return {
+        "code_auth_url": f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0",
+        "code_user": USER,
+        "code_key_file": str(layout.code_key_file),
+    }
+
+
+def host(layout: Layout, prefix: str = "") -> dict[str, str]:
+    """Options of whoever runs filters: where the node has the code, and its sandboxes."""
+    found = {
+        "code_dir": layout.code,
+        "sandbox_dir": layout.sandbox,
+        "wasm_cache": layout.data / "wasm",
+    }
+    return {prefix + name: str(path) for name, path in found.items()}
