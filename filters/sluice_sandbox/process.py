@@ -7,8 +7,7 @@ has a part in that, so a warm stream costs two context switches.  Only when ther
 nobody answers, is the supervisor asked.
 
 ``feed`` waits for room, not for output: the worker computes while the host reads on.  Hosts may be
-green: all descriptors are non-blocking ``_socket`` ones, which nobody patches, and waiting is done by
-``select.select``, looked up at call time so that a patched one is found.
+green: all descriptors are non-blocking ``_socket`` ones, which nobody patches, and ``waiting`` waits.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import fcntl
 import hashlib
 import json
 import os
-import select
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +28,7 @@ from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import process_wire as wire
+from sluice_sandbox import waiting
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.limits import BadUpload, Limits, Misbehaved, Session, Step
 from sluice_sandbox.uploads import CodeStore
@@ -52,12 +51,7 @@ def tenant_socket(folder: Path, tenant: str) -> Path:
 
 def wait(descriptor: int, reading: bool, writing: bool, seconds: float) -> bool:
     """Until ``descriptor`` can be read or written; False when ``seconds`` passed."""
-    if hasattr(select, "poll"):  # taken away where threads are green
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN * reading | select.POLLOUT * writing)
-        return bool(poll.poll(int(seconds * 1000) + 1))
-    readers, writers = [descriptor] * reading, [descriptor] * writing
-    return any(select.select(readers, writers, [], seconds))
+    return waiting.wait([descriptor] * reading, [descriptor] * writing, seconds)
 
 
 class _Socket(_socket.socket):
@@ -215,7 +209,7 @@ class ProcessSession:
                 return connect(path)
             except BlockingIOError:
                 # the queue is full, and the kernel tells nobody when it is not
-                select.select([], [], [], _FULL)
+                waiting.pause(_FULL)
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
                     raise PeerError(f"socket `{path}`: {error.strerror}") from error

@@ -1,7 +1,6 @@
-"""Waiting that suits whoever calls: a green thread in Swift waits alone, a plain thread as it always did.
+"""Pipes and locks that suit whoever calls: a green thread in Swift waits alone (``waiting``).
 
-Swift replaces ``select`` with a green one at its start; therefore it is looked up at each call, and no
-descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
+No descriptor of ours ever blocks in the kernel.  Bytes are moved by ``readv`` and ``writev``: unlike ``read`` and
 ``write`` nobody makes them green, so "nothing now" stays an answer.
 """
 
@@ -9,34 +8,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import struct
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from sluice_sandbox.waiting import pause as pause
+from sluice_sandbox.waiting import wait as wait
+
 PIPE_SIZE: Final = 256 * 1024
 _LOCK_POLL: Final = 0.01
-
-
-def wait(readers: Sequence[int], writers: Sequence[int], timeout: float) -> bool:
-    """Until one of the descriptors is ready; False when none was within ``timeout`` seconds."""
-    if hasattr(select, "poll"):  # not under eventlet; and the plain select knows no large descriptors
-        poll = select.poll()
-        for descriptor in readers:
-            poll.register(descriptor, select.POLLIN)
-        for descriptor in writers:
-            poll.register(descriptor, select.POLLOUT)
-        return bool(poll.poll(max(0.0, timeout) * 1000))
-    return any(select.select(readers, writers, [], max(0.0, timeout)))
-
-
-def pause(seconds: float) -> None:
-    """Let ``seconds`` go by."""
-    select.select([], [], [], seconds)
 
 
 def read_now(descriptor: int, buffer: memoryview) -> bytes | None:

@@ -130,7 +130,7 @@ class Objects:
             if body is not None:
                 body.close()
         intent.check(answer)
-        if body is not None:
+        if body is not None and answer.status.startswith("2"):  # else a filter may have failed, without records
             answer.headers = upload.plain_answer(answer.headers, body)
         return answer
 

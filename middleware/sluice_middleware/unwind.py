@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError
+from sluice_middleware import metadata
 from sluice_middleware.disk_rewrite import (
     DAMAGED,
     GONE,
@@ -97,7 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         devices, tools = _configuration(given.config)
         if given.command == "show":
             return _show([Path(one) for one in given.file], tools)
-        return _walk(given, [_device(one, devices) for one in given.device], tools)
+        folders = [_device(one, devices) for one in given.device]
+        return _encoded(folders, tools) if given.command == "encoded" else _walk(given, folders, tools)
     except (SluiceError, OSError) as error:
         print(f"sluice-diskfile: {error}", file=sys.stderr)
         return 1
@@ -117,6 +120,10 @@ def _arguments() -> argparse.ArgumentParser:
     )
     for command in (scan, unwind):
         command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
+    encoded = commands.add_parser(
+        "encoded", help="name what proxies encoded, a path in Swift per line: copying it onto itself makes it plain"
+    )
+    encoded.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
     show = commands.add_parser("show", help="all that is known of one file, as JSON")
     show.add_argument("file", nargs="+", help="a .data file")
     return parser
@@ -160,6 +167,18 @@ def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: Toolbox) ->
         print("\n".join(tally.lines()))
         left += tally.left()
     return 1 if given.command == "unwind" and left else 0
+
+
+def _encoded(devices: Sequence[Path], tools: Toolbox) -> int:
+    """Each name once; a name may hold anything, so it is quoted as in a URL."""
+    said = set()
+    for path in (path for device in devices for path in data_files(device)):
+        known = inspect(path, tools).metadata or {}
+        name = str(known.get("name", ""))
+        if metadata.CHAIN in known and name not in said:
+            said.add(name)
+            print(quote(name))
+    return 0
 
 
 def _show(paths: Sequence[Path], tools: Toolbox) -> int:
