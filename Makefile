@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv everything demo up down status test lint types imports unit functional probe bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports unit functional probe swift-suite bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -13,7 +13,7 @@ PACKAGES := $(wildcard */sluice_*)
 ROOMS := core dsl filters metrics middleware controller client devstack docs benchmarks
 
 help:  ## print this help
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
 
 venv:  ## install what is missing: Debian packages and the virtual environment
 	@tools/bootstrap
@@ -54,6 +54,9 @@ functional: everything  ## the tests against a real cluster alone
 
 probe: everything  ## kill and cut things while a cluster is under load
 	@$(PYTHON) -m pytest -q tests/probe
+
+swift-suite: everything  ## Swift's own functional tests in every set-up, compared with plain Swift (hours); SUITE=… chooses
+	@$(PYTHON) -m sluice_aio.swift_suite $(or $(SUITE),--all)
 
 bench: everything  ## measure, print a table and write JSON
 	@$(PYTHON) -m benchmarks $(BENCH)

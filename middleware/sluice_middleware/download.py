@@ -255,7 +255,7 @@ def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, 
 
 
 def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer with the reason why an object cannot be given or taken: 400 when the client asked for nonsense, else 503."""
+    """Answer with the reason why an object is not given or taken: 400 when the client asked for nonsense, else 503."""
     kind = HTTPBadRequest if isinstance(error, BadParameter) else HTTPServiceUnavailable
     response = kind(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
     body: Iterable[bytes] = response(env, start_response)
