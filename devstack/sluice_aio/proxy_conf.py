@@ -89,7 +89,8 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
         for user, (key, _) in USERS.items():
             options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
-        options[f"user_{code_conf.USER.replace(':', '_')}"] = f"{code_conf.key(layout)} .admin"
+        if cluster_setup.PROXY in setup.parts:
+            options[f"user_{code_conf.USER.replace(':', '_')}"] = f"{code_conf.key(layout)} .admin"
     return options
 
 

@@ -89,6 +89,9 @@ class SwiftHttp:
             connection.close()
             self._local.connection = None
 
+    def __del__(self) -> None:
+        self.close()
+
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:

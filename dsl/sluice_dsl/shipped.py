@@ -44,7 +44,7 @@ SHIPPED_FILTERS: Final = (
                 "ttl", "duration", "how long an object is kept without asking about it", default=600.0, minimum=0
             ),
             Parameter(
-                "admit", "int", "requests within the node's window before it is kept", default=1, minimum=1, maximum=100
+                "admit", "int", "requests within the node's window before it is kept", default=2, minimum=1, maximum=100
             ),
         ),
         stage=50,
