@@ -20,7 +20,19 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import compression, lookup, matched, overhead, policy_actors, reaction, rollout
+from benchmarks import (
+    caching,
+    compression,
+    csv_link,
+    isolated,
+    lookup,
+    matched,
+    overhead,
+    policy_actors,
+    reaction,
+    rollout,
+    storlets,
+)
 from benchmarks.figures import Figure, markdown, table
 from benchmarks.machine import machine_facts
 from benchmarks.scale import Scale, say
@@ -44,6 +56,10 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "actors": policy_actors.measure,
     "rollout": rollout.measure,
     "reaction": reaction.measure,
+    "caching": caching.measure,
+    "isolated": isolated.measure,
+    "storlets": storlets.measure,
+    "csv_link": csv_link.measure,
 }
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 

@@ -18,7 +18,8 @@ from benchmarks.cpu import cpu_seconds
 from benchmarks.pairs import INSTANCES, PLAIN, SLUICE
 
 from sluice_aio.cluster import Cluster
-from sluice_aio.components import PLAIN_SWIFT, Program, script
+from sluice_aio.cluster_setup import KEYS, PROXY, READS, Setup
+from sluice_aio.components import PLAIN_SWIFT, Program, swift_command
 from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.processes import ProcessId
 from sluice_aio.services import ask, free_port
@@ -36,6 +37,8 @@ KEY, ACCOUNT = USERS[USER]
 _NODE: Final = (PLAIN_SWIFT - {"plain"}) | {"redis", "rabbit", "agent"}
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _BATCH: Final = 1000
+#: What is measured here stands in the proxies; the storage below all three is plain Swift's.
+_SETUP: Final = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "objects": tuple(OBJECT_DEVICES),
     "container": ("container",),
@@ -48,7 +51,7 @@ class Trio:
 
     def __init__(self, folder: Path) -> None:
         self.layout = Layout.free(folder)
-        self.cluster = Cluster(self.layout, _NODE)
+        self.cluster = Cluster(self.layout, _NODE, setup=_SETUP)
         self._ports = {SLUICE: self.layout.ports["proxy"], PLAIN: self.layout.ports["plain"]}
         self._programs: dict[str, Program] = {}
         self._stack = contextlib.ExitStack()
@@ -165,8 +168,8 @@ class Trio:
         # a plain instance's configuration goes by the port called plain
         layout = self.layout if name == SLUICE else replace(self.layout, ports={**self.layout.ports, "plain": port})
         file = layout.swift_dir / f"bench-{name}.conf"
-        file.write_text(proxy_conf(layout, plain=name != SLUICE, workers=1), encoding="utf-8")
-        command = [script("swift-proxy-server"), str(file), "-v"]
+        file.write_text(proxy_conf(layout, plain=name != SLUICE, setup=_SETUP), encoding="utf-8")
+        command = swift_command(self.layout, "swift-proxy-server", str(file), "-v")
         return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, _HEALTHCHECK)[9:12] == b"200")
 
     def _stop(self) -> None:

@@ -56,6 +56,7 @@ class CsvSelect(Filter):
         places=(PROXY, STORAGE_NODE),
         default_place=STORAGE_NODE,
         stage=200,
+        protective=True,
         on_put=False,
         on_get=True,
         changes_content=True,

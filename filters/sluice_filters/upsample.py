@@ -36,6 +36,7 @@ class Upsample(Filter):
             *DIALECT_PARAMETERS,
         ),
         places=(PROXY, STORAGE_NODE),
+        default_place=STORAGE_NODE,
         stage=215,
         on_put=False,
         on_get=True,
