@@ -56,15 +56,22 @@ class _Guarded:
         self._session: Session | None = session
         self._limits = limits
         self.rest = b""
+        self._held = b""
 
     def feed(self, data: bytes) -> bytes:
+        """The output before the newest: who knows the length must not have all of it while the end is unproven."""
         self.taken.add(data)
-        return self._pass(self._open().feed(data))
+        out = self._pass(self._open().feed(data))
+        if not out:
+            return b""
+        held, self._held = self._held, out
+        return held
 
     def finish(self) -> Sequence[tuple[int, int]]:
         """The counts of each step; the rest of the output is in ``rest``."""
         session = self._open()
-        self.rest = self._pass(session.finish())
+        last = self._pass(session.finish())
+        self.rest = self._held + last
         counts = session.counts()
         self._session = None
         if len(counts) != self._steps or not all(0 <= one < _SIZE_LIMIT for pair in counts for one in pair):

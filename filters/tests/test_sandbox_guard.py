@@ -152,3 +152,16 @@ def test_a_finished_stream_takes_nothing_more():
     run(reader, [b"x"])
     with pytest.raises(Misbehaved, match="filter `trick` is finished"):
         reader.feed(b"y")
+
+
+def test_the_newest_output_is_held_back_until_the_end_is_proven():
+    """Who knows the length would else take wrong bytes of the right length for the whole."""
+    team = Stage({"feed": flip}, {"feed": bytes.upper})
+    one, out, record = stored(team, b"plain bytes" * 3)
+    decoder = one.decoder(record)
+    given = b"".join(decoder.feed(piece) for piece in (out[:11], out[11:22], out[22:]))
+    assert len(given) == 22
+    with pytest.raises(Misbehaved, match="did not give back"):
+        decoder.finish()
+    good = one.encoder(Hint())
+    assert (good.feed(b"one"), good.feed(b"two"), good.finish()) == (b"", flip(b"one"), flip(b"two"))
