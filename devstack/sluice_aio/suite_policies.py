@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from sluice_aio.cluster import Cluster
 from sluice_aio.disks import data_files
@@ -22,11 +23,30 @@ def say_policies(cluster: Cluster, sentences: Collection[str], transforms: bool)
     """
     with Client(cluster.api_url, cluster.token) as api:
         for sentence in sentences:
-            made = api.create_policy(sentence, wait=_WAIT)["enforced"]
-            if not made["total"] or made["nodes"] != made["total"]:
-                raise LaunchError(f"`{sentence}` is not enforced: {made}")
+            made = api.create_policy(sentence, wait=_WAIT)
+            until = time.monotonic() + _WAIT
+            while not _is_enforced(made):  # workers may just be taking the code of a filter
+                if time.monotonic() > until:
+                    raise LaunchError(f"`{sentence}` is not enforced: {made['enforced']}")
+                time.sleep(0.2)
+                made = api.policy(made["id"])
     if transforms and not _transformed(cluster):
         raise LaunchError(f"an upload lies on the disks as it was sent, in spite of `{'; '.join(sentences)}`")
+
+
+def _is_enforced(policy: Mapping[str, Any]) -> bool:
+    enforced = policy["enforced"]
+    return bool(enforced["total"]) and enforced["nodes"] == enforced["total"]
+
+
+def upload_filters(cluster: Cluster, uploads: Collection[tuple[Mapping[str, Any], bytes]]) -> None:
+    """Register filters and give them their code."""
+    if not uploads:
+        return
+    with Client(cluster.api_url, cluster.token) as api:
+        for description, code in uploads:
+            api.register_filter(description)
+            api.upload_filter(description["keyword"], code, wait=_WAIT)
 
 
 def _transformed(cluster: Cluster) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from sluice_aio.cluster_setup import EC21, Setup
+from sluice_aio.cluster_setup import ALL_PARTS, EC21, Setup
 from sluice_aio.errors import LaunchError
 
 #: The suite's objects are small; nothing is too small to be transformed here.
@@ -17,7 +18,8 @@ class Trial:
     """One set-up: how Swift is built, and what is said to it before the suite begins.
 
     ``baseline`` names the trial with whose outcomes its own are compared, none for a baseline itself.
-    ``transforms`` says that an upload must lie on the disks in another form than it was sent.
+    ``transforms`` says that an upload must lie on the disks in another form than it was sent.  ``uploads``
+    are filters to register first, with their code, ``services`` what they need besides.
     """
 
     name: str
@@ -26,8 +28,29 @@ class Trial:
     sentences: tuple[str, ...] = ()
     baseline: str | None = "plain"
     transforms: bool = False
+    uploads: tuple[tuple[Mapping[str, Any], bytes], ...] = ()
+    services: frozenset[str] = frozenset()
 
 
+#: Passes bytes on, from the outside of Swift's processes.
+_NOOP: Final = b"""
+class Noop:
+    def __init__(self, params, direction):
+        pass
+
+    def feed(self, data):
+        return data
+
+    def finish(self):
+        return b""
+"""
+_ISOLATED_NOOP: Final = {
+    "keyword": "inoop",
+    "environment": "process",
+    "language": "python",
+    "main": "Noop",
+    "capabilities": {"changes_content": False, "changes_length": False, "on_put": True, "on_get": True},
+}
 _ON_PROXY: Final = (f"FOR ALL TENANTS DO SET {_COMPRESSED} ON PROXY, SET encryption ON PROXY",)
 _ON_NODES: Final = (f"FOR ALL TENANTS DO SET {_COMPRESSED} ON STORAGE_NODE, SET encryption ON STORAGE_NODE",)
 
@@ -53,7 +76,19 @@ _TABLE: Final = (
         baseline="plain-ec",
         transforms=True,
     ),
-    Trial(name="e", title="caching on the proxy", sentences=("FOR ALL TENANTS DO SET caching ON PROXY",)),
+    Trial(
+        name="e",
+        title="caching on the proxy",
+        setup=Setup(parts=ALL_PARTS),
+        sentences=("FOR ALL TENANTS DO SET caching WITH admit=1 ON PROXY",),
+    ),
+    Trial(
+        name="f",
+        title="an isolated noop on PUT and GET",
+        sentences=("FOR ALL TENANTS DO SET inoop ON PROXY",),
+        uploads=((_ISOLATED_NOOP, _NOOP),),
+        services=frozenset({"sandbox"}),
+    ),
 )
 TRIALS: Final = {trial.name: trial for trial in _TABLE}
 

@@ -25,7 +25,7 @@ from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import ALL_PARTS
 from sluice_aio.layout import Layout
 from sluice_aio.suite_outcomes import Outcomes, differences
-from sluice_aio.suite_policies import say_policies
+from sluice_aio.suite_policies import say_policies, upload_filters
 from sluice_aio.suite_report import write_table
 from sluice_aio.suite_run import Suite
 from sluice_aio.suite_trials import TRIALS, Trial, trial_of
@@ -75,8 +75,9 @@ def run_trial(trial: Trial, arguments: argparse.Namespace, source: suite_source.
     try:
         with suite_disks.disks(arguments.disks, work) as disks:
             setup = replace(trial.setup, fallocate=disks.fallocate)
-            names = components.DEFAULT if setup.parts else components.PLAIN_SWIFT
+            names = (components.DEFAULT if setup.parts else components.PLAIN_SWIFT) | trial.services
             with Cluster(replace(Layout.free(work / "aio"), disks=disks.folder), names, setup=setup) as cluster:
+                upload_filters(cluster, trial.uploads)
                 if trial.sentences:
                     say_policies(cluster, trial.sentences, trial.transforms)
                 url = cluster.proxy_url if setup.parts else cluster.plain_url
