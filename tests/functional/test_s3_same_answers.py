@@ -89,8 +89,9 @@ class Both:
                 view[name] = [{key: value for key, value in row.items() if key not in MOMENTS} for row in view[name]]
         if "Deleted" in view:  # Swift deletes several at once
             view["Deleted"] = sorted(view["Deleted"], key=lambda row: row["Key"])
-        if "CopyObjectResult" in view:
-            view["CopyObjectResult"] = view["CopyObjectResult"]["ETag"]
+        for name in ("CopyObjectResult", "CopyPartResult"):
+            if name in view:
+                view[name] = view[name]["ETag"]
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         kept = {
             name: value for name, value in headers.items() if name not in HEADERS and not name.endswith("version-id")
