@@ -1,6 +1,7 @@
 """A stock Spark reads CSV objects with filters pushed down: Spark's own answer, for fewer bytes on the wire."""
 
 import contextlib
+import logging
 import os
 import random
 import socket
@@ -13,6 +14,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sluice_spark import register
+
+#: Says goodbye when the tests' log is closed already.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 #: Spark's launcher forks to start its JVM, which eventlet, once imported, does not like to see.
 pytestmark = [pytest.mark.functional, pytest.mark.filterwarnings("ignore:Using fork:DeprecationWarning")]
