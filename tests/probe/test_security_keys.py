@@ -76,13 +76,17 @@ def get(client, path, **headers):
 
 def reached(client, said, eventually):
     """Every process has read the key file anew."""
-    streak = []
+    answers = []
 
     def asked():
-        streak.append(said in get(client, f"{GOLD}/o").body)
-        return len(streak) >= 40 and all(streak[-40:])
+        answers.append(get(client, f"{GOLD}/o"))
+        return len(answers) >= 40 and all(said in one.body for one in answers[-40:])
 
-    eventually(asked, 60)
+    try:
+        eventually(asked, 60)
+    except AssertionError as error:
+        last = answers[-1]
+        raise AssertionError(f"{len(answers)} answers, the last {last.status} {last.body[:300]!r}") from error
 
 
 def test_a_missing_key_is_503_with_the_reason_for_its_tenant_and_nothing_for_others(
