@@ -48,6 +48,8 @@ _LONGEST_PAUSE: Final = 1.5
 #: Milliseconds that a read waits for a change; then we look whether the history is still ours.
 _BLOCK_MS: Final = 1000
 _READER_CHECK: Final = 60.0
+#: Seconds within which the workers that are there have come to a new agent: they look once a second.
+_ALL_COME: Final = 1.5
 _MOST_REFUSALS: Final = 100
 
 
@@ -83,6 +85,7 @@ class Follower:
         self._workers = workers
         self._surroundings = surroundings or Surroundings()
         self._started = time.time()
+        self._all_come_by = time.monotonic() + _ALL_COME
         self._state = OK
         self._detail = ""
         self._slow = ""  # what an otherwise sound report should still say
@@ -249,6 +252,8 @@ class Follower:
         self._due = 0.0
         self._slow = ""
         if replaced and self._workers is not None:
+            # before that not all of them have come again, and one that has not still reads the old snapshot
+            await asyncio.sleep(max(0.0, self._all_come_by - time.monotonic()))
             late = await self._workers.all_reading(self._writer.snapshot_id, self._settings.replace_wait)
             if late:
                 self._slow = f"workers {', '.join(map(str, late))} do not read the replaced snapshot yet"
