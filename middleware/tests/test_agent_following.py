@@ -334,6 +334,31 @@ def test_after_a_replacement_the_ack_waits_for_workers_that_read_the_old_one(sto
     play(story())
 
 
+def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(store, node, redis_server, tmp_path):
+    async def story():
+        commit(store, "a")
+        path = tmp_path / "agent.sock"
+        async with node():
+            await reported(redis_server.url, at_epoch(1))
+        (tmp_path / "snapshot" / "current").unlink()
+        store.forget_node("n1")
+        async with node(socket=str(path), replace_wait=20.0) as agent:
+            await _until(lambda: agent.writer.position.epoch == 1)
+            assert agent.workers.count == 0  # one that reads the old snapshot has not come again yet
+            worker = await a_worker(path, "noop")
+            old = Counters("w1", 0.0, (), "the old one")
+            await asyncio.get_running_loop().sock_sendall(worker, old.encode())
+            await asyncio.sleep(2.0)  # longer than workers take to come
+            assert store.nodes() == []
+            counters = Counters("w1", 0.0, (), agent.writer.snapshot_id)
+            await asyncio.get_running_loop().sock_sendall(worker, counters.encode())
+            report = await reported(redis_server.url, at_epoch(1))
+            assert report.detail == ""
+            worker.close()
+
+    play(story())
+
+
 async def _exists(path):
     await _until(path.exists)
 

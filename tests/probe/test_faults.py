@@ -221,6 +221,7 @@ def test_a_node_whose_disk_is_full_says_so_and_swift_goes_on(cluster, api, swift
 
 def test_an_unreadable_snapshot_is_rebuilt_and_swift_goes_on(cluster, api, swift, container, policies, eventually):
     policies("FOR TENANT AUTH_test DO SET compression")
+    assert compressed(cluster, swift, "snapshot-before")  # the workers have opened it
     cluster.kill("agent", signal.SIGKILL)
     generation = (cluster.layout.snapshots / "current").resolve()
     damaged = generation.with_name(generation.name + "-damaged")
