@@ -62,7 +62,10 @@ class Answer:
 class DecodedBody:
     """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
 
-    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool = True) -> None:
+    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool) -> None:
+        """
+        :param threaded: whether a piece is worth another thread (``Filter.heavy``)
+        """
         self._body = body
         self._pieces = iter(body)
         self._stream = stream

@@ -102,7 +102,7 @@ class Transformed:
                 first, last = search.send(index)
         except StopIteration as found:
             located = found.value
-        return DecodedBody(self._fetch(located.start, located.stop), located.stream).started()
+        return DecodedBody(self._fetch(located.start, located.stop), located.stream, self._heavy()).started()
 
     def _fetch(self, start: int | None, stop: int | None) -> Iterable[bytes]:
         """Stored bytes ``[start, stop)`` of this very state of the object.
@@ -128,7 +128,7 @@ class Transformed:
     def whole(self) -> DecodedBody:
         """All of the object, decoded."""
         stream = self.decoder()  # first, since it may refuse
-        return DecodedBody(self._fetch(None, None), stream)
+        return DecodedBody(self._fetch(None, None), stream, self._heavy())
 
     def decoder(self) -> Stream:
         """A stream that undoes everything.
@@ -136,6 +136,9 @@ class Transformed:
         :raises SluiceError: when that cannot be, for want of a key say
         """
         return chain.chain_decoder(self.records, self._filters, Hint(account=self._account))
+
+    def _heavy(self) -> bool:
+        return any(self._filters[record["f"]].heavy for record in self.records)
 
     def close(self) -> None:
         """Let go of the first answer's body, unless somebody took it over."""
