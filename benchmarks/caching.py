@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,12 +22,8 @@ from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, Trio
 from benchmarks.works import expect, getting, make_container, put_all
 
-from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import CACHE, PROXY, Setup
-from sluice_aio.components import PLAIN_SWIFT, Program, swift_command
 from sluice_aio.layout import OBJECT_DEVICES
-from sluice_aio.proxy_conf import proxy_conf
-from sluice_aio.services import ask
 from sluice_aio.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 from sluice_core.marks import open_marks
@@ -45,7 +40,6 @@ HOT: Final = 20
 CONTAINER: Final = "cached"
 CLIENTS: Final = 4
 _SETUP: Final = Setup(parts=frozenset({PROXY, CACHE}), proxy_workers=1)
-_SERVICES: Final = (PLAIN_SWIFT - {"plain"}) | {"redis", "rabbit", "agent"}
 _BLKIO: Final = Path("/sys/fs/cgroup/blkio")
 _IMAGE_SIZE: Final = "2G"
 
@@ -54,8 +48,7 @@ class CachingTrio(Trio):
     """The three proxies; that with Sluice has a cache."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.cluster = Cluster(self.layout, _SERVICES, setup=_SETUP)
+        super().__init__(folder, _SETUP)
 
     def await_trust(self) -> None:
         """Wait until the agent vouches for what the cache knows.
@@ -66,15 +59,6 @@ class CachingTrio(Trio):
         with contextlib.closing(open_marks(self.layout.cache)) as marks:
             if not marks.trusted():
                 raise PeerError("the agent does not vouch for the cache")
-
-    def _program(self, name: str) -> Program:
-        port = self._ports[name]
-        layout = self.layout if name == SLUICE else replace(self.layout, ports={**self.layout.ports, "plain": port})
-        file = layout.swift_dir / f"bench-{name}.conf"
-        file.write_text(proxy_conf(layout, plain=name != SLUICE, workers=1, setup=_SETUP), encoding="utf-8")
-        command = swift_command(layout, "swift-proxy-server", str(file), "-v")
-        healthy = b"GET /healthcheck HTTP/1.0\r\n\r\n"
-        return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, healthy)[9:12] == b"200")
 
 
 def measure(scale: Scale) -> list[Figure]:
@@ -136,8 +120,7 @@ def _miss(bench: Bench, size: int, scale: Scale) -> Figure:
     blocks: list[dict[str, Block]] = bench.cycles(works, cycles, count)
     latency = compare(of(blocks, lambda block: block.latency))
     cpu = compare(of(blocks, lambda block: block.cpu_per_request("proxy", "objects")))
-    medians = " / ".join(f"{latency.medians[one] * 1e3:.2f}" for one in INSTANCES)
-    note = f"{medians} ms; {latency.beside()}; CPU of proxy and object servers {cpu.ratio:.3f} ×"
+    note = f"{latency.milliseconds(2)}; {latency.beside()}; CPU of proxy and object servers {cpu.ratio:.3f} ×"
     what = f"GET of {_named(size)}, never read before: median latency × plain"
     return at_most(f"caching miss {_named(size)}", what, latency.ratio, MISS_LIMIT, "×", note)
 

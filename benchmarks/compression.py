@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.blocks import Bench, Block, Works, of
 from benchmarks.corpus import log_corpus
 from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import INSTANCES, PLAIN, SLUICE, Comparison, compare
+from benchmarks.pairs import INSTANCES, PLAIN, SLUICE, compare
 from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, Trio
 from benchmarks.works import expect, getting, make_container, put_all, putting, ranging
@@ -65,7 +65,7 @@ def _upload(bench: Bench, corpus: bytes, scale: Scale) -> list[Figure]:
             compared.ratio,
             1.3,
             "×",
-            f"{_medians(compared)}; {compared.beside()}",
+            f"{compared.milliseconds()}; {compared.beside()}",
         ),
         Figure(
             "compression PUT CPU",
@@ -132,7 +132,7 @@ def _download(bench: Bench, corpus: bytes, scale: Scale) -> Figure:
     cycles = bench.cycles(works, scale.pick(20, 4), 8)
     compared = compare(of(cycles, lambda block: block.latency))
     cpu = compare(of(cycles, lambda block: block.cpu_per_request("proxy", "objects")))
-    note = f"{_medians(compared)}; {compared.beside()}; CPU of proxy and object servers {cpu.ratio:.2f} ×"
+    note = f"{compared.milliseconds()}; {compared.beside()}; CPU of proxy and object servers {cpu.ratio:.2f} ×"
     return at_most("compression GET", "10 MB of logs, zstd: time × plain", compared.ratio, 1.2, "×", note)
 
 
@@ -154,10 +154,6 @@ def _ranges(bench: Bench, corpus: bytes, scale: Scale) -> Figure:
     bench.warm(works, 5)
     cycles = bench.cycles(works, scale.pick(20, 4), scale.pick(40, 20))
     compared = compare(of(cycles, lambda block: block.latency))
-    note = f"{_medians(compared)}; {compared.beside()}"
+    note = f"{compared.milliseconds()}; {compared.beside()}"
     what = "64 KB at a random place of 100 MB of logs, zstd: time × plain"
     return at_most("compression range", what, compared.ratio, 2.0, "×", note)
-
-
-def _medians(compared: Comparison) -> str:
-    return " / ".join(f"{compared.medians[name] * 1e3:.1f}" for name in INSTANCES) + " ms"

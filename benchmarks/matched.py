@@ -52,14 +52,13 @@ def _figures(operation: str, cycles: list[dict[str, Block]]) -> Iterator[Figure]
         "CPU": ("CPU of proxy and object servers", compare(of(cycles, lambda block: block.cpu_per_request(*_COUNTED)))),
     }
     for name, (what, one) in compared.items():
-        medians = " / ".join(f"{one.medians[instance] * 1e3:.2f}" for instance in INSTANCES)
         yield at_most(
             f"noop {operation} {name}",
             f"1 MB {operation}, matched by `noop`: {what}, × plain",
             one.ratio,
             LIMIT,
             "×",
-            f"{one.beside()}; {medians} ms",
+            f"{one.beside()}; {one.milliseconds(2)}",
             plain_to_plain=one.twins,
             band=one.band,
         )

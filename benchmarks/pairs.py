@@ -44,6 +44,10 @@ class Comparison:
         """What the ratio is to be read with."""
         return f"plain/plain {self.twins:.3f}, half of the pairs {self.low:.3f}..{self.high:.3f}"
 
+    def milliseconds(self, digits: int = 1) -> str:
+        """The medians of all instances, when they are seconds."""
+        return " / ".join(f"{self.medians[name] * 1e3:.{digits}f}" for name in INSTANCES) + " ms"
+
     def in_band(self, more_is_better: bool = False) -> bool:
         """True unless Sluice is worse than plain by more than plain is than plain."""
         return self.ratio >= 1 / self.band if more_is_better else self.ratio <= self.band

@@ -24,13 +24,16 @@ from benchmarks import (
     caching,
     compression,
     csv_link,
+    encryption,
     isolated,
     lookup,
     matched,
     overhead,
+    pipelines,
     policy_actors,
     reaction,
     rollout,
+    soak,
     storlets,
 )
 from benchmarks.figures import Figure, markdown, table
@@ -50,24 +53,30 @@ PAIRED: Final[dict[str, Callable[[Trio, Scale], list[Figure]]]] = {
     "overhead": overhead.measure,
     "matched": matched.measure,
     "compression": compression.measure,
+    "pipelines": pipelines.measure,
 }
 #: Parts that bring their own.
 ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "actors": policy_actors.measure,
     "rollout": rollout.measure,
     "reaction": reaction.measure,
+    "encryption": encryption.measure,
     "caching": caching.measure,
     "isolated": isolated.measure,
     "storlets": storlets.measure,
     "csv_link": csv_link.measure,
 }
+#: Measured only when asked for: half an hour.
+LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {"soak": soak.measure}
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Sluice beside plain Swift.")
-    parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=f"one of {', '.join(PARTS)}")
+    names = (*PARTS, *LONG)
+    only = f"one of {', '.join(PARTS)}, or {', '.join(LONG)} (half an hour, never without being named)"
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=only)
     parser.add_argument("--quick", action="store_true", help="few repetitions: does the harness work (3 minutes)")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help=f"results (default: {RESULTS.name}; none with --quick)"
@@ -139,7 +148,7 @@ def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[st
             failed["trio"] = str(error)
             say(f"failed: {error}")
         shutil.rmtree(scale.folder / "trio", ignore_errors=True)
-    for name, part in ALONE.items():
+    for name, part in (*ALONE.items(), *LONG.items()):
         if name in names:
             attempt(name, part, scale)
     return figures, failed

@@ -38,7 +38,7 @@ _NODE: Final = (PLAIN_SWIFT - {"plain"}) | {"redis", "rabbit", "agent"}
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _BATCH: Final = 1000
 #: What is measured here stands in the proxies; the storage below all three is plain Swift's.
-_SETUP: Final = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
+SETUP: Final = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "objects": tuple(OBJECT_DEVICES),
     "container": ("container",),
@@ -47,11 +47,16 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Trio:
-    """The three proxies and what is below them, in ``folder``; a context manager."""
+    """The three proxies and what is below them, in ``folder``; a context manager.
 
-    def __init__(self, folder: Path) -> None:
+    ``other`` is what the second and the third are: ``plain``, or ``encrypted`` for Swift's own encryption.
+    """
+
+    def __init__(self, folder: Path, setup: Setup = SETUP, other: str = PLAIN) -> None:
         self.layout = Layout.free(folder)
-        self.cluster = Cluster(self.layout, _NODE, setup=_SETUP)
+        self.setup = setup
+        self.cluster = Cluster(self.layout, _NODE, setup=setup)
+        self._other = other
         self._ports = {SLUICE: self.layout.ports["proxy"], PLAIN: self.layout.ports["plain"]}
         self._programs: dict[str, Program] = {}
         self._stack = contextlib.ExitStack()
@@ -115,8 +120,8 @@ class Trio:
         finally:
             store.close()
 
-    def check_in_force(self, container: str, keyword: str) -> None:
-        """Make sure that ``keyword`` applies to uploads into ``container``, for those who read the snapshot.
+    def check_in_force(self, container: str, *keywords: str) -> None:
+        """Make sure that ``keywords`` apply to uploads into ``container``, for those who read the snapshot.
 
         :raises PeerError: when it does not
         """
@@ -124,8 +129,9 @@ class Trio:
         reader.refresh()
         try:
             found = reader.find(ACCOUNT, container, "any").resolve(Facts("PUT"))
-            if [step.keyword for step in found.get(FILTER, ())] != [keyword]:
-                raise PeerError(f"`{keyword}` does not apply to `{container}`, found `{found}`; {reader.problem}")
+            if [step.keyword for step in found.get(FILTER, ())] != list(keywords):
+                wanted = "`, `".join(keywords)
+                raise PeerError(f"`{wanted}` does not apply to `{container}`, found `{found}`; {reader.problem}")
         finally:
             reader.close()
 
@@ -165,10 +171,11 @@ class Trio:
 
     def _program(self, name: str) -> Program:
         port = self._ports[name]
-        # a plain instance's configuration goes by the port called plain
-        layout = self.layout if name == SLUICE else replace(self.layout, ports={**self.layout.ports, "plain": port})
+        server = "proxy" if name == SLUICE else self._other
+        layout = replace(self.layout, ports={**self.layout.ports, server: port})
         file = layout.swift_dir / f"bench-{name}.conf"
-        file.write_text(proxy_conf(layout, plain=name != SLUICE, setup=_SETUP), encoding="utf-8")
+        conf = proxy_conf(layout, plain=name != SLUICE, workers=1, setup=self.setup, server=server)
+        file.write_text(conf, encoding="utf-8")
         command = swift_command(self.layout, "swift-proxy-server", str(file), "-v")
         return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, _HEALTHCHECK)[9:12] == b"200")
 

@@ -32,8 +32,8 @@ class Trial:
     services: frozenset[str] = frozenset()
 
 
-#: Passes bytes on, from the outside of Swift's processes.
-_NOOP: Final = b"""
+#: The code of :data:`ISOLATED_NOOP`: passes bytes on, from the outside of Swift's processes.
+NOOP: Final = b"""
 class Noop:
     def __init__(self, params, direction):
         pass
@@ -44,7 +44,7 @@ class Noop:
     def finish(self):
         return b""
 """
-_ISOLATED_NOOP: Final = {
+ISOLATED_NOOP: Final = {
     "keyword": "inoop",
     "environment": "process",
     "language": "python",
@@ -86,7 +86,7 @@ _TABLE: Final = (
         name="f",
         title="an isolated noop on PUT and GET",
         sentences=("FOR ALL TENANTS DO SET inoop ON PROXY",),
-        uploads=((_ISOLATED_NOOP, _NOOP),),
+        uploads=((ISOLATED_NOOP, NOOP),),
         services=frozenset({"sandbox"}),
     ),
 )
