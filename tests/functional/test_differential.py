@@ -17,10 +17,12 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from sluice_aio.s3_twins import Both, client_of
 from sluice_aio.twins import Different, Twins
 from sluice_core.errors import SluiceError
+from sluice_sandbox.testing import XOR
 
 pytestmark = pytest.mark.functional
 
@@ -34,6 +36,18 @@ CONTAINERS = (ONE, OTHER, VERSIONED)
 #: Erasure-coded containers.
 CODED = (OTHER, SEGMENTS)
 NAMES = ("a", "pics/x.jpg", "c d/é")
+#: What S3 clients see: its container must be made by one.
+BUCKET, KEY, PART = "d-bucket", "in parts", 5 << 20
+#: An isolated filter that changes what is stored, and is undone on GET.
+SCRAMBLE = {
+    "keyword": "dscramble",
+    "environment": "process",
+    "language": "python",
+    "main": "Xor",
+    "reverse": True,
+    "capabilities": {"changes_length": False, "stage": 450},
+    "parameters": [{"name": "key", "type": "int", "minimum": 0, "maximum": 255, "default": 90}],
+}
 #: None: no policy there.  A policy of a container replaces that of its tenant.
 TENANT_POLICIES = (
     None,
@@ -43,6 +57,8 @@ TENANT_POLICIES = (
     "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON STORAGE_NODE, SET encryption ON STORAGE_NODE",
     "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON PROXY, SET encryption ON STORAGE_NODE",
     "FOR TENANT AUTH_test WHEN OBJECT_TYPE = text/* DO SET compression WITH engine=gzip min_size=0",
+    "FOR TENANT AUTH_test DO SET caching WITH admit=1 ON PROXY, SET compression WITH min_size=0 ON PROXY",
+    "FOR TENANT AUTH_test DO SET compression WITH min_size=0 ON PROXY, SET dscramble ON PROXY",
 )
 CONTAINER_POLICIES = (
     None,
@@ -50,6 +66,9 @@ CONTAINER_POLICIES = (
     "FOR CONTAINER 'AUTH_test/{}' DO SET compression WITH engine=gzip min_size=0 ON PROXY",
     "FOR CONTAINER 'AUTH_test/{}' DO SET compression WITH engine=gzip min_size=0 ON STORAGE_NODE",
     "FOR CONTAINER 'AUTH_test/{}' WHEN OBJECT_SIZE > 100KB DO SET compression WITH engine=lz4 ON PROXY",
+    "FOR CONTAINER 'AUTH_test/{}' DO SET caching WITH admit=1 ON PROXY",
+    "FOR CONTAINER 'AUTH_test/{}' DO SET caching WITH admit=1 ON PROXY, SET encryption ON PROXY",
+    "FOR CONTAINER 'AUTH_test/{}' DO SET dscramble ON PROXY",
 )
 
 SOURCES = {"text": TEXT, "noise": NOISE, "mixed": TEXT[:200_000] + NOISE}
@@ -98,12 +117,13 @@ def md5(data):
 
 
 class Histories(RuleBasedStateMachine):
-    """One history of requests; ``twins``, ``api`` and ``eventually`` are set by the test."""
+    """One history of requests; ``twins``, ``s3``, ``api`` and ``eventually`` are set by the test."""
 
     def __init__(self):
         super().__init__()
         self.policies = {}
         self.etags = [md5(b"nothing"), "*"]
+        self.waited = self.assembled = False
         self.twins.history.clear()
 
     @initialize()
@@ -240,6 +260,22 @@ class Histories(RuleBasedStateMachine):
             named["Range"] = wanted
         self.twins("PUT", destination, headers={**named, "X-Copy-From": quote(source)})
 
+    @precondition(lambda self: not self.waited)  # each takes two seconds
+    @rule(container=containers, name=names, body=full_bodies, by_post=st.booleans())
+    def an_object_that_expires(self, container, name, body, by_post):
+        self.waited = True
+        path, moment = f"{container}/{name}", int(time.time()) + 4
+        expires = {"X-Delete-At": str(moment)}
+        self.twins("PUT", path, data_of(body), {} if by_post else expires)
+        if by_post:
+            self.twins("POST", path, headers=expires)
+        self.twins("GET", path)
+        assert time.time() < moment - 0.5, "too slow a machine to see what is before the moment"
+        time.sleep(moment + 0.1 - time.time())
+        for method in ("GET", "HEAD", "POST"):
+            self.twins(method, path)
+        self.twins("GET", path, headers={"Range": "bytes=1-5"})
+
     # -- several objects ---------------------------------------------------------------------
 
     @rule(parts=st.lists(full_bodies, min_size=1, max_size=3), cut=st.booleans(), right=st.booleans())
@@ -312,6 +348,29 @@ class Histories(RuleBasedStateMachine):
             method, f"{container}/{name}", data_of(body) if method == "PUT" else b"", query=query, anonymous=True
         )
 
+    @precondition(lambda self: not self.assembled)  # each sends eleven megabytes
+    @rule(last=full_bodies, complete=st.booleans(), wanted=ranges)
+    def upload_in_parts(self, last, complete, wanted):
+        self.assembled = True
+        where = {"Bucket": BUCKET, "Key": KEY}
+        ids = [{"UploadId": one["UploadId"]} for one in self.s3("create_multipart_upload", **where)]
+        listed = []
+        for number, part in enumerate(((TEXT * 6)[:PART], data_of(last)), 1):
+            answers = self.s3("upload_part", *ids, **where, PartNumber=number, Body=part)
+            listed.append({"PartNumber": number, "ETag": answers[0]["ETag"]})
+        if not complete:
+            self.s3("abort_multipart_upload", *ids, **where)
+        else:
+            self.s3("complete_multipart_upload", *ids, **where, MultipartUpload={"Parts": listed})
+        self.s3("get_object", **where, **({"Range": wanted} if wanted else {}))
+        self.s3("get_object", **where, PartNumber=2)
+        self.s3("list_objects_v2", Bucket=BUCKET)
+        self.twins("GET", f"{BUCKET}/{KEY}", headers={"Range": wanted} if wanted else {})
+
+    @rule()
+    def get_what_was_uploaded_in_parts(self):
+        self.s3("get_object", Bucket=BUCKET, Key=KEY)
+
     @rule(name=names, wanted=ranges, which=st.integers(0, 3))
     def an_earlier_version(self, name, wanted, which):
         listed = []
@@ -345,13 +404,44 @@ class Remembering(Twins):
             raise
 
 
-def test_random_histories(swift, plain, api, eventually):
+class RememberingS3(Both):
+    """The same for what is asked by S3."""
+
+    def __init__(self, twins, *clients):
+        super().__init__(*clients)
+        self.twins = twins
+
+    def __call__(self, method, *pairs, **arguments):
+        said = {name: value if name != "Body" else f"{len(value)} bytes" for name, value in arguments.items()}
+        self.twins.history.append(f"S3 {method} {said}")
+        try:
+            return super().__call__(method, *pairs, **arguments)
+        except AssertionError as error:
+            self.twins.first = self.twins.first or "\n".join([*self.twins.history, str(error)])
+            raise
+
+
+@pytest.fixture
+def isolated(cluster, api):
+    """The isolated filter of the policies, registered and uploaded."""
+    cluster.add(["sandbox"])
+    api.register_filter(SCRAMBLE)
+    api.upload_filter(SCRAMBLE["keyword"], XOR, wait=10)
+    yield
+    api.unregister_filter(SCRAMBLE["keyword"], force=True)
+    cluster.remove("sandbox")
+
+
+def test_random_histories(cluster, swift, plain, api, eventually, isolated):
     twins = Remembering(swift, plain)
+    theirs = client_of(cluster.plain_url, "test2:tester2", "testing2")
+    s3 = RememberingS3(twins, client_of(cluster.proxy_url, "test:tester", "testing"), theirs)
+    s3("create_bucket", Bucket=BUCKET)
 
     class Case(Histories):
         pass
 
-    Case.twins, Case.api, Case.eventually = twins, api, staticmethod(eventually)
+    Case.twins, Case.s3, Case.api, Case.eventually = twins, s3, api, staticmethod(eventually)
     try:
         run_state_machine_as_test(Case, settings=SETTINGS)
     except Exception as error:

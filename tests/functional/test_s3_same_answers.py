@@ -4,104 +4,19 @@ import hashlib
 import random
 from urllib.parse import urlsplit
 
-import boto3
 import pytest
-from botocore.config import Config
-from botocore.exceptions import ClientError
+
+from sluice_aio.s3_twins import Both, client_of
 
 pytestmark = pytest.mark.functional
 
 PART = 5 << 20  # the least that S3 takes for a part that is not the last
 TEXT = b"".join(b"%09d;sensor-%d;21.5;ok\n" % (n, n % 7) for n in range(420_000))
 NOISE = random.Random(5).randbytes(PART)
-#: Differ by nature: ids, the moment, the two hosts, and what boto3 says of its own way.
-MOMENTS = {
-    "ResponseMetadata",
-    "LastModified",
-    "UploadId",
-    "Location",
-    "Date",
-    "Initiated",
-    "VersionId",
-    "Owner",
-    "Initiator",
-}
-HEADERS = {
-    "date",
-    "last-modified",
-    "x-trans-id",
-    "x-openstack-request-id",
-    "x-amz-request-id",
-    "x-amz-id-2",
-    "connection",
-}
 SENTENCES = (
     "FOR TENANT AUTH_test DO SET compression WITH engine=zstd min_size=0 ON PROXY",
     "FOR TENANT AUTH_test DO SET compression WITH engine=lz4 min_size=0 ON PROXY, SET encryption ON PROXY",
 )
-
-
-def client_of(url, user, key):
-    return boto3.client(
-        "s3",
-        endpoint_url=url,
-        aws_access_key_id=user,
-        aws_secret_access_key=key,
-        region_name="us-east-1",
-        config=Config(
-            s3={"addressing_style": "path"},
-            retries={"max_attempts": 1},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-    )
-
-
-class Both:
-    """Calls one method of both clients and compares what they answer, refusals included."""
-
-    def __init__(self, ours, theirs):
-        self.clients = (ours, theirs)
-
-    def __call__(self, method, *pairs, **arguments):
-        found = [
-            self.ask(client, method, {**arguments, **(pairs[side] if pairs else {})})
-            for side, client in enumerate(self.clients)
-        ]
-        views = [one[0] for one in found]
-        assert views[0] == views[1], (method, arguments.keys())
-        return [one[1] for one in found]
-
-    @staticmethod
-    def ask(client, method, arguments):
-        try:
-            answer = getattr(client, method)(**arguments)
-        except ClientError as error:
-            return (
-                error.response["Error"]["Code"],
-                error.response["ResponseMetadata"]["HTTPStatusCode"],
-            ), error.response
-        view = {name: value for name, value in answer.items() if name not in MOMENTS}
-        if "Body" in view:
-            view["Body"] = answer["Body"].read()
-        for name in ("Contents", "Versions", "Parts", "CommonPrefixes", "Uploads"):
-            if name in view:
-                view[name] = [{key: value for key, value in row.items() if key not in MOMENTS} for row in view[name]]
-        if "Deleted" in view:  # Swift deletes several at once
-            view["Deleted"] = sorted(view["Deleted"], key=lambda row: row["Key"])
-        for name in ("CopyObjectResult", "CopyPartResult"):
-            if name in view:
-                view[name] = view[name]["ETag"]
-        headers = answer["ResponseMetadata"]["HTTPHeaders"]
-        kept = {
-            name: value for name, value in headers.items() if name not in HEADERS and not name.endswith("version-id")
-        }
-        chunked = (
-            {"transfer-encoding", "content-length"}
-            if method.startswith(("list", "complete", "create", "copy"))
-            else set()
-        )
-        return (view, {name: value for name, value in kept.items() if name not in chunked}), answer
 
 
 @pytest.fixture(scope="module")
