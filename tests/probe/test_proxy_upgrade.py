@@ -1,0 +1,133 @@
+"""Two proxies become Sluice's one after the other, and stock ones again, behind clients that notice nothing.
+
+The clients do as a load balancer: what one proxy does not answer, the other is asked.
+"""
+
+import contextlib
+import itertools
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from sluice_aio.cluster import Cluster
+from sluice_aio.cluster_setup import KEYS, PROXY, READS, Setup
+from sluice_aio.components import DEFAULT, SECOND_NODE
+from sluice_aio.damage import files_of
+from sluice_aio.layout import Layout
+from sluice_aio.swift_conf import write_swift
+from sluice_aio.swift_http import SwiftHttp
+from sluice_client import Client
+from sluice_core.errors import PeerError
+
+pytestmark = pytest.mark.probe
+
+STOCK = Setup(parts=frozenset())
+SLUICE = Setup(parts=frozenset({PROXY, READS, KEYS}))
+TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))
+POLICY = "FOR CONTAINER AUTH_test/load DO SET compression ON PROXY, SET encryption ON PROXY"
+
+
+class Load:
+    """Requests through both proxies in turn, all the time; what failed is remembered."""
+
+    def __init__(self, clients):
+        self._clients = itertools.cycle(clients)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.wrong = []
+        self.count = 0
+
+    def _run(self):
+        while not self._over.wait(0.02):
+            body = TEXT[self.count % 5000 :]
+            path = f"load/{self.count}"
+            for method, given, expected, content in (
+                ("PUT", {"body": body, "content_type": "text/plain"}, 201, None),
+                ("GET", {}, 200, body),
+                ("GET", {"range": "bytes=1000-1999"}, 206, body[1000:2000]),
+                ("POST", {"x_object_meta_turn": "1"}, 202, None),
+                ("HEAD", {}, 200, b""),
+            ):
+                answer = self._ask(method, path, given)
+                if answer is None or answer.status != expected or content not in (None, answer.body):
+                    self.wrong.append((method, path, answer and (answer.status, len(answer.body))))
+            self.count += 1
+
+    def _ask(self, method, path, given):
+        for client in itertools.islice(self._clients, 2):
+            with contextlib.suppress(PeerError):
+                return client.request(method, path, **given)
+        return None
+
+    def go_on(self, turns, eventually):
+        """Wait until so many more turns were begun and ended."""
+        enough = self.count + 1 + turns
+        eventually(lambda: self.count >= enough, 60)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        assert not self.wrong, f"{len(self.wrong)} requests of {self.count} turns: {self.wrong[:5]}"
+
+
+@pytest.fixture
+def cluster():
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    try:
+        with Cluster(Layout.free(folder), DEFAULT | SECOND_NODE, setup=STOCK) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_proxies_change_one_by_one_and_back_and_no_client_notices(cluster, eventually):
+    names = ("proxy", "proxy2")
+    clients = [SwiftHttp(cluster.layout.url(name)).login("test:tester", "testing") for name in names]
+    direct = SwiftHttp(cluster.layout.url("proxy")).login("test:tester", "testing")
+    assert direct.request("PUT", "load").status == 201
+
+    def is_stored_plain(path):
+        return all(file.stat().st_size >= len(TEXT) for file in files_of(cluster.device_folders, f"AUTH_test/{path}"))
+
+    def roll(setup, load):
+        write_swift(cluster.layout, setup)
+        for name in names:
+            cluster.restart(name)
+            load.go_on(2, eventually)
+
+    with contextlib.closing(Client(cluster.api_url, cluster.token)) as api, Load(clients) as load:
+        load.go_on(2, eventually)
+        roll(SLUICE, load)
+        eventually(lambda: all(one["workers"] for one in api.nodes()), 20)  # as the documentation says
+        assert api.create_policy(POLICY, wait=10)["enforced"]["nodes"] == 2
+        for client in clients:
+            client.close()  # this thread's connection, from before
+            assert client.request("PUT", "load/under", TEXT, content_type="text/plain").status == 201
+            assert not is_stored_plain("load/under")
+        load.go_on(2, eventually)
+        for policy in api.policies():
+            api.delete_policy(policy["id"], wait=10)
+    direct.close()
+    # nothing new is encoded; what was is written anew through a proxy that still can, and then they may go
+    for row in direct.listing("load"):
+        path = f"load/{row['name']}"
+        assert direct.request("COPY", path, destination=path).status == 201
+        assert is_stored_plain(path) or row["bytes"] < len(TEXT)
+    before = {row["name"]: row["hash"] for row in direct.listing("load")}
+    with Load(clients) as load:
+        load.go_on(2, eventually)
+        roll(STOCK, load)
+    direct.close()
+    for name, etag in before.items():
+        answer = direct.request("GET", f"load/{name}")
+        assert (answer.status, answer.headers["etag"]) == (200, etag), name
+    assert direct.request("GET", "load/under").body == TEXT
+    for client in (direct, *clients):
+        client.close()
