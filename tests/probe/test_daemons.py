@@ -4,11 +4,15 @@ They are stock daemons with our disk files: what is good they leave alone, what 
 is lost they bring back, to the same bytes for clients and as small as before on the disks.
 """
 
+import contextlib
+import hashlib
 import json
 import os
 import random
 import re
 import shutil
+import sqlite3
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +21,7 @@ import pytest
 
 from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import EC21, GOLD
+from sluice_aio.components import swift_command
 from sluice_aio.damage import files_of, flip, known_of
 from sluice_aio.disks import data_files
 from sluice_aio.layout import OBJECT_DEVICES, Layout
@@ -269,6 +274,47 @@ def test_listings_that_come_late_are_those_of_plain_objects(box):
         head = box.client.request("HEAD", f"{container}/late")
         assert (row["bytes"], row["hash"]) == (len(TEXT), head.headers["etag"])
         assert box.client.request("DELETE", f"{container}/late").status == 204
+
+
+def databases(cluster, container):
+    """The files of a container's databases: one for each replica, or two while it is sharded."""
+    found = []
+    for path in sorted(cluster.layout.devices.glob("databases/*/containers/*/*/*/*.db")):
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            if database.execute("SELECT account, container FROM container_info").fetchone() == ("AUTH_test", container):
+                found.append(path)
+    return found
+
+
+def test_a_sharded_container_lists_plain_objects(box, eventually):
+    assert box.client.request("PUT", "sharded").status == 201
+    names = [f"{number:03d}" for number in range(120)]
+    for number, name in enumerate(names):
+        box.put(f"sharded/{name}", TEXT[: 5000 + number], content_type="text/plain")
+    before = {row["name"]: (row["bytes"], row["hash"], row["content_type"]) for row in box.client.listing("sharded")}
+    assert [before[name][0] for name in names] == [5000 + number for number in range(120)]
+    (one, *_) = databases(box.cluster, "sharded")
+    tool = swift_command(box.cluster.layout, "swift-manage-shard-ranges", str(one), "find_and_replace", "40")
+    subprocess.run([*tool, "--enable", "--force"], capture_output=True, check=True)
+
+    def is_sharded():
+        for daemon in ("container-replicator", "container-sharder"):
+            box.cluster.run_daemon(daemon)
+        return all("_" in path.stem for path in databases(box.cluster, "sharded"))  # the old ones are gone
+
+    eventually(is_sharded, 180)
+    rows = box.client.listing("sharded")
+    assert {row["name"]: (row["bytes"], row["hash"], row["content_type"]) for row in rows} == before
+    box.put("sharded/000", TEXT[:9000], content_type="text/plain")
+    assert box.client.request("DELETE", "sharded/119").status == 204
+    for daemon in ("object-updater", "container-updater", "container-sharder"):
+        box.cluster.run_daemon(daemon)
+    rows = {row["name"]: (row["bytes"], row["hash"]) for row in box.client.listing("sharded")}
+    assert rows.pop("000") == (9000, hashlib.md5(TEXT[:9000]).hexdigest())
+    assert rows == {name: before[name][:2] for name in names[1:-1]}
+    head = box.client.request("HEAD", "sharded").headers
+    assert int(head["x-container-bytes-used"]) == 9000 + sum(before[name][0] for name in names[1:-1])
+    assert box.client.request("GET", "sharded/077").body == TEXT[: 5000 + 77]
 
 
 def test_what_expired_is_deleted_from_disks_and_listings(box, eventually):
