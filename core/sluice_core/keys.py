@@ -52,6 +52,11 @@ class Keys:
         return f"{self.prefix}:uploads"
 
     @property
+    def registry(self) -> str:
+        """Hash ``kind/name`` → JSON: groups, terms, aliases, stereotypes and what else administrators name."""
+        return f"{self.prefix}:registry"
+
+    @property
     def states(self) -> str:
         """Hash policy id → JSON: what a restarted actor continues from."""
         return f"{self.prefix}:states"

@@ -211,6 +211,22 @@ class Upload(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Entry(Message):
+    """One thing in the registry (``sluice_core.registry``); ``created`` in unix milliseconds."""
+
+    kind: str
+    name: str
+    data: Mapping[str, Any]
+    created: int = 0
+    created_by: str = ""
+
+    @property
+    def key(self) -> str:
+        """What it is filed under."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Firing(Message):
     """One thing that a policy actor did: ``what`` is set, changed or taken_back."""
 
@@ -244,7 +260,8 @@ class Change(Message):
 
     ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
     ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
-    are filters registered or replaced, ``upload_drops`` the keywords of those taken away.
+    are filters registered or replaced, ``upload_drops`` the keywords of those taken away.  ``entries`` are what is
+    new or replaced in the registry, ``entry_drops`` the ``kind/name`` of what was taken out.
     """
 
     epoch: int
@@ -256,12 +273,14 @@ class Change(Message):
     policies: tuple[str, ...] = ()
     uploads: tuple[Upload, ...] = ()
     upload_drops: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    entry_drops: tuple[str, ...] = ()
 
-    nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment, "uploads": Upload}
+    nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment, "uploads": Upload, "entries": Entry}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies", "upload_drops")}
+        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies", "upload_drops", "entry_drops")}
         return super(Change, cls).from_data({**data, **lists})
 
 

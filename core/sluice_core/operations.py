@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.keys import Keys
-from sluice_core.messages import Assignment, Change, Message, NodeReport, Policy, PolicyState, Upload
+from sluice_core.messages import Assignment, Change, Entry, Message, NodeReport, Policy, PolicyState, Upload
 from sluice_core.scripts import ADOPT, COMMIT, POLICIES, Script
 
 log = logging.getLogger(__name__)
@@ -32,9 +32,9 @@ STREAM_LENGTH: Final = 10_000
 class Draft:
     """One atomic change to be.
 
-    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>`` and ``upload/<keyword>``, values the
-    versions found by whoever drafted; 0 means "must not exist".  ``history``, unless empty, must be
-    the current one.  A dropped policy takes its assignments and its state with it.
+    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<keyword>`` and
+    ``entry/<kind>/<name>``, values the versions found by whoever drafted; 0 means "must not exist".
+    ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it.
     A draft of states only does not move the epoch.
     """
 
@@ -46,13 +46,15 @@ class Draft:
     states: tuple[PolicyState, ...] = ()
     uploads: tuple[Upload, ...] = ()
     upload_drops: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    entry_drops: tuple[str, ...] = ()
     expect: Mapping[str, int] = field(default_factory=dict)
     history: str = ""
 
     @property
     def moves(self) -> bool:
         """True when agents or actor hosts must hear of it."""
-        agents = self.puts or self.drops or self.uploads or self.upload_drops
+        agents = self.puts or self.drops or self.uploads or self.upload_drops or self.entries or self.entry_drops
         return bool(agents or self.policies or self.policy_drops)
 
 
@@ -82,6 +84,7 @@ class Loaded:
     assignments: tuple[Assignment, ...]
     broken: Mapping[str, str] = field(default_factory=dict)
     uploads: tuple[Upload, ...] = ()
+    entries: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,10 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
     """Apply ``draft``."""
     named = sorted({one.id for one in draft.policies} | set(draft.policy_drops))
     touched = {one.policy for one in draft.puts} | set(map(policy_of, draft.drops)) | {p.id for p in draft.policies}
-    change = Change(0, "", at, draft.by, draft.puts, draft.drops, tuple(named), draft.uploads, draft.upload_drops)
+    change = Change(
+        0, "", at, draft.by, draft.puts, draft.drops, tuple(named), draft.uploads, draft.upload_drops,
+        draft.entries, draft.entry_drops,
+    )  # fmt: skip
     lists: tuple[list[tuple[str | bytes | int, ...]], ...] = (
         sorted(draft.expect.items()),
         [(one.id, one.encode()) for one in draft.puts],
@@ -132,6 +138,8 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
         [(name,) for name in sorted(touched - set(draft.policy_drops))],
         [(one.keyword, one.encode()) for one in draft.uploads],
         [(name,) for name in draft.upload_drops],
+        [(one.key, one.encode()) for one in draft.entries],
+        [(name,) for name in draft.entry_drops],
     )
     arguments: list[str | bytes | int] = [uuid.uuid4().hex, draft.history, int(draft.moves), stream_length]
     arguments.append(change.encode())
@@ -141,7 +149,7 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
             arguments.extend(item)
     names = (
         keys.history, keys.epoch, keys.assignments, keys.policies, keys.states, keys.versions,
-        keys.epochs, keys.changes, keys.observed, keys.watched, keys.uploads,
+        keys.epochs, keys.changes, keys.observed, keys.watched, keys.uploads, keys.registry,
     )  # fmt: skip
     return _scripted(COMMIT, names, arguments, _parse_commit)
 
@@ -255,9 +263,13 @@ def load(keys: Keys) -> Operation[Loaded]:
         at = _parse_head(replies[0])
         found, broken = _decode_all(Assignment, replies[1])
         uploads, _ = _decode_all(Upload, replies[2])
-        return Loaded(at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()))
+        entries, _ = _decode_all(Entry, replies[3])
+        return Loaded(
+            at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()), tuple(entries.values())
+        )
 
-    commands = (("MGET", keys.history, keys.epoch), ("HGETALL", keys.assignments), ("HGETALL", keys.uploads))
+    wanted = (keys.assignments, keys.uploads, keys.registry)
+    commands = (("MGET", keys.history, keys.epoch), *(("HGETALL", key) for key in wanted))
     return Operation(commands, parse, atomic=True)
 
 

@@ -28,7 +28,7 @@ class Script:
 #: length, change document; then lists, each after its length: expected versions (name, version),
 #: assignments (id, document), dropped assignments (id), policies (id, document), dropped policies
 #: (id, glob of its assignments' ids), states (id, document), touched policies (id), uploads (keyword,
-#: document), dropped uploads (keyword).
+#: document), dropped uploads (keyword), entries (kind/name, document), dropped entries (kind/name).
 #:
 #: Answers ``["ok", history, epoch, version]`` or ``["conflict", name, found]``.
 #:
@@ -38,6 +38,7 @@ class Script:
 COMMIT: Final = Script("""
 local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched, uploads =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local registry = KEYS[12]
 local at = 6
 local function take(width)
   local list, count = {}, tonumber(ARGV[at])
@@ -48,8 +49,8 @@ local function take(width)
   end
   return list
 end
-local expected, puts, drops, wanted, unwanted, news, touched, codes, gone =
-  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1)
+local expected, puts, drops, wanted, unwanted, news, touched, codes, gone, entries, out =
+  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1), take(2), take(1)
 
 local history = redis.call('GET', history_key)
 local epoch = tonumber(redis.call('GET', epoch_key) or '0')
@@ -105,6 +106,8 @@ for _, pair in ipairs(wanted) do write(policies, 'policy/', pair) end
 for _, pair in ipairs(news) do write(states, 'state/', pair) end
 for _, one in ipairs(gone) do erase(uploads, 'upload/', one[1]) end
 for _, pair in ipairs(codes) do write(uploads, 'upload/', pair) end
+for _, one in ipairs(out) do erase(registry, 'entry/', one[1]) end
+for _, pair in ipairs(entries) do write(registry, 'entry/', pair) end
 for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.format('%.0f', epoch)) end
 for _, pair in ipairs(unwanted) do
   erase(policies, 'policy/', pair[1])

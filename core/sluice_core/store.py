@@ -24,7 +24,7 @@ import redis.retry
 from sluice_core import operations
 from sluice_core.errors import PeerError
 from sluice_core.keys import Keys
-from sluice_core.messages import Assignment, Change, NodeReport, Policy, PolicyState, Upload
+from sluice_core.messages import Assignment, Change, Entry, NodeReport, Policy, PolicyState, Upload
 from sluice_core.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
 from sluice_core.redis_line import Line
 
@@ -141,8 +141,12 @@ class Store(_Common):
         """The filter registered as ``keyword``."""
         return self._run(operations.one_of(Upload, self.keys.uploads, keyword))
 
+    def entries(self) -> dict[str, Entry]:
+        """``kind/name`` → what is in the registry."""
+        return self._run(operations.all_of(Entry, self.keys.registry))
+
     def version(self, name: str) -> int:
-        """The version of ``assignment/<id>``, ``policy/<id>``, ``state/<id>`` or ``upload/<keyword>``; 0: none."""
+        """The version of a thing, named as in ``Draft.expect``; 0: it does not exist."""
         return self._run(operations.version(self.keys, name))
 
     def epochs(self) -> dict[str, int]:
@@ -308,6 +312,9 @@ class AsyncStore(_Common):
 
     async def upload(self, keyword: str) -> Upload | None:
         return await self._run(operations.one_of(Upload, self.keys.uploads, keyword))
+
+    async def entries(self) -> dict[str, Entry]:
+        return await self._run(operations.all_of(Entry, self.keys.registry))
 
     async def version(self, name: str) -> int:
         return await self._run(operations.version(self.keys, name))

@@ -14,6 +14,7 @@ KNOWN = {
     "assignments": "sluice:assignments",
     "policies": "sluice:policies",
     "uploads": "sluice:uploads",
+    "registry": "sluice:registry",
     "states": "sluice:states",
     "versions": "sluice:versions",
     "epochs": "sluice:epochs",

@@ -1,0 +1,179 @@
+"""The registry: words and groups that administrators make, one message for all kinds of them.
+
+What stands in Redis and travels in the change stream is a ``messages.Entry``; the classes here say what the
+``data`` of each kind is.  An entry is known by ``<kind>/<name>``.
+
+======================  ===============================================================================
+kind                    what it is
+======================  ===============================================================================
+``group``               tenants under one name: :class:`Group` of level tenant
+``container_group``     containers under one name: :class:`Group` of level container
+``term``                a coined word for media types: :class:`Term`
+``alias``               another word for a filter, a metric or a target: :class:`Alias`
+``stereotype``          sentences with a hole for the target: :class:`Stereotype`
+``placement``           the storage policy of a tenant's new containers: :class:`Placement`
+``activation``          what is called when a filter is set or taken back: :class:`Activation`
+======================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import DecodeError
+from sluice_core.messages import CONTAINER, TENANT, Entry, Message
+
+GROUP: Final = "group"
+CONTAINER_GROUP: Final = "container_group"
+TERM: Final = "term"
+ALIAS: Final = "alias"
+STEREOTYPE: Final = "stereotype"
+PLACEMENT: Final = "placement"
+ACTIVATION: Final = "activation"
+#: What an alias may stand for.
+FILTER, METRIC, TARGET = "filter", "metric", "target"
+#: In a stereotype's sentences: where the target goes.
+HOLE: Final = "{target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing(Message):
+    """Base of what an entry's data can be; ``kinds`` are those that it serves."""
+
+    name: str
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+
+    def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
+        """The entry that says this."""
+        data = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.to_data().items()
+            if name != "name"
+        }
+        return Entry(kind or self.kinds[0], self.name, data, created, by)
+
+    @classmethod
+    def read(cls, entry: Entry) -> Self:
+        """What ``entry`` says.
+
+        :raises DecodeError: when it is of another kind or shape
+        """
+        if entry.kind not in cls.kinds:
+            raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}", entry.encode())
+        return cls.from_data({**entry.data, "name": entry.name})
+
+
+def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = data.get(name, ())
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+        raise DecodeError(f"`{name}` is `{found!r}`, expected a list of texts")
+    return tuple(found)
+
+
+T = TypeVar("T", bound=Thing)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Thing):
+    """``members`` are accounts, or ``account/container`` when ``level`` is container.
+
+    ``labels`` keeps the words by which members were named where they differ (a project's name).
+    """
+
+    level: str = TENANT
+    members: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    kinds: ClassVar[tuple[str, ...]] = (GROUP, CONTAINER_GROUP)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Group, cls).from_data({**data, "members": _texts(data, "members")})
+
+    def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
+        return super(Group, self).entry(created, by, kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP))
+
+
+@dataclass(frozen=True, slots=True)
+class Term(Thing):
+    """A word for media types and file name extensions, as ``DOCS`` = pdf, doc, …"""
+
+    values: tuple[str, ...] = ()
+
+    kinds: ClassVar[tuple[str, ...]] = (TERM,)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Term, cls).from_data({**data, "values": _texts(data, "values")})
+
+
+@dataclass(frozen=True, slots=True)
+class Alias(Thing):
+    """Another word: ``of`` says for what, ``text`` for which.
+
+    * filter: ``text`` is a keyword, ``params`` what it is set with;
+    * metric: ``text`` is a metric, ``level`` a granularity: ``GET_SEC_TENANT`` is GETS_SEC at tenant;
+    * target: ``text`` is ``account[/container[/object]]``.
+    """
+
+    of: str = TARGET
+    text: str = ""
+    level: str = ""
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+    kinds: ClassVar[tuple[str, ...]] = (ALIAS,)
+
+
+@dataclass(frozen=True, slots=True)
+class Stereotype(Thing):
+    """``text`` holds sentences in which :data:`HOLE` stands for the target; ``help`` says what for."""
+
+    text: str = ""
+    help: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (STEREOTYPE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Thing):
+    """New containers of the account ``name`` go to Swift's storage policy ``storage_policy``."""
+
+    storage_policy: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (PLACEMENT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation(Thing):
+    """What is called over HTTP when a policy sets the filter ``name`` (``url``) and takes it back (``undo``).
+
+    Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.
+    """
+
+    url: str = ""
+    undo: str = ""
+    timeout: float = 5.0
+
+    kinds: ClassVar[tuple[str, ...]] = (ACTIVATION,)
+
+
+#: Kind → what its data is.
+KINDS: Final[Mapping[str, type[Thing]]] = {
+    kind: thing for thing in (Group, Term, Alias, Stereotype, Placement, Activation) for kind in thing.kinds
+}
+
+
+def things(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
+    """Name → thing of one class (and one of its kinds); entries that make no sense are left out."""
+    found = {}
+    for entry in entries.values():
+        if entry.kind in cls.kinds and kind in ("", entry.kind):
+            try:
+                found[entry.name] = cls.read(entry)
+            except DecodeError:
+                continue
+    return found
