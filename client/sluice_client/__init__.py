@@ -2,5 +2,6 @@
 
 from sluice_client.client import Client
 from sluice_client.errors import ApiError, ClientError, Unreachable
+from sluice_client.transport import Retries
 
-__all__ = ["ApiError", "Client", "ClientError", "Unreachable"]
+__all__ = ["ApiError", "Client", "ClientError", "Retries", "Unreachable"]

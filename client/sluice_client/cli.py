@@ -1,112 +1,162 @@
-"""``sluice``: the controller on the command line."""
+"""``sluice``: the controller on the command line, with a token and without Keystone.
+
+The commands are those of ``openstack sluice``, run by cliff.  Options before the first word are the
+application's, those after it the command's, so that both may have a ``--timeout``.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import difflib
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_client import commands
-from sluice_client.client import Client
+from cliff.app import App
+from cliff.command import Command
+from cliff.commandmanager import CommandManager
+
+from sluice_client.client import TIMEOUT, Client
+from sluice_client.commands import COMMANDS, EARLIER
 from sluice_client.errors import ClientError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8877"
+_TEXT: Final = "Write policies for Swift and watch them work."
+_USAGE: Final = 2
+_PIPE: Final = 141
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line; each command is a function of :mod:`sluice_client.commands`."""
-    found = argparse.ArgumentParser(prog="sluice", description="Write policies for Swift and watch them work.")
-    found.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
-    found.add_argument(
-        "--token-file",
-        default=os.environ.get("SLUICE_TOKEN_FILE", ""),
-        metavar="FILE",
-        help="file with the admin token (SLUICE_TOKEN_FILE)",
-    )
-    found.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for each answer")
-    found.add_argument("--json", action="store_true", help="print the controller's JSON instead of a table")
-    things = found.add_subparsers(title="things", required=True, metavar="THING")
-    _policy_commands(_thing(things, "policy", "sentences and what became of them"))
-    _node_commands(_thing(things, "node", "machines that enforce policies"))
-    _filter_commands(_thing(things, "filter", "what policies can do"))
-    _add(_thing(things, "metric", "what policies can watch"), "list", commands.list_metrics, "list metrics")
-    _add(things, "health", commands.health, "say whether the controller works")
-    return found
+class Globals(ArgumentParser):
+    """Options of the application: they end where the command begins, but for a call for help."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Called by cliff; what is not known here is the command."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"`{unknown[0]}` is no option of sluice; those of a command stand behind it")
+        rest: list[str] = found.rest
+        if {"-h", "--help"} & set(rest):
+            found.deferred_help = True
+            rest = [word for word in rest if word not in ("-h", "--help")]
+        return found, rest
 
 
-def _thing(things: Any, name: str, text: str) -> Any:
-    return things.add_parser(name, help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
+class Clients:
+    """What commands find as ``app.client_manager``; connects when the first one asks."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._options = options
+
+    @cached_property
+    def sluice(self) -> Client:
+        """The client of the controller that the options name.
+
+        :raises ClientError: when the token cannot be read
+        """
+        given = self._options
+        return Client(given.url, read_token(given.token_file), given.timeout)
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if "sluice" in self.__dict__:
+            self.sluice.close()
 
 
-def _add(group: Any, name: str, run: Callable[..., Any], text: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = group.add_parser(name, help=text, description=text)
-    command.set_defaults(run=run)
-    return command
+class Sluice(App):
+    """The application."""
 
+    NAME = "sluice"
+    LOG = logging.getLogger("sluice_client.cli")
+    client_manager: Clients
 
-def _policy_commands(group: Any) -> None:
-    create = _add(group, "create", commands.create_policy, "create policies: all sentences, or none")
-    create.add_argument("--wait", type=float, default=0.0, metavar="SECONDS", help="for all live nodes, at most 30")
-    check = _add(group, "check", commands.check_policy, "check sentences; changes nothing")
-    for command in (create, check):
-        command.add_argument("text", metavar="TEXT", help="sentences, or - to read them from standard input")
-    listing = _add(group, "list", commands.list_policies, "list policies, oldest first")
-    listing.add_argument("--tenant", default="", help="only those about this tenant and what is in it")
-    listing.add_argument("--state", default="", choices=("active", "waiting", "failed"), help="only those")
-    show = _add(group, "show", commands.show_policy, "show a policy and which nodes enforce it")
-    delete = _add(group, "delete", commands.delete_policy, "delete a policy and take back what it set")
-    delete.add_argument("--keep", action="store_true", help="leave what is in force, under a new static policy")
-    for command in (show, delete):
-        command.add_argument("id", metavar="ID", help="a policy's id")
+    def __init__(self) -> None:
+        manager = CommandManager()
+        for words, command in COMMANDS.items():
+            manager.add_command(words, command)
+        for words, command in EARLIER.items():
+            manager.add_command(words, type(command.__name__, (command,), {"deprecated": True}))
+        super().__init__(_TEXT, _version(), manager, deferred_help=True)
 
-
-def _node_commands(group: Any) -> None:
-    _add(group, "list", commands.list_nodes, "list nodes and how far each of them is")
-    _add(group, "adopt", commands.adopt, "tell all nodes to take the current history as it is")
-    forget = _add(group, "forget", commands.forget_node, "forget a node that is no more")
-    forget.add_argument("node", metavar="NODE", help="a node's name")
-
-
-def _filter_commands(group: Any) -> None:
-    _add(group, "list", commands.list_filters, "list filters")
-    register = _add(group, "register", commands.register_filter, "register a filter for an isolated environment")
-    register.add_argument("description", metavar="FILE", help="JSON: keyword, environment, language, main, reverse …")
-    register.add_argument("--code", default="", metavar="FILE", help="upload its code at once")
-    upload = _add(group, "upload", commands.upload_filter, "give a registered filter its code, or another revision")
-    upload.add_argument("keyword", metavar="KEYWORD")
-    upload.add_argument("code", metavar="FILE")
-    for command in (register, upload):
-        command.add_argument(
-            "--wait", type=float, default=0.0, metavar="SECONDS", help="for all live nodes, at most 30"
+    def build_option_parser(
+        self, description: str | None, version: str | None, argparse_kwargs: dict[str, Any] | None = None
+    ) -> ArgumentParser:
+        """Called by cliff."""
+        found = Globals(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
+        found.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
+        found.add_argument("--version", action="version", version=f"sluice {version}")
+        found.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
+        found.add_argument(
+            "--token-file",
+            default=os.environ.get("SLUICE_TOKEN_FILE", ""),
+            metavar="FILE",
+            help="file with the admin token (SLUICE_TOKEN_FILE)",
         )
-    show = _add(group, "show", commands.show_filter, "show a registered filter")
-    forget = _add(group, "unregister", commands.unregister_filter, "forget a registered filter that no policy uses")
-    forget.add_argument("--force", action="store_true", help="even if stored objects need it to be read")
-    for command in (show, forget):
-        command.add_argument("keyword", metavar="KEYWORD")
+        found.add_argument("--timeout", type=float, default=TIMEOUT, metavar="SECONDS", help="for each answer")
+        found.add_argument("--json", action="store_true", help="print the controller's JSON as it came")
+        found.add_argument("--debug", action="store_true", help="show tracebacks")
+        found.add_argument("rest", nargs=argparse.REMAINDER, metavar="COMMAND", help="and its arguments")
+        return found
+
+    def configure_logging(self) -> None:
+        """Called by cliff: errors go to standard error in a line of ours, and the library's tries nowhere."""
+        self.LOG.handlers.clear()
+        handler = logging.StreamHandler(self.stderr)
+        handler.setFormatter(logging.Formatter(f"{self.NAME}: %(message)s"))
+        self.LOG.addHandler(handler)
+        self.LOG.propagate = False
+        logging.getLogger("urllib3").setLevel(logging.ERROR)
+
+    def initialize_app(self, argv: list[str]) -> None:
+        """Called by cliff before the command."""
+        self.client_manager = Clients(self.options)
+
+    def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
+        """Called by cliff after the command."""
+        self.client_manager.close()
+
+    def get_fuzzy_matches(self, cmd: str) -> list[str]:
+        """Called by cliff when nothing is called ``cmd …``."""
+        things = {words.partition(" ")[0] for words in COMMANDS}
+        near = difflib.get_close_matches(cmd, things)
+        return [words for words in sorted(COMMANDS) if words.partition(" ")[0] in near]
+
+    def interact(self) -> None:
+        """Called by cliff when there is no command: we have no shell of our own."""
+        self.parser.print_help(self.stderr)
+        raise SystemExit(_USAGE)
+
+
+def read_token(path: str) -> str:
+    """The token in a file; empty without one.
+
+    :raises ClientError: when it cannot be read
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() if path else ""
+    except OSError as error:
+        raise ClientError(f"the token file `{path}` cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ClientError(f"the token file `{path}` holds no text") from error
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("sluice")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the controller refuses or does not answer, 2 for a wrong command line."""
-    given = parser().parse_args(argv)
-    # it would tell of each try; we tell when all have failed
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    status = Sluice().run(list(sys.argv[1:] if argv is None else argv))
     try:
-        token = Path(given.token_file).read_text(encoding="utf-8").strip() if given.token_file else ""
-        with Client(given.url, token, given.timeout) as client:
-            data, text = given.run(client, given)
-        print(json.dumps(data, indent=2, ensure_ascii=False) if given.json else text)
         sys.stdout.flush()
     except BrokenPipeError:
         # whoever read our output has seen enough; keep the interpreter from complaining at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ClientError, OSError, ValueError) as error:
-        print(f"sluice: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return _PIPE
+    return status

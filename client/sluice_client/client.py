@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
-from urllib.parse import quote
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from sluice_client.transport import Transport
+from sluice_client.collection import Data, expecting, path_of
+from sluice_client.operating import Operating, waiting
+from sluice_client.senders import Sender, SessionSender, TokenSender
+from sluice_client.transport import Retries, Transport
 
-Data = dict[str, Any]
+if TYPE_CHECKING:
+    from keystoneauth1.session import Session
+
+TIMEOUT: Final = 10.0
+PAGE: Final = 100
+_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
-class Client:
+class Client(Operating):
     """Speaks to the controller at ``url``; each thread needs its own.
 
     Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises
@@ -20,10 +27,34 @@ class Client:
     :class:`~sluice_client.Unreachable` when it does not answer.
 
     :param timeout: seconds for connecting, and for each answer
+    :param retries: how often calls are tried again that mean the same when they happen twice
     """
 
-    def __init__(self, url: str, token: str = "", timeout: float = 10.0) -> None:
-        self._transport = Transport(url, token, timeout)
+    def __init__(self, url: str, token: str = "", timeout: float = TIMEOUT, retries: Retries | None = None) -> None:
+        self._use(TokenSender(url, token, timeout), retries)
+
+    @classmethod
+    def from_session(
+        cls,
+        session: Session,
+        endpoint: str = "",
+        interface: str = "public",
+        region: str = "",
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+    ) -> Self:
+        """A client with the identity of a keystoneauth1 session, which stays its owner's to close.
+
+        :param endpoint: where the controller is; empty for service type ``sluice`` of the catalogue
+        """
+        made = cls.__new__(cls)
+        made._use(SessionSender(session, endpoint, interface, region, timeout), retries)
+        return made
+
+    def _use(self, sender: Sender, retries: Retries | None) -> None:
+        self._transport = Transport(sender, retries or Retries())
+        self._nodes = self.collection("/nodes", "nodes")
+        self._filters = self.collection("/filters", "filters")
 
     def __enter__(self) -> Self:
         return self
@@ -42,8 +73,9 @@ class Client:
 
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
         """
-        query = {"wait": wait} if wait else None
-        created: Data = self._transport.call("POST", "/policies", {"policy": text}, query, patience=wait)
+        created: Data = self._transport.call(
+            "POST", "/policies", body={"policy": text}, query=waiting(wait), patience=wait
+        )
         return created
 
     def create_policies(self, text: str, wait: float = 0.0) -> list[Data]:
@@ -54,24 +86,16 @@ class Client:
 
     def check_policy(self, text: str) -> list[Data]:
         """What the sentences of ``text`` would become; nothing is changed."""
-        checked: list[Data] = self._transport.call("POST", "/policies/check", {"policy": text})["policies"]
+        checked: list[Data] = self._transport.call("POST", "/policies/check", body={"policy": text})["policies"]
         return checked
 
-    def policies(self, tenant: str = "", state: str = "", page: int = 100) -> Iterator[Data]:
+    def policies(self, tenant: str = "", state: str = "", page: int = PAGE) -> Iterator[Data]:
         """All policies, oldest first, fetched ``page`` at a time."""
-        given = {"tenant": tenant, "state": state, "limit": page, "marker": ""}
-        while True:
-            query = {name: value for name, value in given.items() if value}
-            found = self._transport.call("GET", "/policies", query=query)
-            yield from found["policies"]
-            if not found["next_marker"]:
-                return
-            given["marker"] = found["next_marker"]
+        return self.collection("/policies", "policies").all(tenant=tenant, state=state, limit=page)
 
     def policy(self, policy_id: str) -> Data:
         """One policy, what its actor observes, and which nodes enforce it."""
-        found: Data = self._transport.call("GET", _path("policies", policy_id))
-        return found
+        return self.collection("/policies", "policies").one(policy_id)
 
     def delete_policy(
         self, policy_id: str, keep: bool = False, version: int | None = None, wait: float = 0.0
@@ -82,25 +106,28 @@ class Client:
         :param version: refuse (412) when the policy has another version meanwhile
         """
         query: dict[str, Any] = {"keep": "true"} if keep else {}
-        query |= {"wait": wait} if wait else {}
-        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        # whoever keeps wants to know what was kept, and a second try could not say
         kept: Data | None = self._transport.call(
-            "DELETE", _path("policies", policy_id), query=query, headers=headers, patience=wait
+            "DELETE",
+            path_of("policies", policy_id),
+            query=query | waiting(wait),
+            headers=expecting("" if version is None else f'"{version}"'),
+            patience=wait,
+            once=keep,
         )
         return kept
 
     def nodes(self) -> list[Data]:
         """All nodes and what they reported last."""
-        return self._list("/nodes", "nodes")
+        return list(self._nodes.all())
 
     def node(self, node: str) -> Data:
         """One node."""
-        found: Data = self._transport.call("GET", _path("nodes", node))
-        return found
+        return self._nodes.one(node)
 
     def forget_node(self, node: str) -> None:
         """Forget a node that is no more."""
-        self._transport.call("DELETE", _path("nodes", node))
+        self._nodes.delete(node)
 
     def adopt(self) -> Data:
         """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
@@ -109,16 +136,19 @@ class Client:
 
     def filters(self) -> list[Data]:
         """The filters that the cluster can run."""
-        return self._list("/filters", "filters")
+        return list(self._filters.all())
 
     def known_filters(self) -> list[Data]:
         """Every keyword of DO SET, also those that the cluster cannot enforce."""
-        return self._list("/registry/filters", "filters")
+        return list(self.collection("/registry/filters", "filters").all())
 
     def filter(self, keyword: str) -> Data:
         """A filter that was registered at run time."""
-        found: Data = self._transport.call("GET", _path("filters", keyword))
-        return found
+        return self._filters.one(keyword)
+
+    def filter_and_etag(self, keyword: str) -> tuple[Data, str]:
+        """The same, and its ``ETag`` for :meth:`update_filter`."""
+        return self._filters.one_and_etag(keyword)
 
     def register_filter(self, description: Mapping[str, Any]) -> Data:
         """Register a filter for an isolated environment; without code it cannot be used yet.
@@ -126,18 +156,32 @@ class Client:
         :param description: ``keyword``, ``environment``, ``language``, ``main``, ``reverse``,
             ``capabilities``, ``parameters``, ``help``
         """
-        made: Data = self._transport.call("POST", "/filters", description)
-        return made
+        return self._filters.create(description)
 
-    def upload_filter(self, keyword: str, code: bytes, wait: float = 0.0) -> Data:
+    def update_filter(self, keyword: str, changes: Mapping[str, Any], etag: str = "") -> Data:
+        """Change the description of a registered filter; what is not named stays.
+
+        :param etag: refuse (412) when the registration has another one meanwhile
+        """
+        return self._filters.update(keyword, changes, etag)
+
+    def upload_filter(self, keyword: str, code: bytes | IO[bytes], wait: float = 0.0, etag: str = "") -> Data:
         """Give a registered filter its code, or another revision of it; the digest is verified there.
 
+        :param code: a file that can be rewound is read twice: for its digest, and when it is sent
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
+        :param etag: refuse (412) when the registration has another one meanwhile
         """
-        headers = {"X-Content-Sha256": hashlib.sha256(code).hexdigest(), "Content-Type": "application/octet-stream"}
-        query = {"wait": wait} if wait else None
+        digest = _digest(code)
+        headers = {"X-Content-Sha256": digest, "Content-Type": "application/octet-stream"}
         made: Data = self._transport.call(
-            "PUT", _path("filters", keyword, "data"), query=query, headers=headers, patience=wait, data=code
+            "PUT",
+            path_of("filters", keyword, "data"),
+            query=waiting(wait),
+            headers=headers | expecting(etag),
+            patience=wait,
+            # requests would send an empty file in chunks, as it would one of unknown length
+            data=b"" if digest == _NOTHING else code,
         )
         return made
 
@@ -146,25 +190,27 @@ class Client:
 
         :param force: even if objects stored through it cannot be read any more
         """
-        self._transport.call("DELETE", _path("filters", keyword), query={"force": "true"} if force else None)
+        self._filters.delete(keyword, force="true" if force else "")
 
     def metrics(self) -> list[Data]:
         """The workload metrics."""
-        return self._list("/registry/metrics", "metrics")
+        return list(self.collection("/registry/metrics", "metrics").all())
 
     def terms(self) -> list[Data]:
         """The coined terms."""
-        return self._list("/registry/terms", "terms")
+        return list(self.collection("/registry/terms", "terms").all())
 
     def health(self) -> Mapping[str, Any]:
         """How the controller and what it depends on fare; needs no token."""
         found: Data = self._transport.call("GET", "/health", accepted=(503,))
         return found
 
-    def _list(self, path: str, name: str) -> list[Data]:
-        found: list[Data] = self._transport.call("GET", path)[name]
-        return found
 
-
-def _path(*parts: str) -> str:
-    return "".join("/" + quote(part, safe="") for part in parts)
+def _digest(code: bytes | IO[bytes]) -> str:
+    if isinstance(code, bytes):
+        return hashlib.sha256(code).hexdigest()
+    found = hashlib.sha256()
+    while piece := code.read(1 << 20):
+        found.update(piece)
+    code.seek(0)
+    return found.hexdigest()

@@ -11,11 +11,18 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):
-    """No answer came, or none of the controller's; a change may or may not have happened."""
+    """No answer came, or none of the controller's; a change may or may not have happened.
+
+    ``passing`` says that the connection failed, so that the same request may succeed a moment later.
+    """
+
+    def __init__(self, message: str, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 class ApiError(ClientError):
-    """The controller refused.
+    """The controller refused, with the HTTP ``status`` and for the reason ``message``.
 
     ``problems`` are the errors in a policy's text, each with ``message``, ``line``, ``column``,
     ``end_column``, ``caret`` and ``near_miss``; ``request_id`` names the request in the controller's log.
@@ -31,7 +38,8 @@ class ApiError(ClientError):
         self.request_id = request_id
 
     def __str__(self) -> str:
-        shown = [f"{self.message} (HTTP {self.status})"]
+        named = f" (Request-ID: {self.request_id})" if self.request_id else ""
+        shown = [f"{self.message} (HTTP {self.status}){named}"]
         for problem in self.problems:
             place = f"line {problem['line']}, column {problem['column']}"
             shown.append(f"{problem['severity']}: {place}: {problem['message']}")

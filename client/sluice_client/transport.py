@@ -1,100 +1,128 @@
-"""HTTP: one session, one way to fail."""
+"""Requests that are tried again when that is safe, and one way to fail.
+
+Rules of trying again:
+
+- only what means the same when it happens twice: GET, DELETE, and PUT that names the version it
+  replaces.  POST is sent once: when its answer is lost, only the caller can look what became of it.
+- only when the connection failed, or the controller said 503 and when to come back.  A time-out is
+  not tried again, since whoever is slow does not get faster by being asked more.
+- a few times, with pauses that grow and differ between clients, none longer than ``longest``.
+- an earlier try whose answer was lost may have worked.  So a DELETE that then finds nothing is done,
+  and a PUT that then finds another version says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import IO, Any, Final
-
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from sluice_client.errors import ApiError, Unreachable
+from sluice_client.senders import Request, Sender
 
-#: For GET alone: whether a change happened is not known when its answer is lost.
-RETRY: Final = Retry(
-    total=3, connect=3, read=0, redirect=0, status=0, other=0, backoff_factor=0.1, respect_retry_after_header=False
-)
-#: A Retry-After is the caller's to respect, too.
-NO_RETRY: Final = Retry(total=0, respect_retry_after_header=False)
+_BUSY: Final = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """At most ``tries``; the first pause is about ``first`` seconds, each later one twice as long."""
+
+    tries: int = 4
+    first: float = 0.1
+    longest: float = 5.0
+    pause: Callable[[float], object] = field(default=time.sleep, repr=False)
+
+    def wait(self, turn: int, asked: float = 0.0) -> None:
+        """Pause before try number ``turn``, from 1 on; ``asked`` is what the controller asked for."""
+        seconds = max(asked, self.first * 2 ** (turn - 1))
+        # half of it again at random: clients that failed together do not come back together
+        self.pause(min(seconds, self.longest) * (1 + random.random() / 2))  # noqa: S311 -- spreads, hides nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer's JSON or text (None when it has no body) and its ``ETag``."""
+
+    data: Any
+    etag: str
 
 
 class Transport:
-    """Sends requests with the token and reads JSON."""
+    """Sends requests and reads JSON."""
 
-    def __init__(self, url: str, token: str, timeout: float) -> None:
-        self._url = url.rstrip("/")
-        self._timeout = timeout
-        self._reading = _session(token, RETRY)
-        self._writing = _session(token, NO_RETRY)
+    def __init__(self, sender: Sender, retries: Retries) -> None:
+        self._sender = sender
+        self._retries = retries
 
     def close(self) -> None:
         """Close all connections."""
-        self._reading.close()
-        self._writing.close()
+        self._sender.close()
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        query: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float = 0.0,
-        accepted: tuple[int, ...] = (),
-        data: IO[bytes] | bytes | None = None,
-    ) -> Any:
-        """The answer's JSON; None when it has no body.
+    def call(self, method: str, path: str, **more: Any) -> Any:
+        """The answer's JSON; ``more`` are fields of :class:`Request`."""
+        return self.ask(Request(method, path, **more)).data
 
-        :param patience: seconds that the controller itself may wait before it answers
-        :param accepted: statuses from 400 on that are no errors here
-        :param data: a body that is no JSON
+    def ask(self, request: Request) -> Answer:
+        """The answer.
+
         :raises ApiError: when the controller refuses
         :raises Unreachable: when there is no answer, or not one of the controller's
         """
-        session = self._reading if method == "GET" else self._writing
+        response, lost = self._send(request)
+        if lost and request.method == "DELETE" and response.status_code == 404:
+            return Answer(None, "")
         try:
-            response = session.request(
-                method,
-                self._url + path,
-                json=body,
-                data=data,
-                params=query,
-                headers=headers,
-                timeout=(self._timeout, self._timeout + patience),
-                allow_redirects=False,
-            )
-        except (requests.RequestException, ValueError) as error:
-            raise Unreachable(f"`{self._url}` cannot be reached: {_reason(error)}") from error
-        return self._read(response, accepted)
+            return self._read(response, request)
+        except ApiError as error:
+            if lost and error.status == 412:
+                error.message += "; an earlier try, whose answer was lost, may have done it"
+            raise
 
-    def _read(self, response: requests.Response, accepted: tuple[int, ...]) -> Any:
+    def _send(self, request: Request) -> tuple[Any, bool]:
+        """What was answered last, and whether the answer of an earlier try was lost."""
+        last = self._retries.tries if request.repeatable else 1
+        lost = False
+        for turn in range(1, last + 1):
+            request.rewind()
+            try:
+                response = self._sender.send(request)
+            except Unreachable as error:
+                if turn == last or not error.passing:
+                    raise
+                asked: float | None = 0.0
+            else:
+                asked = None if _BUSY in request.accepted else _retry_after(response)
+                if turn == last or asked is None:
+                    return response, lost
+            lost = True
+            self._retries.wait(turn, asked or 0.0)
+        raise AssertionError("the last try returns or raises")
+
+    def _read(self, response: Any, request: Request) -> Answer:
         status = response.status_code
+        etag = response.headers.get("ETag", "")
         if status == 204:
-            return None
+            return Answer(None, etag)
+        if request.as_text and status < 300:
+            return Answer(response.content.decode("utf-8", "replace"), etag)
+        place = self._sender.place
         try:
             data = response.json()
         except ValueError as error:
-            raise Unreachable(f"`{self._url}` answered {status} without JSON; is it the controller?") from error
-        if status < 300 or status in accepted:
-            return data
-        request_id = response.headers.get("X-Request-Id", "")
+            raise Unreachable(f"{place} answered {status} without JSON; is it the controller?") from error
+        if status < 300 or status in request.accepted:
+            return Answer(data, etag)
         try:
             detail = data["error"]
-            raise ApiError(status, detail["message"], detail["problems"], request_id)
+            message, problems = detail["message"], detail["problems"]
         except (KeyError, TypeError) as error:
-            raise Unreachable(f"`{self._url}` answered {status} in a form that is not the controller's") from error
+            raise Unreachable(f"{place} answered {status} in a form that is not the controller's") from error
+        raise ApiError(status, message, problems, response.headers.get("X-Request-Id", ""))
 
 
-def _reason(error: Exception) -> str:
-    """The last cause: what requests and urllib3 wrap around it names objects of theirs."""
-    cause = getattr(error.args[0], "reason", None) if error.args else None
-    return str(cause or error).rpartition(": ")[2]
-
-
-def _session(token: str, retries: Retry) -> requests.Session:
-    session = requests.Session()
-    session.headers.update({"X-Auth-Token": token, "Accept": "application/json"})
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=retries))
-    return session
+def _retry_after(response: Any) -> float | None:
+    """Seconds after which a busy controller wants to be asked again; None when it said no such thing."""
+    value = response.headers.get("Retry-After", "")
+    return float(value) if response.status_code == _BUSY and value.isascii() and value.isdigit() else None

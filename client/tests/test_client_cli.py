@@ -1,187 +1,159 @@
-"""The command line, with a client that answers from memory."""
+"""The command line itself: options, help, exit status, and errors; what it says of each resource is elsewhere."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from sluice_client import ApiError, cli
-from sluice_client.tables import pairs, plain, table
+from sluice_client import columns
+from sluice_client.cli import main
+from sluice_client.commands import COMMANDS, EARLIER
 
-POLICY = {
-    "id": "p1",
-    "policy": "FOR TENANT a DO SET noop",
-    "state": "failed",
-    "reason": "no such metric",
-    "created_at": "2026-01-01T00:00:00.000Z",
-    "created_by": "admin",
-    "epoch": 3,
-    "dynamic": True,
-    "enforced": {
-        "nodes": 1,
-        "total": 4,
-        "refused": [{"node": "n2", "reason": "not installed"}],
-        "waiting": ["n3"],
-        "away": ["n4"],
-    },
-    "observed": {"window": 5, "values": {"PUTS_SEC": 7.0}},
-    "firings": [{"at": "2026-01-01T00:00:01.000Z", "what": "set", "member": "", "window": 5}],
-    "warnings": [],
-}
-
-
-UPLOAD = {
-    "keyword": "",
-    "environment": "wasm",
-    "language": "wasm",
-    "main": "",
-    "reverse": False,
-    "revision": 1,
-    "size": 0,
-    "sha256": "",
-    "help": "",
-    "parameters": [],
-}
-
-
-class FakeClient:
-    """Stands in for the client: remembers how it was made and called."""
-
-    made: list = []
-    calls: list = []
-
-    def __init__(self, *given):
-        self.made.append(given)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def create_policies(self, text, wait):
-        self.calls.append((text, wait))
-        return [POLICY]
-
-    def policies(self, tenant, state, page):
-        return iter([POLICY])
-
-    def policy(self, policy_id):
-        if policy_id != "p1":
-            raise ApiError(404, f"there is no policy `{policy_id}`")
-        return POLICY
-
-    def register_filter(self, description):
-        self.calls.append(description)
-        return {**UPLOAD, **description}
-
-    def upload_filter(self, keyword, code, wait):
-        self.calls.append((keyword, code, wait))
-        return {**UPLOAD, "keyword": keyword, "size": len(code)}
+MISSING = {"error": {"code": 404, "title": "Not Found", "message": "there is no policy `zz`", "problems": []}}
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "Client", FakeClient)
-    FakeClient.made.clear()
-    FakeClient.calls.clear()
+def run(capsys):
+    """A function that runs ``sluice`` and returns status, output and errors."""
 
     def go(*words):
-        status = cli.main(words)
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code or 0
         said = capsys.readouterr()
         return status, said.out, said.err
 
     return go
 
 
-def test_url_and_token_come_from_the_environment(run, monkeypatch, tmp_path):
+def test_url_and_token_come_from_the_environment_unless_they_are_given(run, stub, monkeypatch, tmp_path):
     (tmp_path / "token").write_text("secret\n")
-    monkeypatch.setenv("SLUICE_URL", "http://there")
+    monkeypatch.setenv("SLUICE_URL", stub.url)
     monkeypatch.setenv("SLUICE_TOKEN_FILE", str(tmp_path / "token"))
-    assert run("policy", "list")[0] == 0
-    assert run("--url", "http://here", "--token-file", "", "policy", "list")[0] == 0
-    assert FakeClient.made == [("http://there", "secret", 10.0), ("http://here", "", 10.0)]
+    stub.will(200, {"terms": []}).will(200, {"terms": []})
+    assert run("term", "list")[0] == 0
+    assert run("--token-file", "", "term", "list")[0] == 0
+    assert [one.headers.get("X-Auth-Token") for one in stub.asked] == ["secret", ""]
+    assert run("--url", "http://127.0.0.1:1", "--timeout", "1", "node", "adopt")[0] == 1
 
 
-def test_a_policy_is_shown_with_every_node_that_does_not_enforce_it(run):
-    out = run("policy", "show", "p1")[1]
-    assert out.splitlines() == [
-        "id        p1",
-        "policy    FOR TENANT a DO SET noop",
-        "state     failed no such metric",
-        "created   2026-01-01T00:00:00.000Z by admin",
-        "epoch     3",
-        "enforced  1/4",
-        "refused   n2: not installed",
-        "waiting   n3",
-        "away      n4",
-        "observed  PUTS_SEC = 7.0",
-        "firing    2026-01-01T00:00:01.000Z set",
-    ]
+def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
+    stub.will(404, MISSING)
+    said = "sluice: there is no policy `zz` (HTTP 404) (Request-ID: req-1)\n"
+    assert run("--url", stub.url, "policy", "show", "zz") == (1, "", said)
 
 
-def test_json_is_what_the_controller_said(run):
-    assert json.loads(run("--json", "policy", "show", "p1")[1]) == POLICY
+def test_nobody_there_ends_with_one(run, nobody):
+    said = f"sluice: `{nobody}` cannot be reached: [Errno 111] Connection refused\n"
+    assert run("--url", nobody, "node", "adopt") == (1, "", said)
 
 
-def test_a_text_may_come_from_standard_input(run, monkeypatch):
-    import io
-
-    monkeypatch.setattr("sys.stdin", io.StringIO("FOR x"))
-    assert run("policy", "create", "-", "--wait", "3")[0] == 0
-    assert FakeClient.calls == [("FOR x", 3.0)]
-
-
-def test_a_refusal_goes_to_standard_error_and_ends_with_one(run):
-    assert run("policy", "show", "zz") == (1, "", "sluice: there is no policy `zz` (HTTP 404)\n")
-
-
-def test_a_token_file_that_is_missing_is_named(run, tmp_path):
-    status, _, err = run("--token-file", str(tmp_path / "none"), "policy", "list")
-    assert status == 1
-    assert str(tmp_path / "none") in err
-
-
-@pytest.mark.parametrize("words", [[], ["policy"], ["policy", "drop"], ["policy", "list", "--state", "on"], ["x"]])
-def test_a_wrong_command_line_ends_with_two(run, words):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(words)
-    assert ended.value.code == 2
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_token_file_that_cannot_be_read_is_named(run, tmp_path, content):
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    status, out, err = run("--token-file", str(path), "policy", "list")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"sluice: the token file `{path}` ")
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["policy", "--help"], ["policy", "create", "--help"], ["node", "--help"]]
+    "words",
+    [
+        [],
+        ["policy"],
+        ["policy", "drop"],
+        ["nonsense"],
+        ["policy", "list", "--state", "on"],
+        ["policy", "list", "--nonsense"],
+        ["policy", "show"],
+        ["policy", "delete"],
+        ["filter", "set", "scramble", "--capability", "stage"],
+        ["--nonsense", "policy", "list"],
+        ["--time", "3", "policy", "list"],
+    ],
 )
-def test_every_level_has_help(words, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(words)
-    assert ended.value.code == 0
-    assert "usage: sluice" in capsys.readouterr().out
+def test_a_wrong_command_line_ends_with_two(run, words):
+    status, _, _ = run(*words)
+    assert status == 2
 
 
-def test_columns_are_as_wide_as_their_widest_cell():
-    assert table(("A", "LONG"), [("xyz", 1), ("日本", "ü")]) == "A     LONG\nxyz   1\n日本  ü"
-    assert table(("A", "B"), []) == "A  B"
-    assert pairs([]) == ""
+def test_a_wrong_word_is_answered_with_what_there_is(run):
+    assert "  policy check\n  policy create\n" in run("policy", "drop")[1]
+    assert "  policy check\n" in run("polcy", "list")[1]
 
 
-def test_control_characters_never_reach_the_terminal():
-    assert plain("a\x1b[31m\nb\x9b") == "a [31m b "
-
-
-def test_a_filter_is_registered_and_uploaded_in_one_command(run, tmp_path):
-    (tmp_path / "shout.json").write_text('{"keyword": "shout", "environment": "wasm"}')
-    (tmp_path / "shout.wasm").write_bytes(b"\0asm")
-    code = str(tmp_path / "shout.wasm")
-    status, out, _ = run("filter", "register", str(tmp_path / "shout.json"), "--code", code, "--wait", "2")
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_has_help(run, words):
+    status, out, _ = run(*words.split(), "--help")
     assert status == 0
-    assert FakeClient.calls == [{"keyword": "shout", "environment": "wasm"}, ("shout", b"\0asm", 2.0)]
-    assert "shout" in out
-    assert run("filter", "upload", "shout", code)[0] == 0
+    assert f"usage: sluice {words}" in out
+    assert all(argument.help.split()[0] in out for argument in COMMANDS[words].accepted())
 
 
-def test_a_description_that_is_no_json_is_an_error_without_a_traceback(run, tmp_path):
-    (tmp_path / "bad.json").write_text("{")
-    status, _, err = run("filter", "register", str(tmp_path / "bad.json"))
-    assert status == 1
-    assert err.startswith("sluice: ")
-    assert "Traceback" not in err
+def test_help_of_a_thing_and_of_all_lists_commands(run):
+    assert run("policy", "--help")[1].split("\n")[1:3] == ["  policy check", "  policy create"]
+    status, out, _ = run("--help")
+    assert status == 0
+    assert all(words in out for words in COMMANDS)
+    assert not [words for words in EARLIER if words in out]
+
+
+def test_a_command_of_the_same_option_as_ours_keeps_it(run, stub):
+    policy = {"state": "active", "enforced": {"nodes": 0, "total": 0, "refused": [], "waiting": [], "away": []}}
+    stub.will(200, {"id": "p", **policy})
+    status, _, err = run("--url", stub.url, "policy", "show", "p", "--watch", "--timeout", "0")
+    assert (status, "not enforced after 0 s: no node has reported" in err) == (1, True)
+
+
+def test_json_is_what_the_controller_said(run, stub):
+    terms = [{"term": "DOCS", "patterns": ["*.pdf"], "what we": "do not know"}]
+    stub.will(200, {"terms": terms})
+    assert json.loads(run("--url", stub.url, "--json", "term", "list")[1]) == terms
+
+
+def test_tracebacks_are_shown_on_demand_only(run, stub):
+    stub.will(404, MISSING).will(404, MISSING)
+    assert "Traceback" not in run("--url", stub.url, "policy", "show", "zz")[2]
+    assert "Traceback" in run("--url", stub.url, "--debug", "policy", "show", "zz")[2]
+
+
+def test_control_characters_never_reach_the_terminal(run, stub):
+    stub.will(200, {"terms": [{"term": "A\x1b[31m\nB\x9b", "patterns": ["\x07日本"]}]})
+    out = run("--url", stub.url, "term", "list")[1]
+    assert "A [31m B " in out
+    assert "日本" in out
+    assert not set(out) & set("\x1b\x9b\x07")
+
+
+def test_whoever_has_seen_enough_is_no_fault(stub):
+    stub.will(200, {"terms": [{"term": "A" * 100, "patterns": []}] * 2000})
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-m", "sluice_client", "--url", stub.url, "term", "list"]
+    done = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+PLAIN = {
+    "nothing": (None, ""),
+    "a number": (1.5, "1.5"),
+    "a list": (["a", 1], "a, 1"),
+    "an object": ({"a": [1, 2], "b": None}, "a=1, 2, b="),
+    "a truth": (True, "True"),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_any_value_can_be_read(name):
+    value, text = PLAIN[name]
+    assert columns.plainly(value) == text
+
+
+def test_milliseconds_are_shown_as_the_controller_shows_times():
+    assert columns.iso_time(1_767_225_600_123) == "2026-01-01T00:00:00.123Z"

@@ -96,7 +96,8 @@ def test_constraints_name_versions_and_no_places():
 
 @pytest.mark.parametrize("point", metadata.distribution("sluice").entry_points, ids=lambda point: point.name)
 def test_every_entry_point_loads(point):
-    assert callable(point.load())
+    found = point.load()
+    assert callable(found) or point.group == "openstack.cli.extension"  # which names a module
 
 
 def test_every_declared_entry_point_is_installed():

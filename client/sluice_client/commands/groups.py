@@ -1,0 +1,225 @@
+"""``group``, ``container group`` and ``stereotype``: many targets under one name, many sentences under one."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+from sluice_client import resources_registry as registry
+from sluice_client.collection import path_of
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, repeated, several
+from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+
+_FORCE: Final = "even while policies use it, which keep what it meant"
+GROUP: Final = Resource(
+    "group",
+    "/registry/gtenants",
+    "gtenants",
+    registry.TENANT_GROUP_LIST,
+    registry.TENANT_GROUP,
+    fields=(repeated("--tenant", "one of all its tenants", "tenants"),),
+    force=_FORCE,
+)
+CONTAINER_GROUP: Final = Resource(
+    "container group",
+    "/registry/gcontainers",
+    "gcontainers",
+    registry.CONTAINER_GROUP_LIST,
+    registry.CONTAINER_GROUP,
+    fields=(repeated("--container", "one of all its containers, as account/container", "containers"),),
+    force=_FORCE,
+)
+STEREOTYPE: Final = Resource(
+    "stereotype",
+    "/stereotypes",
+    "stereotypes",
+    registry.STEREOTYPE_LIST,
+    registry.STEREOTYPE,
+    fields=(
+        Argument("--text", "sentences `FOR {target} …`"),
+        Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),
+    ),
+    force="even if it is applied: what it has set stays",
+)
+_GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
+_STEREOTYPE: Final = Argument("name", "the stereotype", {"metavar": "NAME"})
+
+
+class ListGroups(ListAll):
+    """List groups of tenants."""
+
+    resource = GROUP
+
+
+class ShowGroup(ShowIt):
+    """Show a group's tenants."""
+
+    resource = GROUP
+
+
+class CreateGroup(CreateIt):
+    """Put tenants under one name."""
+
+    resource = GROUP
+
+
+class SetGroup(SetIt):
+    """Name all tenants of a group anew."""
+
+    resource = GROUP
+
+
+class DeleteGroup(DeleteThem):
+    """Forget groups of tenants."""
+
+    resource = GROUP
+
+
+class ListContainerGroups(ListAll):
+    """List groups of containers."""
+
+    resource = CONTAINER_GROUP
+
+
+class ShowContainerGroup(ShowIt):
+    """Show a group's containers."""
+
+    resource = CONTAINER_GROUP
+
+
+class CreateContainerGroup(CreateIt):
+    """Put containers under one name."""
+
+    resource = CONTAINER_GROUP
+
+
+class SetContainerGroup(SetIt):
+    """Name all containers of a group anew."""
+
+    resource = CONTAINER_GROUP
+
+
+class DeleteContainerGroup(DeleteThem):
+    """Forget groups of containers."""
+
+    resource = CONTAINER_GROUP
+
+
+class _Members(EachCommand):
+    """Something that is done to members of a group, one after the other."""
+
+    resource: ClassVar[Resource]
+    #: in the path, between a group and its members
+    folder: ClassVar[str]
+    names = "member"
+
+    def path(self, name: str, given: Namespace) -> str:
+        """Where the member is."""
+        return self.resource.path + path_of(given.group, self.folder, name)
+
+
+class _Add(_Members):
+    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+        """Add one."""
+        return f"{name} is in group {given.group}", self.client.put(self.path(name, given))
+
+
+class _Remove(_Members):
+    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+        """Remove one."""
+        self.client.delete(self.path(name, given))
+        return f"{name} is not in group {given.group} any more", None
+
+
+class AddTenant(_Add):
+    """Add tenants to a group."""
+
+    resource, folder = GROUP, "tenants"
+    arguments = (_GROUP, several("member", "a tenant"))
+
+
+class RemoveTenant(_Remove):
+    """Take tenants out of a group."""
+
+    resource, folder = GROUP, "tenants"
+    arguments = (_GROUP, several("member", "a tenant"))
+
+
+class AddContainer(_Add):
+    """Add containers to a group."""
+
+    resource, folder = CONTAINER_GROUP, "containers"
+    arguments = (_GROUP, several("member", "a container, as account/container"))
+
+
+class RemoveContainer(_Remove):
+    """Take containers out of a group."""
+
+    resource, folder = CONTAINER_GROUP, "containers"
+    arguments = (_GROUP, several("member", "a container, as account/container"))
+
+
+class ListStereotypes(ListAll):
+    """List stereotypes."""
+
+    resource = STEREOTYPE
+
+
+class ShowStereotype(ShowIt):
+    """Show a stereotype and how often it is applied."""
+
+    resource = STEREOTYPE
+
+
+class CreateStereotype(CreateIt):
+    """Keep sentences under a name, with {target} as the hole for a target."""
+
+    resource = STEREOTYPE
+
+
+class SetStereotype(SetIt):
+    """Change a stereotype; what is not named stays."""
+
+    resource = STEREOTYPE
+
+
+class DeleteStereotype(DeleteThem):
+    """Forget stereotypes."""
+
+    resource = STEREOTYPE
+
+
+class ListApplied(ListCommand):
+    """List the tenants and containers that a stereotype is applied to."""
+
+    columns = registry.APPLIED_LIST
+    arguments = (_STEREOTYPE,)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All of them."""
+        return self.client.collection(STEREOTYPE.path + path_of(given.name, "tenants"), "targets").all()
+
+
+class ApplyStereotype(ShowCommand):
+    """Apply a stereotype to a tenant or a container: all of its sentences, or none."""
+
+    columns = registry.APPLIED
+    arguments = (_STEREOTYPE, Argument("target", "a tenant, or account/container", {"metavar": "TARGET"}), WAIT)
+
+    def fetch(self, given: Namespace) -> Data:
+        """What it has set there."""
+        return self.client.put(STEREOTYPE.path + path_of(given.name, "tenants", given.target), wait=given.wait)
+
+
+class TakeBackStereotype(EachCommand):
+    """Take back what a stereotype has set for targets."""
+
+    names = "target"
+    arguments = (_STEREOTYPE, several("target", "a tenant, or account/container"))
+
+    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+        """Take back one."""
+        self.client.delete(STEREOTYPE.path + path_of(given.name, "tenants", name))
+        return f"stereotype {given.name} is taken back from {name}", None

@@ -1,0 +1,107 @@
+"""``effective``, ``change``, ``export``, ``import`` and ``health``: who decides, who changed what, all at once."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from sluice_client import resources, resources_registry
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand, text_of
+
+_PLAN: Final = Argument("--plan", "only say what would change", {"action": "store_true"})
+_FORCE: Final = Argument("--force", "even if stored objects could not be read any more", {"action": "store_true"})
+_EPOCH: Final = Argument("epoch", "the change", {"metavar": "EPOCH"})
+
+
+class ShowEffective(ShowCommand):
+    """Show which policies decide for a request, and which are overridden and why."""
+
+    columns = resources_registry.EFFECTIVE
+    arguments = (
+        Argument("target", "account[/container[/object]]", {"metavar": "TARGET"}),
+        Argument("--method", "of the request, PUT when it is not said"),
+        Argument("--size", "bytes of the object"),
+        Argument("--type", "media type, or an extension such as pdf"),
+        Argument("--tag", "tags of the object, separated by commas"),
+    )
+
+    def fetch(self, given: Namespace) -> Data:
+        """The verdict."""
+        said = {name: getattr(given, name) for name in ("method", "size", "type", "tag")}
+        return self.client.effective(given.target, **said)
+
+
+class ListChanges(ListCommand):
+    """List changes, newest first: who changed what when."""
+
+    columns = resources_registry.CHANGE_LIST
+    arguments = (
+        Argument("--policy", "only those about this policy", {"default": "", "metavar": "ID"}),
+        Argument("--by", "only those by this identity", {"default": ""}),
+        Argument("--since", "only those from this time on, ISO 8601 or unix seconds", {"default": ""}),
+    )
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All that fit and are still known."""
+        return self.client.changes(given.policy, given.by, given.since)
+
+
+class ShowChange(ShowCommand):
+    """Show a change, with what it replaced."""
+
+    columns = resources_registry.CHANGE
+    arguments = (_EPOCH,)
+
+    def fetch(self, given: Namespace) -> Data:
+        """The change."""
+        return self.client.change(given.epoch)
+
+
+class RollBack(ShowCommand):
+    """Go back to the configuration as it stood after a change, as a new change."""
+
+    columns = resources_registry.OUTCOME
+    arguments = (_EPOCH, _PLAN, _FORCE, WAIT)
+
+    def fetch(self, given: Namespace) -> Data:
+        """What was changed, or would be."""
+        return self.client.roll_back(given.epoch, given.plan, given.force, given.wait)
+
+
+class Export(SluiceCommand):
+    """Print the whole configuration as YAML."""
+
+    def take_action(self, parsed_args: Namespace) -> int:
+        """Called by cliff."""
+        self.app.stdout.write(self.client.export())
+        return 0
+
+
+class Import(ShowCommand):
+    """Replace the whole configuration: all of it, or nothing."""
+
+    columns = resources_registry.OUTCOME
+    arguments = (
+        Argument("file", "YAML as it was exported, or - for standard input", {"metavar": "FILE"}),
+        _PLAN,
+        _FORCE,
+        WAIT,
+    )
+
+    def fetch(self, given: Namespace) -> Data:
+        """What was changed, or would be."""
+        text = text_of("-") if given.file == "-" else Path(given.file).read_text(encoding="utf-8")
+        return self.client.import_configuration(text, given.plan, given.force, given.wait)
+
+
+class Health(ShowCommand):
+    """Say whether the controller works."""
+
+    columns = resources.HEALTH
+
+    def fetch(self, given: Namespace) -> Data:
+        """The controller and what it depends on."""
+        return self.client.health()

@@ -1,0 +1,151 @@
+"""``policy``: sentences and what became of them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sluice_client import resources
+from sluice_client.columns import Data
+from sluice_client.command import (
+    WAIT,
+    Argument,
+    EachCommand,
+    ListCommand,
+    ShowCommand,
+    SluiceCommand,
+    seconds,
+    several,
+    text_of,
+)
+from sluice_client.errors import ClientError
+from sluice_client.watch import Watch
+
+STATES: Final = ("active", "waiting", "failed")
+_TEXT: Final = Argument("text", "sentences, or - to read them from standard input", {"metavar": "TEXT"})
+
+
+def warn(command: SluiceCommand, policies: Iterable[Data]) -> None:
+    """Say on standard error what the compiler had doubts about."""
+    for one in (warning for policy in policies for warning in policy["warnings"]):
+        command.say(f"warning: line {one['line']}, column {one['column']}: {one['message']}\n{one['caret']}")
+
+
+class CreatePolicy(ListCommand):
+    """Create policies: all sentences of the text, or none."""
+
+    columns = resources.POLICY_LIST
+    arguments = (_TEXT, WAIT)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """The new policies."""
+        created = self.client.create_policies(text_of(given.text), given.wait)
+        warn(self, created)
+        return created
+
+
+class CheckPolicy(ListCommand):
+    """Check sentences; changes nothing."""
+
+    columns = resources.CHECKED_LIST
+    arguments = (_TEXT,)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """What they would become."""
+        checked = self.client.check_policy(text_of(given.text))
+        warn(self, checked)
+        return checked
+
+
+class ListPolicies(ListCommand):
+    """List policies, oldest first."""
+
+    columns = resources.POLICY_LIST
+    arguments = (
+        Argument("--tenant", "only those about this tenant and what is in it", {"default": ""}),
+        Argument("--state", "only those in this state", {"default": "", "choices": STATES}),
+    )
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All that fit."""
+        return self.client.policies(given.tenant, given.state, page=1000)
+
+
+class ShowPolicy(ShowCommand):
+    """Show a policy and which nodes enforce it."""
+
+    columns = resources.POLICY
+    arguments = (
+        Argument("id", "a policy's id", {"metavar": "ID"}),
+        Argument(
+            "--watch",
+            "follow it until every node enforces it; fails when it fails or a node refuses it",
+            {"action": "store_true"},
+        ),
+        seconds("--timeout", "stop watching after this time, and fail", None),
+    )
+
+    def fetch(self, given: Namespace) -> Data:
+        """The policy, once it is enforced if that is watched."""
+        if given.timeout is not None and not given.watch:
+            raise ClientError("`--timeout` is given without `--watch`")
+        if given.watch:
+            return Watch(self.say, given.timeout).until_enforced(self.client, given.id)
+        return self.client.policy(given.id)
+
+
+class _Revising(ShowCommand):
+    """Changes one policy, unless somebody else changed it at the same time."""
+
+    columns = resources.POLICY
+
+    def revise(self, policy_id: str, changes: Data, wait: float) -> Data:
+        """The policy as it is now."""
+        version = self.client.policy(policy_id)["version"]
+        return self.client.update_policy(policy_id, changes, f'"{version}"', wait)
+
+
+class SetPolicy(_Revising):
+    """Give a policy another sentence; its id and its age stay."""
+
+    arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), _TEXT, WAIT)
+
+    def fetch(self, given: Namespace) -> Data:
+        """The policy as it is now."""
+        revised = self.revise(given.id, {"policy": text_of(given.text)}, given.wait)
+        warn(self, [revised])
+        return revised
+
+
+class EnablePolicy(_Revising):
+    """Let a disabled policy work again."""
+
+    arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), WAIT)
+    enabled = True
+
+    def fetch(self, given: Namespace) -> Data:
+        """The policy as it is now."""
+        return self.revise(given.id, {"enabled": self.enabled}, given.wait)
+
+
+class DisablePolicy(EnablePolicy):
+    """Take back what a policy has set, and keep the policy."""
+
+    enabled = False
+
+
+class DeletePolicy(EachCommand):
+    """Delete policies and take back what they set."""
+
+    names = "id"
+    arguments = (
+        several("id", "a policy's id"),
+        Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),
+    )
+
+    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+        """Delete one."""
+        kept = self.client.delete_policy(name, keep=given.keep)
+        left = f", policy {kept['id']} keeps what was in force: {kept['policy']}" if kept else ""
+        return f"policy {name} is deleted{left}", kept

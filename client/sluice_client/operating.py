@@ -1,0 +1,96 @@
+"""What an operator asks of the controller beside its resources: who decides, who changed what, and all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sluice_client.collection import Collection, Data, expecting, path_of
+from sluice_client.senders import Request
+from sluice_client.transport import Transport
+
+_YAML: Final = "application/yaml"
+
+
+class Operating:
+    """The second half of :class:`~sluice_client.Client`."""
+
+    _transport: Transport
+
+    def collection(self, path: str, name: str) -> Collection:
+        """Any resource: what is at ``path``, listed under ``name``."""
+        return Collection(self._transport, path, name)
+
+    def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
+        """What became of what is at ``path``, for resources that are set and not created."""
+        found: Data = self._transport.call(
+            "PUT", path, body=body, query=waiting(wait), headers=expecting(etag), patience=wait
+        )
+        return found
+
+    def delete(self, path: str) -> None:
+        """Take back what :meth:`put` has set at ``path``."""
+        self._transport.call("DELETE", path)
+
+    def update_policy(self, policy_id: str, changes: Mapping[str, Any], etag: str = "", wait: float = 0.0) -> Data:
+        """Change ``policy``, its sentence, or ``enabled``; what is not named stays."""
+        return self.put(path_of("policies", policy_id), changes, wait, etag)
+
+    def effective(self, target: str, **request: Any) -> Data:
+        """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out."""
+        query = {"target": target, **{name: value for name, value in request.items() if value not in (None, "")}}
+        found: Data = self._transport.call("GET", "/effective", query=query)
+        return found
+
+    def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
+        """Who changed what when, newest first."""
+        return self.collection("/changes", "changes").all(policy=policy, by=by, since=since)
+
+    def change(self, epoch: str) -> Data:
+        """One change, with what it replaced."""
+        return self.collection("/changes", "changes").one(epoch)
+
+    def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
+        """Go back to the configuration as it stood after a change; with ``plan`` only say what that means."""
+        path = path_of("changes", epoch, "rollback")
+        found: Data = self._transport.call("POST", path, query=_becoming(plan, force, wait), patience=wait)
+        return found
+
+    def export(self) -> str:
+        """The whole configuration as YAML."""
+        request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, as_text=True)
+        return str(self._transport.ask(request).data)
+
+    def import_configuration(self, text: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
+        """Replace the whole configuration; with ``plan`` only say what would change."""
+        found: Data = self._transport.call(
+            "PUT",
+            "/import",
+            data=text.encode(),
+            query=_becoming(plan, force, wait),
+            headers={"Content-Type": _YAML},
+            patience=wait,
+        )
+        return found
+
+    def deployments(self, target: str) -> Iterator[Data]:
+        """The filters that are set for just this target by policies without metrics."""
+        return self.collection(path_of("filters", target, "deploy"), "filters").all()
+
+    def deploy_filter(self, target: str, keyword: str, how: Mapping[str, Any], wait: float = 0.0) -> Data:
+        """Set a filter for a target with the ``params`` and the ``place`` of ``how``."""
+        return self.put(path_of("filters", target, "deploy", keyword), how, wait)
+
+    def undeploy_filter(self, target: str, keyword: str, wait: float = 0.0) -> Data:
+        """Take back what deploying it has set; what is still deployed there."""
+        return self.put(path_of("filters", target, "undeploy", keyword), wait=wait)
+
+
+def waiting(seconds: float) -> dict[str, Any]:
+    """The query that lets the controller wait for all live nodes; empty when it need not."""
+    return {"wait": seconds} if seconds else {}
+
+
+def _becoming(plan: bool, force: bool, wait: float) -> dict[str, Any]:
+    asked = {"plan": plan, "force": force}
+    return {name: "true" for name, said in asked.items() if said} | waiting(wait)

@@ -1,0 +1,1 @@
+"""``openstack sluice …``: how python-openstackclient gets to know the commands."""

@@ -1,0 +1,177 @@
+"""Two ways for one request to reach the controller: a token of ours, or somebody's Keystone session.
+
+A sender sends once and gives back whatever was answered; what an answer means, and whether to try
+again, is the transport's.  Foreign exceptions end here, and none of their texts that could hold a
+header is passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
+
+import requests
+
+from sluice_client.errors import ApiError, ClientError, Unreachable
+
+if TYPE_CHECKING:
+    from keystoneauth1.session import Session
+
+SERVICE_TYPE: Final = "sluice"
+_BROKEN: Final = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; ``patience`` are seconds that the controller itself may wait before it answers.
+
+    ``accepted`` are statuses from 400 on that are no errors, ``once`` forbids to send it again;
+    ``as_text`` says that the answer is no JSON.
+    """
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    query: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    patience: float = 0.0
+    accepted: tuple[int, ...] = ()
+    data: IO[bytes] | bytes | None = None
+    once: bool = False
+    as_text: bool = False
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending it twice is the same as sending it once."""
+        guarded = self.method == "PUT" and "If-Match" in self.headers
+        return not self.once and (self.method in ("GET", "DELETE") or guarded)
+
+    def rewind(self) -> None:
+        """Let the body begin anew."""
+        if self.data is not None and not isinstance(self.data, bytes):
+            self.data.seek(0)
+
+
+class Sender(Protocol):
+    """Sends a request once; ``place`` names the controller in errors."""
+
+    place: str
+
+    def send(self, request: Request) -> Any:
+        """The answer, a :class:`requests.Response`, whatever its status.
+
+        :raises Unreachable: when there is none
+        """
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class TokenSender:
+    """To a known address, with a known token."""
+
+    def __init__(self, url: str, token: str, timeout: float) -> None:
+        if not all("!" <= sign <= "~" for sign in token):
+            raise ClientError("the token holds a character that a header cannot carry, expected printable ascii")
+        self._url = url.rstrip("/")
+        self._timeout = timeout
+        self._session = requests.Session()
+        self._session.headers.update({"X-Auth-Token": token, "Accept": "application/json"})
+        self.place = f"`{without_password(self._url)}`"
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._session.close()
+
+    def send(self, request: Request) -> Any:
+        """The answer; every part of it within the time-out."""
+        try:
+            return self._session.request(
+                request.method,
+                self._url + request.path,
+                json=request.body,
+                data=request.data,
+                params=request.query,
+                headers=dict(request.headers),
+                timeout=(self._timeout, self._timeout + request.patience),
+                allow_redirects=False,
+            )
+        except requests.exceptions.SSLError as error:
+            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}") from error
+        except _BROKEN as error:
+            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}", passing=True) from error
+        except requests.Timeout as error:
+            raise Unreachable(f"{self.place} does not answer within {self._timeout + request.patience:g} s") from error
+        except (requests.RequestException, ValueError) as error:
+            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}") from error
+
+
+class SessionSender:
+    """Through a keystoneauth1 session, which knows the token and finds the endpoint.
+
+    Without ``endpoint`` it is looked up in the service catalogue.
+    """
+
+    def __init__(self, session: Session, endpoint: str, interface: str, region: str, timeout: float) -> None:
+        self._session = session
+        self._timeout = timeout
+        self._endpoint = endpoint.rstrip("/") or None
+        self._filter = {"service_type": SERVICE_TYPE, "interface": interface, "region_name": region or None}
+        shown = f"`{without_password(endpoint)}`" if endpoint else f"service `{SERVICE_TYPE}` of the service catalogue"
+        self.place = shown
+
+    def close(self) -> None:
+        """Nothing: the session is its owner's."""
+
+    def send(self, request: Request) -> Any:
+        """The answer; a body is sent again from its beginning when the token was no longer good."""
+        response = self._send(request)
+        if response.status_code == 401 and request.data is not None and self._session.invalidate():
+            request.rewind()
+            response = self._send(request)
+        return response
+
+    def _send(self, request: Request) -> Any:
+        from keystoneauth1 import exceptions
+
+        try:
+            return self._session.request(
+                request.path,
+                request.method,
+                json=request.body,
+                data=request.data,
+                params=request.query,
+                headers={"Accept": "application/json", **request.headers},
+                timeout=(self._timeout, self._timeout + request.patience),
+                redirect=False,
+                raise_exc=False,
+                allow_reauth=request.data is None,
+                log=request.data is None,
+                connect_retries=0,
+                endpoint_filter=self._filter,
+                endpoint_override=self._endpoint,
+                user_agent="sluice",
+            )
+        except exceptions.HttpError as error:
+            message = f"keystone refuses: {error.message.partition(' (HTTP ')[0]}"
+            raise ApiError(error.http_status, message, request_id=error.request_id or "") from error
+        except exceptions.ConnectTimeout as error:
+            raise Unreachable(f"{self.place} does not answer in time") from error
+        except exceptions.ConnectFailure as error:
+            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}", passing=True) from error
+        except exceptions.ClientException as error:
+            raise Unreachable(f"{self.place} cannot be reached: {error}") from error
+
+
+def without_password(url: str) -> str:
+    """``url`` as it may be shown."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _reason(error: Exception) -> str:
+    """The last cause: what requests, urllib3 and keystoneauth wrap around it names objects of theirs."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    return str(cause or error).rpartition(": ")[2].rstrip("'\")")
