@@ -77,6 +77,11 @@ class Keys:
         return f"{self.prefix}:changes"
 
     @property
+    def past(self) -> str:
+        """Stream: what each change of policies, uploads and the registry replaced, ids ``<epoch>-<part>``."""
+        return f"{self.prefix}:past"
+
+    @property
     def nodes(self) -> str:
         """Hash node id → JSON: epoch applied (the ACK), refusals, health."""
         return f"{self.prefix}:nodes"
@@ -101,6 +106,11 @@ class Keys:
         """Hash actor host id → JSON: its report, for ``/health``."""
         return f"{self.prefix}:hosts"
 
+    @property
+    def owners(self) -> str:
+        """Hash slot → ``<term> <host>``: who acts for the policies in it; field ``*`` counts the terms."""
+        return f"{self.prefix}:owners"
+
     def all(self) -> dict[str, str]:
         """Name → key of every key, for documentation and tests."""
         return {name: getattr(self, name) for name, member in vars(type(self)).items() if isinstance(member, property)}
@@ -108,6 +118,8 @@ class Keys:
 
 #: Topic exchange that agents publish metric batches to.
 METRICS_EXCHANGE: Final = "sluice.metrics"
+#: Topic exchange on which actor hosts ask each other for values, and push them.
+VALUES_EXCHANGE: Final = "sluice.values"
 #: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
 WRITES_EXCHANGE: Final = "sluice.writes"
 
@@ -115,6 +127,11 @@ WRITES_EXCHANGE: Final = "sluice.writes"
 def writes_routing_key(node: str) -> str:
     """Routing key of what ``node`` tells: ``writes.<node>``; everybody binds ``writes.#``."""
     return f"writes.{node.replace('.', '_')}"
+
+
+def values_routing_key(host: str) -> str:
+    """Routing key of what is for one actor host: ``values.<host>``; ``values.all`` is for every one."""
+    return f"values.{host.replace('.', '_')}"
 
 
 def metric_routing_key(metric: str, node: str) -> str:
@@ -133,6 +150,14 @@ _PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/"}
 EVERYTHING_KEY: Final = b"*"
 #: Prefix of the snapshot's index, assignment id → where it is filed.
 SNAPSHOT_INDEX_PREFIX: Final = b"i/"
+#: Prefix of the snapshot's records of groups' assignments; members' own records name the groups to read.
+SNAPSHOT_GROUP_PREFIX: Final = b"g/"
+#: Prefix of who is in a group, which the writer compares with who shall be.
+SNAPSHOT_MEMBERS_PREFIX: Final = b"m/"
+#: Prefix of the storage policies of accounts' new containers.
+SNAPSHOT_PLACEMENT_PREFIX: Final = b"p/"
+#: Snapshot record of which parts of the registry are kept, so that a newer agent knows whether it must load.
+SNAPSHOT_REGISTRY_KEY: Final = b"\x00registry"
 #: Snapshot record of the filters registered at run time.
 SNAPSHOT_UPLOADS_KEY: Final = b"\x00uploads"
 #: Snapshot record of its id, history and epoch.
@@ -166,6 +191,21 @@ def snapshot_keys(account: str, container: str, obj: str) -> tuple[bytes, bytes,
 def snapshot_index_key(assignment: str) -> bytes:
     """Snapshot key of where an assignment is filed, so that a drop finds it."""
     return _fitted(SNAPSHOT_INDEX_PREFIX + assignment.encode("utf-8", "surrogateescape"))
+
+
+def snapshot_group_key(level: str, name: str) -> bytes:
+    """Snapshot key of the assignments of the group ``name`` of tenants or containers."""
+    return _fitted(SNAPSHOT_GROUP_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
+
+
+def snapshot_members_key(level: str, name: str) -> bytes:
+    """Snapshot key of who is in that group."""
+    return _fitted(SNAPSHOT_MEMBERS_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
+
+
+def snapshot_placement_key(account: str) -> bytes:
+    """Snapshot key of the storage policy of the account's new containers."""
+    return _fitted(SNAPSHOT_PLACEMENT_PREFIX + account.encode("utf-8", "surrogateescape"))
 
 
 def _fitted(raw: bytes) -> bytes:

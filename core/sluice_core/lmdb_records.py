@@ -4,6 +4,8 @@
   every writing, then MessagePack.  Readers compare stamps and decode only what is new to them.
 * The *index* says of each assignment's id where it is filed; one that this node refuses is kept
   there whole, with the reason, until a worker arrives that can do it.
+* A group's assignments are one record of the group's own.  The record of each member holds a *reference*
+  to it beside its assignments.  See ``sluice_core.lmdb_registry``.
 * The filters registered at run time are one record, whose members are uploads rather than assignments.
 * *Meta* is the snapshot's id, and the history and epoch that it stands at.
 """
@@ -17,12 +19,24 @@ from typing import Any, Final
 import msgpack
 
 from sluice_core.errors import DecodeError
-from sluice_core.keys import EVERYTHING_KEY, snapshot_key
-from sluice_core.messages import CONTAINER, OBJECT, TENANT, Assignment
+from sluice_core.keys import (
+    EVERYTHING_KEY,
+    SNAPSHOT_INDEX_PREFIX,
+    SNAPSHOT_MEMBERS_PREFIX,
+    SNAPSHOT_META_KEY,
+    SNAPSHOT_PLACEMENT_PREFIX,
+    SNAPSHOT_REGISTRY_KEY,
+    snapshot_group_key,
+    snapshot_key,
+)
+from sluice_core.messages import CONTAINER, GROUP, OBJECT, TENANT, Assignment
 
 FORMAT: Final = 1
 STAMP: Final = 8
 _NAMED: Final = (TENANT, CONTAINER, OBJECT)
+#: What else is in a snapshot, without stamps.
+_PLAIN_PREFIXES: Final = (SNAPSHOT_INDEX_PREFIX, SNAPSHOT_MEMBERS_PREFIX, SNAPSHOT_PLACEMENT_PREFIX)
+_PLAIN_KEYS: Final = (SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +99,18 @@ class Filed:
 
 
 def key_of(assignment: Assignment) -> bytes:
-    """The record that ``assignment`` is filed in: its named target's, else that of everything."""
+    """The record that ``assignment`` is filed in: its named target's, its group's, else that of everything."""
     path, level = assignment.path(), assignment.target.level
-    return snapshot_key(level, path) if path and level in _NAMED else EVERYTHING_KEY
+    if path and level in _NAMED:
+        return snapshot_key(level, path)
+    if assignment.target.select == GROUP:
+        return snapshot_group_key(level, assignment.target.name)
+    return EVERYTHING_KEY
+
+
+def is_record(key: bytes) -> bool:
+    """True for the key of a record, which has a stamp."""
+    return not key.startswith(_PLAIN_PREFIXES) and key not in _PLAIN_KEYS
 
 
 def encode_members(members: Mapping[str, dict[str, Any]]) -> bytes:

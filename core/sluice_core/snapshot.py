@@ -7,7 +7,7 @@ nothing: without a usable snapshot it answers that no policy applies, and says s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,10 @@ import lmdb
 
 from sluice_core import lmdb_door
 from sluice_core.errors import DecodeError
-from sluice_core.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys
+from sluice_core.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
 from sluice_core.lmdb_door import SnapshotError, boot_id, current_generation, reading, translated
 from sluice_core.lmdb_records import STAMP, Meta, decode_record
+from sluice_core.lmdb_registry import referred
 from sluice_core.messages import Assignment, Upload
 from sluice_core.operations import Head
 from sluice_core.predicate import compile_predicate
@@ -29,6 +30,7 @@ __all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]
 _NOTHING: Final = Candidates(())
 _CACHED: Final = 10_000
 Stamps = tuple[bytes | None, ...]
+Get = Callable[[bytes], memoryview | None]
 
 
 class SnapshotReader:
@@ -45,6 +47,8 @@ class SnapshotReader:
         self._path: Path | None = None
         self._environment: Any = None
         self._cache: dict[Stamps, Candidates] = {}
+        self._prepared: dict[Stamps, Candidates] = {}
+        self._older: dict[Stamps, Candidates] = {}
         self._flawed_at: int | None = None
         self._uploads_stamp = b""
         #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
@@ -68,6 +72,17 @@ class SnapshotReader:
         except lmdb.Error as error:
             self._complain(f"cannot be read: {error}", -1)
             return _NOTHING
+
+    def placement(self, account: str) -> str:
+        """The storage policy of new containers of ``account``; empty when none is said, never raises."""
+        if self._environment is None or self._process != os.getpid():
+            return ""
+        key = snapshot_placement_key(account)
+        try:
+            return reading(self._environment, lambda transaction: bytes(transaction.get(key) or b"")).decode()
+        except (lmdb.Error, UnicodeDecodeError) as error:
+            self._complain(f"placement: {error}", -1)
+            return ""
 
     def position(self) -> Head:
         """History and epoch that the snapshot stands at; empty when there is none to read."""
@@ -95,7 +110,7 @@ class SnapshotReader:
         if self._path is not None:
             lmdb_door.release(self._path)
         self._path, self._environment, self.snapshot_id = None, None, ""
-        self._cache.clear()
+        self._forget()
 
     # -- how --------------------------------------------------------------------------------
 
@@ -112,35 +127,59 @@ class SnapshotReader:
         )
         found = self._cache.get(stamps)
         if found is None:
-            found = self._prepare(stamps, raw)
+            found = self._prepare(stamps, raw, get)
         transaction.abort()  # an exception on the way leaves it to its destructor
         return found
 
-    def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None]) -> Candidates:
+    def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
+        """What four records stand for; one answer for all whose assignments are the same, as members' of a group."""
         if len(self._cache) >= _CACHED:
             self._cache.clear()
-        usable: list[Assignment] = []
+            self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
+        sources = self._sources(raw, get)
+        same = tuple(bytes(one[:STAMP]) for one in sources)
+        found = self._prepared.get(same) or self._older.get(same)
+        if found is None:
+            usable = [one for record in sources for one in self._usable(record)]
+            found = Candidates(usable) if usable else _NOTHING
+        self._cache[stamps] = self._prepared[same] = found
+        return found
+
+    def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
+        """Those records that hold assignments, and those of the groups that they refer to."""
+        found: list[memoryview] = []
         for record in raw:
             if record is not None:
-                usable.extend(self._usable(record))
-        found = self._cache[stamps] = Candidates(usable) if usable else _NOTHING
+                groups = [referred(data) for data in self._decoded(record)]
+                if None in groups:
+                    found.append(record)
+                present = (get(key) for key in groups if key is not None)
+                found.extend(one for one in present if one is not None)
         return found
 
     def _usable(self, record: memoryview) -> Iterable[Assignment]:
         """The assignments of a record, without those that a newer agent wrote and we cannot read."""
+        for data in self._decoded(record):
+            if referred(data) is None:
+                try:
+                    one = Assignment.from_data(data)
+                    compile_predicate(one.when)
+                except DecodeError as error:
+                    self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
+                else:
+                    yield one
+
+    def _decoded(self, record: memoryview) -> list[dict[str, Any]]:
         try:
-            members = decode_record(record)
+            return decode_record(record)
         except DecodeError as error:
             self._complain(str(error), int.from_bytes(record[:STAMP], "big"))
-            return
-        for data in members:
-            try:
-                one = Assignment.from_data(data)
-                compile_predicate(one.when)
-            except DecodeError as error:
-                self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
-            else:
-                yield one
+            return []
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._prepared.clear()
+        self._older.clear()
 
     def _complain(self, text: str, stamp: int) -> None:
         self.problem = f"snapshot in `{self._folder}`: {text}"
@@ -151,7 +190,7 @@ class SnapshotReader:
         meta = self._meta()
         if meta is not None and self._flawed_at is not None and meta.serial > self._flawed_at:
             self._flawed_at, self.problem = None, ""
-            self._cache.clear()
+            self._forget()
 
     def _read_uploads(self) -> None:
         """Take the uploads anew when they were written; those in use stay when they cannot be read."""

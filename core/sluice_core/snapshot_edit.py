@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_index_key
-from sluice_core.lmdb_records import STAMP, Filed, Meta, decode_record, encode_members, key_of, stamped
-from sluice_core.messages import Assignment, Upload
+from sluice_core.keys import (
+    EVERYTHING_KEY,
+    SNAPSHOT_GROUP_PREFIX,
+    SNAPSHOT_META_KEY,
+    SNAPSHOT_REGISTRY_KEY,
+    SNAPSHOT_UPLOADS_KEY,
+    snapshot_index_key,
+    snapshot_members_key,
+    snapshot_placement_key,
+)
+from sluice_core.lmdb_records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
+from sluice_core.lmdb_registry import (
+    GROUP_LEVELS,
+    KEPT,
+    decode_paths,
+    encode_paths,
+    is_kept,
+    kind_and_name,
+    member_keys,
+    members_of,
+    reference,
+    storage_policy_of,
+)
+from sluice_core.messages import Assignment, Entry, Upload
 from sluice_core.operations import Loaded
 
 Judge = Callable[[Assignment], str]
@@ -52,15 +73,53 @@ class Edit:
         if upload is not None:
             members[keyword] = upload.to_data()
 
+    def learn(self, key: str, entry: Entry | None) -> None:
+        """Take over what stands in the registry under ``key``, or, where None, that it is gone."""
+        if not is_kept(key):
+            return
+        kind, name = kind_and_name(key)
+        if kind in GROUP_LEVELS:
+            self._gather(GROUP_LEVELS[kind], name, members_of(entry))
+        else:
+            self._keep(snapshot_placement_key(name), storage_policy_of(entry).encode())
+
     def finish(self, meta: Meta) -> None:
         """Write the records and where the snapshot stands now."""
+        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in self._records):
+            self._members(EVERYTHING_KEY)  # written too, so that readers notice
+        everything = self._records.pop(EVERYTHING_KEY, None)
         for key, members in self._records.items():
-            if members:
-                self.serial += 1
-                self._transaction.put(key, stamped(self.serial, encode_members(members)))
-            else:
-                self._transaction.delete(key)
+            self._write(key, members, bool(members))
+        if everything is not None:
+            self._write(EVERYTHING_KEY, everything, bool(everything) or self._has_groups())
         self._transaction.put(SNAPSHOT_META_KEY, replace(meta, serial=self.serial).encode())
+
+    def _gather(self, level: str, name: str, members: list[str]) -> None:
+        """Let a group have these members; only who comes or goes is written."""
+        key, mark = snapshot_members_key(level, name), reference(level, name)
+        before, after = decode_paths(self._transaction.get(key)), frozenset(members)
+        for record in member_keys(level, before - after):
+            self._members(record).pop(mark["id"], None)
+        for record in member_keys(level, after - before):
+            self._members(record)[mark["id"]] = mark
+        self._keep(key, encode_paths(members) if members else b"")
+
+    def _keep(self, key: bytes, value: bytes) -> None:
+        if value:
+            self._transaction.put(key, value)
+        else:
+            self._transaction.delete(key)
+
+    def _write(self, key: bytes, members: Members, there: bool) -> None:
+        if there:
+            self.serial += 1
+            self._transaction.put(key, stamped(self.serial, encode_members(members)))
+        else:
+            self._transaction.delete(key)
+
+    def _has_groups(self) -> bool:
+        with self._transaction.cursor() as cursor:
+            return bool(cursor.set_range(SNAPSHOT_GROUP_PREFIX)) and cursor.key().startswith(SNAPSHOT_GROUP_PREFIX)
 
     def _members(self, key: bytes, name: str = "id") -> Members:
         found = self._records.get(key)
@@ -90,14 +149,30 @@ class Contents:
                 records.setdefault(filed.key, {})[one.id] = data
             self.entries[snapshot_index_key(one.id)] = filed.encode()
         self.count = len(loaded.assignments) + len(loaded.broken) - len(self.refused)
+        for entry in loaded.entries:
+            self._learn(entry, records)
+        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in records):
+            records.setdefault(EVERYTHING_KEY, {})
         self.entries.update((key, encode_members(members)) for key, members in records.items())
         if loaded.uploads:
             uploads = {one.keyword: one.to_data() for one in loaded.uploads}
             self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
+        self.entries[SNAPSHOT_REGISTRY_KEY] = KEPT
 
-
-def _is_record(key: bytes) -> bool:
-    return not key.startswith(SNAPSHOT_INDEX_PREFIX) and key != SNAPSHOT_META_KEY
+    def _learn(self, entry: Entry, records: dict[bytes, Members]) -> None:
+        if not is_kept(entry.key):
+            return
+        if entry.kind not in GROUP_LEVELS:
+            storage_policy = storage_policy_of(entry)
+            if storage_policy:
+                self.entries[snapshot_placement_key(entry.name)] = storage_policy.encode()
+            return
+        level, members = GROUP_LEVELS[entry.kind], members_of(entry)
+        mark = reference(level, entry.name)
+        for key in member_keys(level, members):
+            records.setdefault(key, {})[mark["id"]] = mark
+        if members:
+            self.entries[snapshot_members_key(level, entry.name)] = encode_paths(members)
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:
@@ -116,17 +191,24 @@ def make_equal(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> 
         wanted = entries.get(key)
         if wanted is None:
             gone.append(key)
-        elif wanted == (raw[STAMP:] if _is_record(key) else raw):
+        elif wanted == (raw[STAMP:] if is_record(key) else raw):
             same.add(key)
     for key in gone:
         transaction.delete(key)
+    if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in _different(entries, same, gone)):
+        same.discard(EVERYTHING_KEY)
     return _write_entries(transaction, [pair for pair in entries.items() if pair[0] not in same], meta)
+
+
+def _different(entries: Mapping[bytes, bytes], same: set[bytes], gone: list[bytes]) -> Iterator[bytes]:
+    yield from gone
+    yield from (key for key in entries if key not in same)
 
 
 def _write_entries(transaction: Any, entries: Sequence[tuple[bytes, bytes]], meta: Meta) -> Meta:
     serial = meta.serial
     for key, value in entries:
-        if _is_record(key):
+        if is_record(key):
             serial += 1
             transaction.put(key, stamped(serial, value))
         else:

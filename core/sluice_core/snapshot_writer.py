@@ -20,10 +20,11 @@ import lmdb
 
 from sluice_core import lmdb_door
 from sluice_core.errors import DecodeError
-from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY
+from sluice_core.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY, SNAPSHOT_UPLOADS_KEY
 from sluice_core.lmdb_door import CURRENT, LOCK_MODE, SnapshotError, boot_id, current_generation, reading, translated
-from sluice_core.lmdb_records import Filed, Meta, decode_record
-from sluice_core.messages import Assignment, Change, Upload
+from sluice_core.lmdb_records import Filed, Meta, decode_record, is_record
+from sluice_core.lmdb_registry import KEPT, referred
+from sluice_core.messages import Assignment, Change, Entry, Upload
 from sluice_core.operations import Head, Loaded
 from sluice_core.snapshot_edit import Contents, Edit, Judge, fill, make_equal
 
@@ -51,6 +52,8 @@ class SnapshotWriter:
         self._claimed: int | None = None
         self._meta = Meta("")
         self._count = 0
+        #: True when it was written by an agent that kept less of the registry: :meth:`reload` mends it.
+        self.incomplete = False
         #: Assignment id → why this node refuses it.
         self.refused: dict[str, str] = {}
         #: Why the snapshot found by :meth:`open` could not be used.
@@ -95,13 +98,16 @@ class SnapshotWriter:
             return
         puts: dict[str, Assignment | None] = {}
         uploads: dict[str, Upload | None] = {}
+        entries: dict[str, Entry | None] = {}
         for change in changes:
             puts.update(dict.fromkeys(change.drops))
             puts.update((one.id, one) for one in change.puts)
             uploads.update(dict.fromkeys(change.upload_drops))
             uploads.update((one.keyword, one) for one in change.uploads)
+            entries.update(dict.fromkeys(change.entry_drops))
+            entries.update((one.key, one) for one in change.entries)
         last = changes[-1]
-        self._edit(puts, judge, replace(self._meta, history=last.history, epoch=last.epoch), uploads)
+        self._edit(puts, judge, replace(self._meta, history=last.history, epoch=last.epoch), uploads, entries)
 
     def rejudge(self, judge: Judge) -> int:
         """Ask ``judge`` again about everything; how many assignments moved in or out."""
@@ -126,7 +132,7 @@ class SnapshotWriter:
         else:
             meta = replace(self._meta, history=loaded.history, epoch=loaded.epoch)
             self._meta = self._write(lambda transaction: make_equal(transaction, contents.entries, meta))
-        self._count, self.refused = contents.count, contents.refused
+        self._count, self.refused, self.incomplete = contents.count, contents.refused, False
         return replaced
 
     def assignments(self) -> list[Assignment]:
@@ -139,8 +145,8 @@ class SnapshotWriter:
                 if key.startswith(SNAPSHOT_INDEX_PREFIX):
                     filed = Filed.decode(raw)
                     found.extend([filed.data] if filed.data is not None else [])
-                elif key not in (SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY):
-                    found.extend(decode_record(raw))
+                elif is_record(key) and key != SNAPSHOT_UPLOADS_KEY:
+                    found.extend(one for one in decode_record(raw) if referred(one) is None)
 
         if self._environment is not None:
             reading(self._environment, work)
@@ -186,6 +192,7 @@ class SnapshotWriter:
         if self._path is not None:
             lmdb_door.release(self._path)
         self._path, self._environment, self._meta, self._count, self.refused = None, None, Meta(""), 0, {}
+        self.incomplete = False
 
     def _boot_id(self) -> str:
         return boot_id() if self._boot is None else self._boot
@@ -195,9 +202,11 @@ class SnapshotWriter:
         self._path, self._environment = path, environment
         refused: dict[str, str] = {}
         counted = 0
+        kept: bytes | None = None
 
         def work(transaction: Any) -> Meta:
-            nonlocal counted
+            nonlocal counted, kept
+            kept = transaction.get(SNAPSHOT_REGISTRY_KEY)
             meta = Meta.decode(transaction.get(SNAPSHOT_META_KEY))
             with transaction.cursor() as cursor:
                 cursor.set_range(SNAPSHOT_INDEX_PREFIX)
@@ -212,7 +221,7 @@ class SnapshotWriter:
 
         with translated(path):
             self._meta = reading(environment, work)
-        self._count, self.refused, self.problem = counted, refused, ""
+        self._count, self.refused, self.problem, self.incomplete = counted, refused, "", kept != KEPT
 
     def _edit(
         self,
@@ -220,8 +229,9 @@ class SnapshotWriter:
         judge: Judge,
         meta: Meta,
         uploads: Mapping[str, Upload | None] | None = None,
+        entries: Mapping[str, Entry | None] | None = None,
     ) -> None:
-        """Put (or, where None, drop) the assignments in ``wanted`` and the ``uploads``."""
+        """Put (or, where None, drop) the assignments in ``wanted``, the ``uploads`` and ``entries``."""
         judged = {name: "" if one is None else judge(one) for name, one in wanted.items()}
 
         def work(transaction: Any) -> Edit:
@@ -232,6 +242,8 @@ class SnapshotWriter:
                     edit.put(one, judged[name])
             for keyword, upload in (uploads or {}).items():
                 edit.register(keyword, upload)
+            for key, entry in (entries or {}).items():
+                edit.learn(key, entry)
             edit.finish(meta)
             return edit
 

@@ -174,6 +174,9 @@ class Follower:
                 await self._load()
         elif head.history == position.history and head.epoch >= position.epoch:
             self._known_adoption = adopted
+            if self._writer.incomplete:
+                log.info("loading everything: the snapshot was written by an agent that kept less of the registry")
+                await self._load()
         elif self._is_adopted(head, adopted):
             log.warning("adopting history `%s` at epoch %d", head.history, head.epoch)
             await self._load()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sluice_agent.storage import StorageDaemons
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
+from sluice_core.lmdb_registry import GROUP_LEVELS
 from sluice_core.messages import GROUP, LEVELS, Assignment, Hello
 from sluice_core.predicate import compile_predicate
 
@@ -50,8 +51,8 @@ class Capabilities:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
             return f"targets of level `{assignment.target.level}` are not available on this node"
-        if assignment.target.select == GROUP and not assignment.member:
-            return "groups are not available on this node"  # filed without members it would concern everybody
+        if assignment.target.select == GROUP and assignment.target.level not in GROUP_LEVELS.values():
+            return f"groups of {assignment.target.level}s are not available on this node"
         try:
             compile_predicate(assignment.when)
         except DecodeError as error:

@@ -5,7 +5,8 @@ It must stand right of everything that turns one client request into several or 
 really stored, and left of Swift's ``keymaster`` and ``encryption`` and of ``proxy-server``, so that
 what it stores is what is encrypted.  That is the place of Swift's own encryption, for the same reasons.
 
-A request for no object passes untouched.  Every object request is counted and answered by ``objects``.
+A request for no object passes untouched, but a PUT that makes a container where a placement says its storage
+policy (``placing``).  Every object request is counted and answered by ``objects``.
 What is in here belongs to the process: options, plugins, the snapshot, the socket to the agent.
 """
 
@@ -15,21 +16,27 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
-from sluice_core.options import read_options
+from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
+from sluice_metrics.busiest import LIMIT
 from sluice_metrics.meter import Meter
 from sluice_metrics.registry import load_metrics
 from sluice_middleware import cache_host, download, green
 from sluice_middleware.counting import CountedInput, Life, counted
 from sluice_middleware.lookout import NOT_OURS, OPTIONS, Logger, Lookout
 from sluice_middleware.objects import Objects
+from sluice_middleware.placing import Placing
 from sluice_middleware.reporter import Reporter
 from sluice_middleware.selection import Env, logical, object_path
 from sluice_middleware.swift_door import get_logger, register_swift_info
 
 StartResponse = Callable[..., Any]
 
-PROXY_OPTIONS: Final = (*OPTIONS, *cache_host.OPTIONS)
+PROXY_OPTIONS: Final = (
+    *OPTIONS,
+    *cache_host.OPTIONS,
+    Option("busiest_objects", LIMIT, "objects whose metrics a worker counts, the busiest; 0 for none"),
+)
 App = Callable[[Env, StartResponse], Iterable[bytes]]
 
 
@@ -48,24 +55,25 @@ class ProxyMiddleware:
         metrics = load_metrics(self.lookout.failures)
         for name, reason in self.lookout.failures.items():
             self.logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        self.meter = Meter([metric() for metric in metrics.values()])
+        self.meter = Meter([metric() for metric in metrics.values()], objects=options["busiest_objects"])
         self.reporter = Reporter(
             options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
         )
         self.lookout.changed = lambda: self.reporter.announce(self._actions())
         below = app if cache is None else cache.watched(app)
         self.objects = Objects(below, self.lookout.selector, self.filters, logger)
+        self._placing = Placing(app, lambda account: self.lookout.reader.placement(account))
         self._at_work = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         target = object_path(env)
         if target is None:
-            return self.app(env, start_response)
+            return self._no_object(env, start_response)
         if not self._at_work:
             self._go_to_work()
         method = env["REQUEST_METHOD"]
         named = logical(target)
-        life = Life(self.meter.begin(named[0], named[1]), method, env.get("swift.source"))
+        life = Life(self.meter.begin(*named), method, env.get("swift.source"))
         if method == "PUT":
             env["wsgi.input"] = CountedInput(env["wsgi.input"], life)
         try:
@@ -80,6 +88,13 @@ class ProxyMiddleware:
         life.answered(answer.status)
         start_response(answer.status, answer.headers, answer.exc_info)
         return counted(answer.body, life)
+
+    def _no_object(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
+        if env["REQUEST_METHOD"] != "PUT":
+            return self.app(env, start_response)
+        if not self._at_work:
+            self._go_to_work()
+        return self._placing(env, start_response)
 
     def _actions(self) -> dict[str, int]:
         return {keyword: one.info.version for keyword, one in self.filters.items()}

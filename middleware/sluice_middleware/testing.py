@@ -149,7 +149,10 @@ class FakeSwift:
 
 
 class FixedPolicies:
-    """A snapshot reader with the same assignments for everything, by path where ``paths`` says so."""
+    """A snapshot reader with the same assignments for everything, by path where ``paths`` says so.
+
+    ``placements`` maps accounts to the storage policies of their new containers.
+    """
 
     snapshot_id = "fixed"
     problem = ""
@@ -157,6 +160,7 @@ class FixedPolicies:
     def __init__(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
         self.candidates = Candidates(assignments)
         self._paths = {path: Candidates(some) for path, some in (paths or {}).items()}
+        self.placements: dict[str, str] = {}
 
     def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
         """As of the real one."""
@@ -164,6 +168,10 @@ class FixedPolicies:
             if path in self._paths:
                 return self._paths[path]
         return self.candidates
+
+    def placement(self, account: str) -> str:
+        """As of the real one."""
+        return self.placements.get(account, "")
 
     def refresh(self) -> None:
         """Nothing ever changes."""

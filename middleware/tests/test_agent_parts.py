@@ -36,7 +36,9 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
     [
         ([], assignment(keyword="unheard"), ""),
         ([], assignment(kind="replication"), "`replication` is not available on this node"),
-        ([], assignment(target=Target("tenant", "group", "gold")), "groups are not available on this node"),
+        ([], assignment(target=Target("tenant", "group", "gold")), ""),
+        ([], assignment(target=Target("container", "group", "logs")), ""),
+        ([], assignment(target=Target("object", "group", "odd")), "groups of objects are not available on this node"),
         ([], assignment(target=Target("volume", "name", "v1")), "targets of level `volume` are not available"),
         ([], assignment(when=["size", "<"]), "not a request predicate"),
         ([hello()], assignment(), ""),
@@ -167,7 +169,7 @@ def test_the_sample_configuration_can_be_read_back(capsys, tmp_path):
         ("[agent]\nlog_level = loud\n", "`loud`"),
         ("[agent]\nsocket = /proc/nowhere/s\nsnapshot_dir = {folder}/s\namqp_url =\n", "cannot listen at"),
         ("[agent]\nsocket =\nsnapshot_dir = /proc/nowhere\namqp_url =\n", "/proc/nowhere"),
-        ("[agent]\nsocket =\nsnapshot_dir = {folder}/s\namqp_url = http://u:secret@h/\n", "no AMQP URL"),
+        ("[agent]\nsocket =\nsnapshot_dir = {folder}/s\namqp_url = http://u:secret@h/\n", "scheme `http` is not known"),
     ],
 )
 def test_a_configuration_that_cannot_work_ends_with_a_sentence(text, complaint, tmp_path, capsys, caplog):

@@ -77,10 +77,12 @@ def test_each_level_is_found_and_nothing_else(writer, reader):
     assert found(reader, "AUTH_d/c/x") == ["all.0", "m.0@AUTH_d"]
 
 
-def test_groups_and_the_cluster_are_filed_under_everything(writer, reader):
-    writer.reload(loaded(assignment("g.0", target=Target("container", "group", "mine")), assignment("x.0", "")))
+def test_the_cluster_is_filed_under_everything_and_a_group_without_members_nowhere(writer, reader):
+    group = Target("container", "group", "mine")
+    writer.reload(loaded(assignment("g.0", target=group), assignment("x.0", "", keyword="other")))
     reader.refresh()
-    assert found(reader, "AUTH_x/c/o") == ["g.0"]
+    assert found(reader, "AUTH_x/c/o") == ["x.0"]
+    assert writer.count == 2
 
 
 def test_long_names_are_found_and_told_apart(writer, reader):
