@@ -8,7 +8,12 @@
   that its bindings match.  The queue goes with the connection; what passes while a consumer is away
   is not kept for it: values of the past second are of no use to anybody.
 
-Both connect in the background, again and again with growing, jittered pauses, and log no password.
+What is declared is durable (the exchange) or bounded (a consumer's queue forgets its oldest), so neither a
+restarted broker nor a slow consumer costs more than old values.  Who forgot tells: ``Publisher.dropped``
+counts what never went out; what a full queue forgot shows as gaps in the numbers that our messages carry.
+
+Both connect in the background, to the hosts of the URL in turn (``sluice_core.bus_links`` has its forms),
+again and again with growing, jittered pauses, and log no password.
 """
 
 from __future__ import annotations
@@ -18,14 +23,14 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import pika
 import pika.exceptions
 from pika.adapters.asyncio_connection import AsyncioConnection
 
-from sluice_core.errors import PeerError
+from sluice_core.bus_links import bus_link, parameters
 from sluice_core.keys import METRICS_EXCHANGE
 
 log = logging.getLogger(__name__)
@@ -35,12 +40,14 @@ Received = Callable[[str, bytes], None]
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
-_HEARTBEAT: Final = 10
 
 
 def place(url: str) -> str:
-    """``host:port`` of an AMQP URL, for people: nothing of what stands before the ``@``."""
-    return urlsplit(url).netloc.rpartition("@")[2]
+    """``host:port`` of an AMQP URL, several between commas, for people: nothing of what stands before an ``@``.
+
+    :raises OptionError: when it is none
+    """
+    return bus_link(url).place
 
 
 class _Link:
@@ -51,44 +58,39 @@ class _Link:
     """
 
     def __init__(self, url: str, exchange: str) -> None:
-        self._url = url
+        self._link = bus_link(url)
         self._exchange = exchange
         self._connection: Any = None
         self._channel: Any = None
         self._pause = _FIRST_PAUSE
+        self._failures = 0
         self._retry: asyncio.TimerHandle | None = None
         self._closing = False
         self._gone = asyncio.Event()
+        #: The host of this connection, or of the attempt under way.
+        self.host = self._link.place
         #: Set while messages can flow.
         self.connected = asyncio.Event()
 
     def start(self) -> None:
         """Begin to connect; call it on the running loop.
 
-        :raises PeerError: when the URL is none
+        :raises OptionError: when files that TLS needs cannot be used
         """
-        try:
-            parameters = pika.URLParameters(self._url)
-        except (ValueError, TypeError, KeyError):
-            parameters = None
-        if parameters is None or not self._url.startswith(("amqp://", "amqps://")):
-            raise PeerError(
-                f"the bus at `{place(self._url)}` has no AMQP URL, expected `amqp://user:password@host:port/`"
-            )
-        parameters.heartbeat = _HEARTBEAT
-        parameters.connection_attempts = 1
-        parameters.socket_timeout = parameters.stack_timeout = 5
         self._closing = False
-        self._connect(parameters)
+        self._turns = cycle(parameters(self._link))
+        self._connect()
 
-    def _connect(self, parameters: Any) -> None:
+    def _connect(self) -> None:
         self._retry = None
         self._gone.clear()
+        chosen = next(self._turns)
+        self.host = f"{chosen.host}:{chosen.port}"
         self._connection = AsyncioConnection(
-            parameters,
+            chosen,
             on_open_callback=self._connection_open,
-            on_open_error_callback=lambda _, error: self._connection_lost(parameters, error),
-            on_close_callback=lambda _, error: self._connection_lost(parameters, error),
+            on_open_error_callback=lambda _, error: self._connection_lost(error),
+            on_close_callback=lambda _, error: self._connection_lost(error),
             custom_ioloop=asyncio.get_running_loop(),
         )
 
@@ -105,23 +107,32 @@ class _Link:
     def _channel_closed(self, channel: Any, reason: Exception) -> None:
         """The broker closes a channel for a fault of ours (an exchange of another type); begin anew."""
         if self._connection.is_open and not self._closing:
-            log.error("bus at %s closed our channel: %s", place(self._url), reason)
+            log.error("bus at %s closed our channel: %s", self.host, reason)
             self._connection.close()
 
-    def _connection_lost(self, parameters: Any, error: BaseException) -> None:
+    def _connection_lost(self, error: BaseException) -> None:
         self.connected.clear()
         self._channel = None
         self._lost()
         self._gone.set()
         if self._closing:
             return
-        pause = self._pause * random.uniform(0.5, 1.0)  # noqa: S311 -- jitter
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        log.warning("bus at %s is away, again in %.1f s: %s", place(self._url), pause, error or type(error).__name__)
-        self._retry = asyncio.get_running_loop().call_later(pause, self._connect, parameters)
+        pause = self._next_pause()
+        log.warning("bus at %s is away, trying on in %.1f s: %s", self.host, pause, error or type(error).__name__)
+        self._retry = asyncio.get_running_loop().call_later(pause, self._connect)
+
+    def _next_pause(self) -> float:
+        """A short one between the hosts of one round; from round to round they grow."""
+        self._failures += 1
+        pause = _FIRST_PAUSE
+        if self._failures % len(self._link.hosts) == 0:
+            pause = self._pause
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311 -- jitter
 
     def _ready(self) -> None:
         self._pause = _FIRST_PAUSE
+        self._failures = 0
         self.connected.set()
 
     def _opened(self, channel: Any) -> None:
@@ -144,7 +155,7 @@ class _Link:
             async with asyncio.timeout(timeout):
                 await self._gone.wait()
         except TimeoutError:
-            log.warning("bus at %s did not say goodbye within %g s", place(self._url), timeout)
+            log.warning("bus at %s did not say goodbye within %g s", self.host, timeout)
 
 
 class Publisher(_Link):
@@ -190,7 +201,7 @@ class Publisher(_Link):
                 async with asyncio.timeout(timeout):
                     await self.drained()
             except TimeoutError:
-                log.warning("bus at %s confirmed all but %d messages", place(self._url), self.pending)
+                log.warning("bus at %s confirmed all but %d messages", self.host, self.pending)
         await super().close(timeout)
 
     def _forget_oldest(self) -> None:
@@ -207,7 +218,7 @@ class Publisher(_Link):
         super()._connection_open(connection)
 
     def _set_blocked(self, blocked: bool) -> None:
-        log.warning("bus at %s %s messages", place(self._url), "takes no" if blocked else "takes again")
+        log.warning("bus at %s %s messages", self.host, "takes no" if blocked else "takes again")
         self._blocked = blocked
         self._flush()
 
@@ -231,7 +242,7 @@ class Publisher(_Link):
             except (pika.exceptions.AMQPError, pika.exceptions.AMQPChannelError) as error:
                 self._waiting.appendleft(message)
                 self.connected.clear()
-                log.warning("bus at %s: cannot publish: %s", place(self._url), error)
+                log.warning("bus at %s: cannot publish: %s", self.host, error)
                 return
             self._number += 1
             self._sent[self._number] = message
@@ -244,7 +255,7 @@ class Publisher(_Link):
         gone = sum(self._sent.pop(number, None) is not None for number in numbers)
         if isinstance(method, pika.spec.Basic.Nack):
             self.dropped += gone
-            log.warning("bus at %s refused %d messages", place(self._url), gone)
+            log.warning("bus at %s refused %d messages", self.host, gone)
         self._flush()
         if not self.pending:
             self._idle.set()
@@ -271,7 +282,7 @@ class Consumer(_Link):
         self._received = received
         self._bindings = dict.fromkeys(bindings)
         self._queue = ""
-        self._arguments = {"x-max-length": max_length, "x-message-ttl": int(ttl * 1000)}
+        self._arguments = {"x-max-length": max_length, "x-overflow": "drop-head", "x-message-ttl": int(ttl * 1000)}
         self._unsettled = 0
         self._settled = asyncio.Event()
         #: Messages whose callback raised.

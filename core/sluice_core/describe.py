@@ -95,7 +95,8 @@ class MetricInfo:
     """A workload metric: ``name`` in upper case, one value per target and ``period`` seconds.
 
     ``unit`` is one of ``count``, ``per_second``, ``bytes``, ``bytes_per_second``,
-    ``seconds``, ``fraction``.  ``granularities`` are the target levels it is measured at.
+    ``seconds``, ``fraction``, ``ratio`` (how many times smaller; sentences may also say the share saved,
+    in percent).  ``granularities`` are the target levels it is measured at.
     """
 
     name: str

@@ -29,10 +29,8 @@ class Line(asyncio.Protocol):
         self._wanted = 0
 
     @classmethod
-    async def connect(cls, address: Mapping[str, Any], secure: bool, timeout: float) -> Line:
+    async def connect(cls, address: Mapping[str, Any], tls: ssl.SSLContext | None, timeout: float) -> Line:
         """A line to where redis-py's ``connection_kwargs`` say, logged in.
-
-        Over TLS the server's certificate is always verified.
 
         :raises OSError, redis.exceptions.RedisError: when that cannot be
         """
@@ -43,7 +41,7 @@ class Line(asyncio.Protocol):
                     await loop.create_unix_connection(lambda: line, address["path"])
                 else:
                     host, port = address.get("host", "localhost"), address.get("port", 6379)
-                    await loop.create_connection(lambda: line, host, port, ssl=_tls(address) if secure else None)
+                    await loop.create_connection(lambda: line, host, port, ssl=tls)
                 await line._log_in(address, timeout)
         except BaseException:
             line.close()
@@ -111,10 +109,3 @@ class Line(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._fail(error or ConnectionResetError("connection closed by redis"))
-
-
-def _tls(address: Mapping[str, Any]) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=address.get("ssl_ca_certs"))
-    if address.get("ssl_certfile"):
-        context.load_cert_chain(address["ssl_certfile"], address.get("ssl_keyfile"))
-    return context

@@ -8,7 +8,10 @@ get right, and this module does:
   ``born`` therefore is :func:`birth`, one clock for all processes of a machine.
 * A worker that went away takes its levels (gauges) along at once.  Its totals are kept for a while:
   a worker that only lost its connection comes back and continues without gap or repetition.
-* Rows nobody has sent for long are forgotten here too, later than the worker forgets them.
+* Rows nobody has sent for long are forgotten here too, later than the worker forgets them.  Those of
+  objects come and go with what is busy: they are forgotten sooner, and there are never more than so many.
+* A mean over samples travels as two levels, the amounts under its own name and the weights under that
+  name and :data:`WEIGHT`; both add up over workers, and :func:`means` divides.
 
 Nothing here reads a clock but the two constructors' defaults; one thread calls it.
 """
@@ -16,20 +19,27 @@ Nothing here reads a clock but the two constructors' defaults; one thread calls 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
 from typing import Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages import CONTAINER, TENANT, Counters, Hello
+from sluice_core.messages import CONTAINER, OBJECT, TENANT, Counters, Hello
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
 WORKER_FORGETS: Final = 300.0
 #: … and after which the agent does, the rows of a lost worker included.
 AGENT_FORGETS: Final = 900.0
+#: Seconds after which the agent forgets an object's row, and how many it keeps of a worker.
+OBJECTS_FORGET: Final = 60.0
+MOST_OBJECTS: Final = 10_000
+#: Follows the name of a metric that is a mean, for the column of its weights.
+WEIGHT: Final = ":weight"
 
+#: Granularity → path → sum.
+Sums = Mapping[str, Mapping[str, float]]
 Values = dict[str, dict[str, dict[str, float]]]
 
 
@@ -39,8 +49,8 @@ def birth(clock: Callable[[], float] = time.monotonic) -> int:
 
 
 def granularity(path: str) -> str:
-    """The target level of ``account`` or ``account/container``."""
-    return CONTAINER if "/" in path else TENANT
+    """The target level of ``account``, ``account/container`` or ``account/container/object``."""
+    return (TENANT, CONTAINER, OBJECT)[min(path.count("/"), 2)]
 
 
 @dataclass(slots=True)
@@ -55,7 +65,12 @@ class _Worker:
     metrics: tuple[str, ...]
     gauges: frozenset[int]
     rows: dict[str, _Row] = field(default_factory=dict)
+    objects: dict[str, _Row] = field(default_factory=dict)
     lost: bool = False
+
+    def where(self, path: str) -> dict[str, _Row]:
+        """Among which rows ``path`` stands."""
+        return self.objects if granularity(path) == OBJECT else self.rows
 
 
 class Totals:
@@ -67,7 +82,7 @@ class Totals:
         self._workers: dict[str, _Worker] = {}
         self._growth: dict[str, dict[str, float]] = {}
         self._levels: dict[str, dict[str, float]] = {}
-        self._swept = clock()
+        self._swept = self._swept_objects = clock()
 
     def worker(self, hello: Hello) -> None:
         """A worker has introduced itself; one that was here before continues."""
@@ -80,7 +95,7 @@ class Totals:
             known.lost = False
             return
         if known is not None:
-            self._forget(known, known.rows)
+            self._forget(known, {**known.rows, **known.objects})
         self._workers[hello.worker] = _Worker(hello.metrics, gauges)
 
     def update(self, counters: Counters) -> bool:
@@ -130,11 +145,14 @@ class Totals:
 
     def rows(self) -> int:
         """How many rows are remembered, of all workers."""
-        return sum(len(worker.rows) for worker in self._workers.values())
+        return sum(len(worker.rows) + len(worker.objects) for worker in self._workers.values())
 
     def _take(self, worker: _Worker, path: str, row: _Row) -> None:
-        old = worker.rows.get(path)
-        worker.rows[path] = row
+        rows = worker.where(path)
+        old = rows.get(path)
+        if old is None and rows is worker.objects and len(rows) >= MOST_OBJECTS:
+            return
+        rows[path] = row
         if old is not None and old.born != row.born:
             self._drop_levels(worker, path, old)
             old = None
@@ -164,6 +182,11 @@ class Totals:
     def _sweep(self) -> None:
         """Forget rows without news, a few times in :data:`AGENT_FORGETS`."""
         now = self._clock()
+        if now - self._swept_objects >= OBJECTS_FORGET / 4:
+            self._swept_objects = now
+            for worker in self._workers.values():
+                silent = {path: row for path, row in worker.objects.items() if now - row.seen > OBJECTS_FORGET}
+                self._forget(worker, silent)
         if now - self._swept < AGENT_FORGETS / 8:
             return
         self._swept = now
@@ -181,7 +204,16 @@ class Totals:
         """Drop ``rows``; should one come back after all, it is a baseline and not counted twice."""
         self._baseline = max(chain((row.born for row in rows.values()), (self._baseline,)))
         for path in list(rows):
-            del worker.rows[path]
+            del worker.where(path)[path]
+
+
+def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:
+    """Granularity → path → amount by weight, where there is any weight."""
+    return {
+        level: {path: amount / weights[level][path] for path, amount in found.items() if weights[level].get(path)}
+        for level, found in amounts.items()
+        if level in weights
+    }
 
 
 def _all_numbers(values: Iterable[float]) -> bool:

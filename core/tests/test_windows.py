@@ -6,7 +6,7 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages import Counters, Hello
-from sluice_core.windows import AGENT_FORGETS, Totals, birth, granularity
+from sluice_core.windows import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, granularity, means
 
 METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")
 SILENCE = {"PUTS_SEC": {}, "PUT_BW": {}, "ACTIVE_REQUESTS": {}}
@@ -238,6 +238,36 @@ def test_lost_workers_are_forgotten_in_the_end(totals, clock):
     assert not send(totals, ("acme", birth(clock), (2, 0, 0)), worker="w1")
 
 
-@pytest.mark.parametrize(("path", "level"), [("acme", "tenant"), ("acme/logs", "container"), ("a/b/c", "container")])
+@pytest.mark.parametrize(
+    ("path", "level"), [("acme", "tenant"), ("acme/logs", "container"), ("a/b/c", "object"), ("a/b/c/d", "object")]
+)
 def test_the_path_says_its_granularity(path, level):
     assert granularity(path) == level
+
+
+def test_rows_of_objects_are_forgotten_sooner_and_never_counted_twice(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 0)), ("acme/logs/a", born + 1, (2, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 1.0}, "object": {"acme/logs/a": 2.0}}
+    clock.now += OBJECTS_FORGET + 1
+    close(totals)
+    assert totals.rows() == 1
+    send(totals, ("acme/logs/a", born + 1, (9, 0, 0)))
+    assert close(totals) == SILENCE, "a baseline, since it was known before"
+    send(totals, ("acme/logs/a", born + 1, (12, 0, 0)), ("acme", born, (2, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"object": {"acme/logs/a": 3.0}, "tenant": {"acme": 1.0}}
+
+
+def test_no_worker_fills_the_agent_with_objects(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    rows = [(f"acme/logs/{number}", born + number, (1, 0, 0)) for number in range(MOST_OBJECTS + 5)]
+    send(totals, *rows, ("acme", born, (1, 0, 0)))
+    assert totals.rows() == MOST_OBJECTS + 1
+    assert close(totals)["PUTS_SEC"]["tenant"] == {"acme": 1.0}
+
+
+def test_means_divide_amounts_by_weights_where_there_are_any():
+    amounts = {"tenant": {"a": 6.0, "b": 1.0}, "container": {"a/c": 6.0}}
+    assert means(amounts, {"tenant": {"a": 3.0, "b": 0.0}}) == {"tenant": {"a": 2.0}}

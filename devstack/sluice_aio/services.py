@@ -319,14 +319,16 @@ class RabbitServer(Server):
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join(arguments),
         }
 
+    def settings(self) -> str:
+        """The lines of rabbitmq.conf."""
+        return "log.console.level = warning\nheartbeat = 10\ndisk_free_limit.absolute = 50MB\n"
+
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "enabled_plugins").write_text("[].\n")
         (self.folder / "advanced.config").write_text("[].\n")
         (self.folder / "rabbitmq-env.conf").write_text("")
-        (self.folder / "rabbitmq.conf").write_text(
-            "log.console.level = warning\nheartbeat = 10\ndisk_free_limit.absolute = 50MB\n"
-        )
+        (self.folder / "rabbitmq.conf").write_text(self.settings())
         if self._epmd is None or not self._epmd.running:
             epmd = shutil.which("epmd") or "epmd"
             argv = [epmd, "-address", HOST, "-port", str(self.epmd_port)]

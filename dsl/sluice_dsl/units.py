@@ -1,8 +1,11 @@
 """Values with units: read into base units by type, and printed back.
 
 Sizes are bytes (int), rates bytes per second (float), durations seconds (float), percents a
-fraction (float).  A value without a unit is in base units.  Units are written exactly so: the B
+fraction (float), ratios plain numbers.  A value without a unit is in base units.  Units are written exactly so: the B
 is a capital, since ``Mb`` and ``mbps`` mean bits elsewhere, and ``5m`` are minutes, never mega.
+
+A ratio says how many times smaller something becomes.  It may also be written as the share that is
+saved: ``50%`` is 2, ``75%`` is 4.  Both grow together, so every comparison means the same either way.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ QUANTITIES: Final[Mapping[str, tuple[Units, str]]] = {
     "count": (COUNTS, "a number such as 10 or 3k"),
     "frequency": (FREQUENCIES, "a number per second such as 3 or 3/s"),
     "int": ({"": Fraction(1)}, "a whole number"),
+    "ratio": ({"": Fraction(1)}, "a ratio such as 2, or the share saved such as 50%"),
     "float": ({"": Fraction(1)}, "a number"),
 }
 
@@ -58,6 +62,7 @@ METRIC_QUANTITIES: Final = {
     "bytes_per_second": "rate",
     "seconds": "duration",
     "fraction": "percent",
+    "ratio": "ratio",
 }
 
 #: All units, so that the grammar can allow a blank between number and unit.
@@ -89,6 +94,8 @@ def read_quantity(text: str, quantity: str) -> int | float:
     if match is None:
         raise UnitError(f"expected {example}, got `{text}`")
     number, unit = match[1], match[2] or ""
+    if quantity == "ratio" and unit == "%":
+        return _ratio(text, Fraction(number) / 100)
     if unit not in units:
         miss = _near_unit(unit, units)
         raise UnitError(f"expected {example}, got `{text}`", f"{number}{miss}" if miss else "")
@@ -102,6 +109,15 @@ def read_quantity(text: str, quantity: str) -> int | float:
     if exact.denominator > 1 and units[unit] == 1:
         raise UnitError(f"expected {example}, got `{text}`, which is not whole")
     return round(exact)
+
+
+def _ratio(text: str, saved: Fraction) -> float:
+    """The ratio that saves a share."""
+    if not 0 <= saved < 1:
+        raise UnitError(f"expected a share saved from 0% to below 100%, got `{text}`")
+    if saved > 1 - Fraction(1, _LARGEST):
+        raise UnitError(f"`{text}` is too large")
+    return float(1 / (1 - saved))
 
 
 def _near_unit(unit: str, units: Units) -> str:

@@ -12,13 +12,28 @@ request and each target it concerns, in this order:
 
 Each answers by how much the total grows.  Answers must depend on the arguments only; a method
 that raises is counted and logged by the host, and the request goes on.
+
+A metric with a ``sample_size`` looks into what is uploaded.  The host collects the first bytes (plain,
+whatever filters then make of them) of one upload in several, never more than some each second, and asks
+
+    sampled(data)            amount and weight of these bytes
+
+The metric's value is the mean ``sum of amounts / sum of weights`` over the last samples, at each
+level.  It stands for some minutes after the last sample, and then there is none.
+
+A metric whose ``info.granularities`` hold ``object`` is also counted for single objects: the busiest of
+each worker (``sluice_metrics.busiest`` says which are).  That is for totals only.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sluice_core.describe import MetricInfo
+from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT
+
+#: The levels of a metric that is also counted for single objects.
+WITH_OBJECTS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
 
 
 class Metric:
@@ -27,6 +42,8 @@ class Metric:
     info: ClassVar[MetricInfo]
     #: True for a level (requests at work now): the value is reported as it stands, not as growth.
     gauge: ClassVar[bool] = False
+    #: How many bytes of an upload's beginning it wants to see; 0 for none.
+    sample_size: ClassVar[int] = 0
 
     def admitted(self, method: str) -> float:
         """Swift let the request in."""
@@ -43,3 +60,10 @@ class Metric:
     def ended(self, method: str) -> float:
         """The request is over."""
         return 0
+
+    def sampled(self, data: bytes) -> tuple[float, float]:
+        """``data`` began an upload, ``sample_size`` bytes of it or all; the weight is more than zero.
+
+        It is called on the request path and must be quick.
+        """
+        return 0, 1

@@ -6,6 +6,8 @@ This runs on Swift's request path, so its shape follows from what it costs:
 * ``admitted`` and ``ended`` answers depend on the method only: each metric is asked once per method.
 * A byte event asks the metrics that override it, and no others.
 * A cell that changed stands in a list once, so ``changed`` costs what changed and not what exists.
+* Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
+  of requests that Swift refuses takes nobody's place.
 
 One thread calls all of it (green threads count as one: nothing here waits).  A metric that raises, or
 answers something else than a finite number, is switched off for that event, counted in ``failures``
@@ -22,12 +24,19 @@ from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Final
 
-from sluice_core.windows import WORKER_FORGETS, birth
+from sluice_core.messages import OBJECT
+from sluice_core.windows import WEIGHT, WORKER_FORGETS, birth
 from sluice_metrics.api import Metric
+from sluice_metrics.busiest import AGEING, LIMIT, WORTH_TELLING, Busiest
+from sluice_metrics.cell import Cell
+from sluice_metrics.sampling import Sample, Sampler
 
 Row = tuple[str, int, tuple[float, ...]]
-_Constants = tuple[tuple[int, float], ...]
 _Answer = Callable[[str, int], float]
+#: What an event adds: number of the column, amount, and whether objects count it too.
+_Additions = tuple[tuple[int, float, bool], ...]
+#: Who answers an event: number of the column, the method, and whether objects count it too.
+_Answers = tuple[tuple[int, _Answer, bool], ...]
 
 _log = logging.getLogger(__name__)
 
@@ -37,19 +46,6 @@ _KNOWN_METHODS: Final = 32
 _SWEEPS: Final = 4
 
 
-class _Cell:
-    """The totals of one path."""
-
-    __slots__ = ("__weakref__", "born", "dirty", "path", "touched", "values")
-
-    def __init__(self, path: str, born: int, size: int) -> None:
-        self.path = path
-        self.born = born
-        self.values: list[float] = [0] * size
-        self.dirty = False
-        self.touched = 0.0
-
-
 class Handle:
     """One request: tell it what happens, in the order of ``sluice_metrics.api``.
 
@@ -57,12 +53,14 @@ class Handle:
     that was never admitted counts nothing.
     """
 
-    __slots__ = ("_container", "_meter", "_state", "_tenant")
+    __slots__ = ("_container", "_meter", "_name", "_object", "_state", "_tenant")
 
-    def __init__(self, meter: Meter, tenant: _Cell, container: _Cell) -> None:
+    def __init__(self, meter: Meter, tenant: Cell, container: Cell, name: str) -> None:
         self._meter = meter
         self._tenant = tenant
         self._container = container
+        self._name = name
+        self._object: Cell | None = None
         self._state = 0
 
     def admitted(self, method: str) -> None:
@@ -70,30 +68,35 @@ class Handle:
         if self._state == 0:
             self._state = 1
             meter = self._meter
-            amounts = meter.on_admitted.get(method)
-            self._add(meter.learn("admitted", method) if amounts is None else amounts)
+            if self._name and meter.objects is not None:
+                self._object = meter.objects.hit(f"{self._container.path}/{self._name}")
+            additions = meter.on_admitted.get(method)
+            self._add(meter.learn("admitted", method) if additions is None else additions)
 
     def ended(self, method: str) -> None:
         """The request is over."""
         if self._state == 1:
             self._state = 2
             meter = self._meter
-            amounts = meter.on_ended.get(method)
-            self._add(meter.learn("ended", method) if amounts is None else amounts)
+            additions = meter.on_ended.get(method)
+            self._add(meter.learn("ended", method) if additions is None else additions)
 
     def received(self, method: str, size: int) -> None:
         """``size`` plain bytes came from the client."""
-        meter = self._meter
-        for number, answer in meter.on_received:
-            self._ask("received", number, answer, method, size)
+        for number, answer, objects in self._meter.on_received:
+            self._ask("received", number, answer, objects, method, size)
 
     def sent(self, method: str, size: int) -> None:
         """``size`` plain bytes went to the client."""
-        meter = self._meter
-        for number, answer in meter.on_sent:
-            self._ask("sent", number, answer, method, size)
+        for number, answer, objects in self._meter.on_sent:
+            self._ask("sent", number, answer, objects, method, size)
 
-    def _ask(self, event: str, number: int, answer: _Answer, method: str, size: int) -> None:
+    def sample(self) -> Sample | None:
+        """An upload begins: what takes its first bytes, when it is one to be looked into."""
+        sampler = self._meter.sampler
+        return sampler.begin(self._tenant, self._container) if sampler.size else None
+
+    def _ask(self, event: str, number: int, answer: _Answer, objects: bool, method: str, size: int) -> None:
         try:
             amount = answer(method, size)
             if not amount:
@@ -103,20 +106,20 @@ class Handle:
         except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
             self._meter.fail(event, number, error)
             return
-        tenant, container = self._tenant, self._container
-        tenant.values[number] += amount
-        container.values[number] += amount
-        if not (tenant.dirty and container.dirty):
-            self._meter.touch(tenant, container)
+        self._add(((number, amount, objects),))
 
-    def _add(self, amounts: _Constants) -> None:
-        if not amounts:
+    def _add(self, additions: _Additions) -> None:
+        if not additions:
             return
-        tenant, container = self._tenant, self._container
+        tenant, container, named = self._tenant, self._container, self._object
         ours, theirs = tenant.values, container.values
-        for number, amount in amounts:
+        for number, amount, objects in additions:
             ours[number] += amount
             theirs[number] += amount
+            if objects and named is not None:
+                named.values[number] += amount
+                if not named.dirty:
+                    self._meter.touch(named)
         if not (tenant.dirty and container.dirty):
             self._meter.touch(tenant, container)
 
@@ -125,71 +128,91 @@ class Meter:
     """All totals of one worker.  ``names`` and ``gauges`` are what its Hello announces."""
 
     def __init__(
-        self, metrics: Iterable[Metric], clock: Callable[[], float] = time.monotonic, forget: float = WORKER_FORGETS
+        self,
+        metrics: Iterable[Metric],
+        clock: Callable[[], float] = time.monotonic,
+        forget: float = WORKER_FORGETS,
+        objects: int = LIMIT,
     ) -> None:
         """
         :param clock: the machine's monotonic clock, the same for worker and agent
         :param forget: seconds after which a path without news is forgotten
+        :param objects: how many objects are counted by themselves
         """
         self._metrics = list(metrics)
         self._clock = clock
         self._forget = forget
-        self._cells: dict[str, _Cell] = {}
-        self._dirty: list[_Cell] = []
-        self._swept = clock()
+        self._cells: dict[str, Cell] = {}
+        self._dirty: list[Cell] = []
+        self._swept = self._aged = clock()
         self._last_birth = 0
         self._off: set[tuple[str, int]] = set()
-        self.names = tuple(metric.info.name for metric in self._metrics)
-        self.gauges = tuple(metric.info.name for metric in self._metrics if metric.gauge)
+        self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in self._metrics]
+        sampling = [(number, metric) for number, metric in enumerate(self._metrics) if metric.sample_size]
+        weights = [metric.info.name + WEIGHT for _, metric in sampling]
+        self.names = (*(metric.info.name for metric in self._metrics), *weights)
+        levels = (metric.info.name for metric in self._metrics if metric.gauge or metric.sample_size)
+        self.gauges = (*levels, *weights)
+        self.sampler = Sampler(
+            self, [(number, len(self._metrics) + at, metric) for at, (number, metric) in enumerate(sampling)], clock
+        )
+        #: The busiest objects; None when no metric counts objects.
+        self.objects = Busiest(self._make, objects) if any(self._of_objects) and objects else None
         #: Event and metric → how often it failed (once: it is then switched off for that event).
         self.failures: dict[str, int] = {}
-        self.on_admitted: dict[str, _Constants] = {}
-        self.on_ended: dict[str, _Constants] = {}
-        self.on_received: tuple[tuple[int, _Answer], ...] = ()
-        self.on_sent: tuple[tuple[int, _Answer], ...] = ()
+        self.on_admitted: dict[str, _Additions] = {}
+        self.on_ended: dict[str, _Additions] = {}
+        self.on_received: _Answers = ()
+        self.on_sent: _Answers = ()
         self._arm()
 
-    def begin(self, account: str, container: str) -> Handle:
-        """The handle of a request for an object in ``account/container``."""
+    def begin(self, account: str, container: str, name: str = "") -> Handle:
+        """The handle of a request for the object ``name`` in ``account/container``."""
         cells = self._cells
         path = f"{account}/{container}"
-        return Handle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path))
+        return Handle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path), name)
 
     def changed(self) -> list[Row]:
         """Rows that changed since they got through, for ``Counters.rows``; forgets idle ones."""
         now = self._clock()
+        self._dirty = [cell for cell in self._dirty if not cell.gone]
         for cell in self._dirty:
             cell.touched = now
         if now - self._swept >= self._forget / _SWEEPS:
             self._swept = now
             self._sweep(now)
-        return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty]
+        if now - self._aged >= AGEING:
+            self._aged = now
+            self.sampler.age(now)
+            if self.objects is not None:
+                self.objects.age()
+        return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty if _is_news(cell)]
 
     def delivered(self, rows: Iterable[Row]) -> None:
         """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
         for path, born, values in rows:
-            cell = self._cells.get(path)
+            cell = self._find(path)
             if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
                 cell.dirty = False
         self._dirty = [cell for cell in self._dirty if cell.dirty]
 
     def reconnected(self) -> None:
         """Another agent listens now: every row is news again (levels above all)."""
-        for cell in self._cells.values():
+        for cell in (*self._cells.values(), *(() if self.objects is None else self.objects.cells())):
             if not cell.dirty and any(cell.values):
                 cell.dirty = True
                 self._dirty.append(cell)
 
-    # What follows is for Handle.
+    # What follows is for Handle and Sampler.
 
-    def touch(self, *cells: _Cell) -> None:
+    def touch(self, *cells: Cell) -> None:
         """Note that ``cells`` changed."""
         for cell in cells:
             if not cell.dirty:
                 cell.dirty = True
                 self._dirty.append(cell)
 
-    def learn(self, event: str, method: str) -> _Constants:
+    def learn(self, event: str, method: str) -> _Additions:
         """What ``event`` of ``method`` adds: asked once and remembered."""
         amounts = []
         for number, metric in enumerate(self._metrics):
@@ -206,7 +229,9 @@ class Meter:
                 amounts.append((number, amount))
         known = self.on_admitted if event == "admitted" else self.on_ended
         # A gauge may just have been switched off, by a metric asked above.
-        found = tuple((number, amount) for number, amount in amounts if (event, number) not in self._off)
+        found = tuple(
+            (number, amount, self._of_objects[number]) for number, amount in amounts if (event, number) not in self._off
+        )
         if len(known) < _KNOWN_METHODS:
             known[method] = found
         return found
@@ -219,10 +244,14 @@ class Meter:
         _log.error("metric `%s` is switched off: %s: %s", what, type(error).__name__, error, exc_info=error)
         events = ("admitted", "received", "sent", "ended") if metric.gauge else (event,)
         self._off.update((one, number) for one in events)
-        if metric.gauge:
-            for cell in self._cells.values():
-                cell.values[number] = 0
-                self.touch(cell)
+        columns = [number] if metric.gauge else []
+        if event == "sampled":
+            self.sampler.without(number)
+            columns = [number, self.names.index(metric.info.name + WEIGHT)]
+        for cell in self._cells.values() if columns else ():
+            for column in columns:
+                cell.values[column] = 0
+            self.touch(cell)
         self._arm()
 
     def _arm(self) -> None:
@@ -230,24 +259,35 @@ class Meter:
         self.on_admitted = {}
         self.on_ended = {}
         numbered = list(enumerate(self._metrics))
-        self.on_received = tuple((n, metric.received) for n, metric in numbered if self._answers("received", n))
-        self.on_sent = tuple((n, metric.sent) for n, metric in numbered if self._answers("sent", n))
+        self.on_received = tuple(
+            (n, metric.received, self._of_objects[n]) for n, metric in numbered if self._answers("received", n)
+        )
+        self.on_sent = tuple(
+            (n, metric.sent, self._of_objects[n]) for n, metric in numbered if self._answers("sent", n)
+        )
 
     def _answers(self, event: str, number: int) -> bool:
         overridden = getattr(type(self._metrics[number]), event) is not getattr(Metric, event)
         return overridden and (event, number) not in self._off
 
-    def _new(self, path: str) -> _Cell:
+    def _find(self, path: str) -> Cell | None:
+        cell = self._cells.get(path)
+        return self.objects.find(path) if cell is None and self.objects is not None else cell
+
+    def _new(self, path: str) -> Cell:
+        cell = self._cells[path] = self._make(path)
+        return cell
+
+    def _make(self, path: str) -> Cell:
         born = max(birth(self._clock), self._last_birth + 1)
         self._last_birth = born
-        cell = _Cell(path, born, len(self._metrics))
+        cell = Cell(path, born, len(self.names))
         cell.touched = self._clock()
-        self._cells[path] = cell
         return cell
 
     def _sweep(self, now: float) -> None:
         """Forget rows that are idle and whose levels are down, unless a request still holds them."""
-        gauges = [number for number, metric in enumerate(self._metrics) if metric.gauge]
+        gauges = [number for number, name in enumerate(self.names) if name in self.gauges]
         idle = [
             path
             for path, cell in self._cells.items()
@@ -258,3 +298,8 @@ class Meter:
             survivor = held()
             if survivor is not None:  # a request that is still silent counts here later
                 self._cells[path] = survivor
+
+
+def _is_news(cell: Cell) -> bool:
+    """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
+    return not cell.seen or cell.seen >= WORTH_TELLING

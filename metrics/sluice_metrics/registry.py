@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from sluice_core.describe import MetricInfo
+from sluice_core.node_metrics import NODE_METRICS
 from sluice_core.plugins import load_plugins
 from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.api import Metric
+from sluice_metrics.compressibility import Compressibility
 from sluice_metrics.get_bw import GetBw
 from sluice_metrics.gets_sec import GetsSec
 from sluice_metrics.put_bw import PutBw
@@ -27,6 +29,7 @@ BUILT_IN: Final[tuple[type[Metric], ...]] = (
     PutBw,
     Throughput,
     ActiveRequests,
+    Compressibility,
 )
 
 
@@ -51,5 +54,6 @@ def _unfit(plugin: object) -> str:
 
 
 def descriptions(metrics: dict[str, type[Metric]] | None = None) -> dict[str, MetricInfo]:
-    """What the installed metrics say of themselves, by name."""
-    return {name: one.info for name, one in (load_metrics() if metrics is None else metrics).items()}
+    """What the installed metrics say of themselves, and those of nodes, by name."""
+    found = {name: one.info for name, one in (load_metrics() if metrics is None else metrics).items()}
+    return {**{one.info.name: one.info for one in NODE_METRICS}, **found}

@@ -9,17 +9,19 @@ Subclass and name your metric; pytest finds the rest::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import isfinite
+from math import inf, isfinite
 from operator import methodcaller
 from typing import ClassVar, Final
 
-from sluice_core.messages import CONTAINER, TENANT
+from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_metrics.api import Metric
 from sluice_metrics.meter import Handle, Meter, Row
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
 SIZES: Final = (0, 1, 512, 65536, 5 << 30)
-UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction")
+UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")
+#: What uploads may begin with.
+SAMPLES: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, bytes(range(256)) * 256)
 
 
 class FakeClock:
@@ -45,6 +47,21 @@ def whole_request(
         handle.ended(method)
 
 
+def upload(handle: Handle, *pieces: bytes) -> bool:
+    """Tell ``handle`` of a PUT with ``pieces`` of a body; True when it was looked into."""
+    handle.admitted("PUT")
+    sample = taken = handle.sample()
+    for piece in pieces:
+        handle.received("PUT", len(piece))
+        if sample is not None and sample.add(piece):
+            sample.end()
+            sample = None
+    if sample is not None:
+        sample.end()
+    handle.ended("PUT")
+    return taken is not None
+
+
 def values(meter: Meter, rows: list[Row]) -> dict[str, dict[str, float]]:
     """``rows`` as path → metric → value."""
     return {path: dict(zip(meter.names, row, strict=True)) for path, _, row in rows}
@@ -62,7 +79,10 @@ class MetricContract:
         assert info.unit in UNITS
         assert info.help
         assert info.period > 0
-        assert set(info.granularities) <= {TENANT, CONTAINER, "cluster"}
+        assert set(info.granularities) <= {OBJECT, TENANT, CONTAINER, CLUSTER}
+        assert not (OBJECT in info.granularities and (self.metric.gauge or self.metric.sample_size)), "totals only"
+        assert not (self.metric.gauge and self.metric.sample_size), "a level or a mean"
+        assert not (self.metric.sample_size and CLUSTER in info.granularities), "means are not added up"
 
     def test_answers_are_finite_numbers_that_depend_on_the_arguments_only(self) -> None:
         one, other = self.metric(), self.metric()
@@ -84,10 +104,20 @@ class MetricContract:
                 assert level >= 0
                 assert level + one.ended(method) == 0
 
+    def test_a_sample_has_an_amount_and_a_weight_that_depend_on_the_bytes_only(self) -> None:
+        one, other = self.metric(), self.metric()
+        for data in (sample[: self.metric.sample_size] for sample in SAMPLES):
+            amount, weight = one.sampled(data)
+            assert 0 <= amount < inf
+            assert 0 < weight < inf
+            assert one.sampled(data) == (amount, weight) == other.sampled(data)
+
     def test_the_host_never_has_to_switch_it_off(self) -> None:
         meter = Meter([self.metric()])
         for method in METHODS:
-            whole_request(meter.begin("acme", "logs"), method, SIZES, SIZES)
+            whole_request(meter.begin("acme", "logs", "object"), method, SIZES, SIZES)
+        for number, data in enumerate(SAMPLES):
+            upload(meter.begin("acme", f"of-samples-{number}"), data)
         assert meter.failures == {}
 
     def _questions(self) -> Iterator[Callable[[Metric], float]]:

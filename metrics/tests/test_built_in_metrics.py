@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice_metrics.active_requests import ActiveRequests
+from sluice_metrics.compressibility import Compressibility
 from sluice_metrics.get_bw import GetBw
 from sluice_metrics.gets_sec import GetsSec
 from sluice_metrics.meter import Meter
@@ -39,11 +40,15 @@ class TestActiveRequests(MetricContract):
     metric = ActiveRequests
 
 
+class TestCompressibility(MetricContract):
+    metric = Compressibility
+
+
 def test_every_built_in_has_its_suite():
     assert {one.metric for one in MetricContract.__subclasses__()} >= set(BUILT_IN)
 
 
-NOTHING = {"GETS_SEC": 0, "PUTS_SEC": 0, "GET_BW": 0, "PUT_BW": 0, "THROUGHPUT": 0, "ACTIVE_REQUESTS": 0}
+NOTHING = dict.fromkeys(Meter([one() for one in BUILT_IN]).names, 0)
 
 
 @pytest.mark.parametrize(

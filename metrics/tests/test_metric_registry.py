@@ -41,9 +41,9 @@ def load(name):
     return globals()[name]
 
 
-def test_the_literal_list_has_the_six(monkeypatch):
+def test_the_literal_list_has_the_seven(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
-    names = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS"]
+    names = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS", "COMPRESSIBILITY"]
     assert list(registry.load_metrics()) == names
     assert registry.descriptions()["GETS_SEC"] is GetsSec.info
 

@@ -8,6 +8,7 @@ from importlib import metadata
 
 from sluice_agent import invalidations
 from sluice_agent.code import CodeFetcher
+from sluice_agent.collectd import Collectd
 from sluice_agent.follower import Follower, Surroundings
 from sluice_agent.publisher import MetricPublisher
 from sluice_agent.refusals import Capabilities
@@ -83,9 +84,15 @@ class Agent:
                 self._storage.open()
                 if self.bus is not None:
                     publisher = MetricPublisher(
-                        self._settings.node, self._totals, self.bus, self._settings.publish_delay
+                        self._settings.node,
+                        self._totals,
+                        self.bus,
+                        self._settings.publish_delay,
+                        objects=self._settings.busiest_objects,
                     )
                     tasks.create_task(publisher.run())
+                    if self._settings.collectd:
+                        tasks.create_task(self._collectd(publisher).run())
                 if self._settings.cache_dir and self._settings.amqp_url:
                     tasks.create_task(invalidations.of(self._settings).run())
         finally:
@@ -95,6 +102,10 @@ class Agent:
                 await self.bus.close()
             await self.store.close()
             self.writer.close()
+
+    def _collectd(self, publisher: MetricPublisher) -> Collectd:
+        given = self._settings
+        return Collectd(given.node, given.amqp_url, publisher.publish, given.publish_delay)
 
     def _arrived(self, hello: Hello) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 import math
 import time
@@ -11,14 +12,17 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from sluice_core.keys import metric_routing_key
-from sluice_core.messages import MetricBatch
-from sluice_core.windows import Totals
+from sluice_core.messages import OBJECT, MetricBatch
+from sluice_core.windows import WEIGHT, Sums, Totals, means
 
 log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0
 #: Windows that a late agent still makes good; what is older is told by the gap.
 _MOST_LATE: Final = 5
+#: Objects that a node sends values of, by default.
+MOST_OBJECTS: Final = 1000
+NOTHING: Final[Sums] = {}
 
 
 class Bus(Protocol):
@@ -37,13 +41,23 @@ class MetricPublisher:
     """
 
     def __init__(
-        self, node: str, totals: Totals, bus: Bus, delay: float, clock: Callable[[], float] = time.time
+        self,
+        node: str,
+        totals: Totals,
+        bus: Bus,
+        delay: float,
+        clock: Callable[[], float] = time.time,
+        objects: int = MOST_OBJECTS,
     ) -> None:
+        """
+        :param objects: of how many objects values are sent
+        """
         self._node = node
         self._totals = totals
         self._bus = bus
         self._delay = delay
         self._clock = clock
+        self._objects = objects
         self._numbers: Counter[str] = Counter()
         self._last: int | None = None
 
@@ -65,8 +79,25 @@ class MetricPublisher:
             elapsed = 1
         self._last = window
         values = self._totals.close_window(window, PERIOD * elapsed)
+        weights = {name: values.pop(name + WEIGHT) for name in list(values) if name + WEIGHT in values}
         for missed in range(min(elapsed, _MOST_LATE) - 1, -1, -1):
             for metric, found in values.items():
-                self._numbers[metric] += 1
-                batch = MetricBatch(self._node, metric, window - missed, self._numbers[metric], found, PERIOD)
-                self._bus.publish(metric_routing_key(metric, self._node), batch.encode())
+                if metric in weights:
+                    self.publish(metric, window - missed, means(found, weights[metric]), weights=weights[metric])
+                else:
+                    self.publish(metric, window - missed, busiest(found, self._objects))
+
+    def publish(self, metric: str, window: int, values: Sums, period: float = PERIOD, weights: Sums = NOTHING) -> None:
+        """Send this node's values of one metric."""
+        self._numbers[metric] += 1
+        batch = MetricBatch(self._node, metric, window, self._numbers[metric], values, period, weights)
+        self._bus.publish(metric_routing_key(metric, self._node), batch.encode())
+
+
+def busiest(values: Sums, most: int) -> Sums:
+    """``values`` with at most so many objects: those with the highest values."""
+    objects = values.get(OBJECT)
+    if objects is None or len(objects) <= most:
+        return values
+    kept = heapq.nlargest(most, objects, key=objects.__getitem__)
+    return {**values, OBJECT: {path: objects[path] for path in kept}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
@@ -24,7 +24,9 @@ OPTIONS: Final = (
     Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the snapshot that Swift workers read"),
     Option("batch", 500, "changes taken from Redis at once"),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
+    Option("collectd", False, "publish what this node's CollectD sends to the exchange, see docs/node-metrics.md"),
     Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
+    Option("busiest_objects", 1000, "objects whose metrics are published, the busiest; 0 for none"),
     Option("replace_wait", 3.0, "seconds to wait for workers to open a replaced snapshot"),
     Option("cache_dir", "", "the proxy's folder of cached objects, to hear of writes for it; empty for none"),
     Option("cache_forget", 600.0, "seconds after which a silent node is taken for gone by the cache"),
@@ -45,16 +47,18 @@ class Settings:
     """The options' values; see :data:`OPTIONS`."""
 
     node: str
-    redis_url: str
+    redis_url: str = field(repr=False)
     snapshot_dir: str
     redis_prefix: str = "sluice"
-    amqp_url: str = ""
+    amqp_url: str = field(default="", repr=False)
     socket: str = ""
     worker_group: str = ""
     worker_mode: int = 0o660
     batch: int = 500
     report_interval: float = 5.0
     publish_delay: float = 0.06
+    busiest_objects: int = 1000
+    collectd: bool = False
     replace_wait: float = 3.0
     cache_dir: str = ""
     cache_forget: float = 600.0
@@ -77,6 +81,8 @@ class Settings:
             raise OptionError(f"option `publish_delay_ms` is `{values['publish_delay_ms']}`, expected 0 to 999")
         if values["batch"] < 1:
             raise OptionError(f"option `batch` is `{values['batch']}`, expected at least 1")
+        if values["busiest_objects"] < 0:
+            raise OptionError(f"option `busiest_objects` is `{values['busiest_objects']}`, expected at least 0")
         given = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         node = values["node"] or socket.gethostname()
         daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())

@@ -1,4 +1,8 @@
-"""Body adapters that tell the meter what passes, on the plain side of every filter."""
+"""Body adapters that tell the meter what passes, on the plain side of every filter.
+
+Some uploads are looked into (``sluice_metrics.sampling``): their first bytes are kept as they pass, as the client sent
+them, and judged when there are enough or no more come.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from sluice_metrics.meter import Handle
+from sluice_metrics.sampling import Sample
 from sluice_middleware.swift_door import close_if_possible
 
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
@@ -19,26 +24,32 @@ class Life:
     Bytes of every request count; requests that are parts of another one count no operation.
     """
 
-    __slots__ = ("_handle", "_method", "_operation")
+    __slots__ = ("_begun", "_handle", "_method", "_operation", "_sample")
 
     def __init__(self, handle: Handle, method: str, source: str | None) -> None:
         self._handle = handle
         self._method = method
         self._operation = source not in PARTS
+        self._begun = False
+        self._sample: Sample | None = None
 
-    def admitted(self) -> None:
-        """Swift authorized the request; may be told again."""
-        if self._operation:
+    def uploading(self) -> None:
+        """Swift reads the body and so has authorized the upload; may be told again."""
+        if self._operation and not self._begun:
+            self._begun = True
             self._handle.admitted(self._method)
+            self._sample = self._handle.sample()
 
     def answered(self, status: str) -> None:
         """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
         if self._operation and not status.startswith(("401", "403")):
             self._handle.admitted(self._method)
 
-    def received(self, size: int) -> None:
-        """``size`` plain bytes came."""
-        self._handle.received(self._method, size)
+    def received(self, data: bytes) -> None:
+        """Plain bytes came."""
+        self._handle.received(self._method, len(data))
+        if self._sample is not None and (not data or self._sample.add(data)):
+            self._no_more()
 
     def sent(self, size: int) -> None:
         """``size`` plain bytes go."""
@@ -46,8 +57,15 @@ class Life:
 
     def ended(self) -> None:
         """Nothing more will happen; may be told again."""
+        if self._sample is not None:
+            self._no_more()
         if self._operation:
             self._handle.ended(self._method)
+
+    def _no_more(self) -> None:
+        sample, self._sample = self._sample, None
+        if sample is not None:
+            sample.end()
 
 
 class CountedInput:
@@ -61,16 +79,16 @@ class CountedInput:
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        self._life.admitted()
+        self._life.uploading()
         data: bytes = self._source.read(*args)
-        self._life.received(len(data))
+        self._life.received(data)
         return data
 
     def readline(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        self._life.admitted()
+        self._life.uploading()
         data: bytes = self._source.readline(*args)
-        self._life.received(len(data))
+        self._life.received(data)
         return data
 
     def __getattr__(self, name: str) -> Any:

@@ -1,0 +1,108 @@
+"""What a node says of itself: CPU, memory, disks and network, as CollectD measures them.
+
+The names are ours and the units those of other metrics; their granularity is ``node``.  Each comes from
+one or several *value lists* of CollectD, told by plugin, type and type instance, of which one data source counts;
+several (one of each disk) add up, or the highest counts.  ``docs/node-metrics.md`` has the configuration that
+makes CollectD send them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+from sluice_core.describe import MetricInfo
+from sluice_core.errors import DecodeError
+
+#: The granularity, whose paths are names of nodes.
+NODE: Final = "node"
+_LEVELS: Final = (NODE,)
+#: A node with more disks and interfaces than this is a mistake.
+_MOST_PARTS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetric:
+    """A metric, and what of CollectD's it is made of; empty ``instance`` means any."""
+
+    info: MetricInfo
+    plugin: str
+    type: str
+    instance: str
+    source: str
+    factor: float = 1.0
+    highest: bool = False
+
+    def of(self, parts: Iterable[float]) -> float:
+        """The node's value out of those of its disks, interfaces, …."""
+        return (max(parts) if self.highest else sum(parts)) * self.factor
+
+
+def _metric(name: str, unit: str, text: str) -> MetricInfo:
+    return MetricInfo(name, unit, text, _LEVELS, period=10.0)
+
+
+NODE_METRICS: Final = (
+    NodeMetric(_metric("NODE_CPU", "fraction", "CPU time at work"), "cpu", "percent", "active", "value", 0.01),
+    NodeMetric(_metric("NODE_MEMORY", "fraction", "memory in use"), "memory", "percent", "used", "value", 0.01),
+    NodeMetric(_metric("NODE_DISK_READ", "bytes_per_second", "read from disks"), "disk", "disk_octets", "", "read"),
+    NodeMetric(_metric("NODE_DISK_WRITE", "bytes_per_second", "written to disks"), "disk", "disk_octets", "", "write"),
+    NodeMetric(
+        _metric("NODE_DISK_BUSY", "fraction", "time for which the busiest disk had work"),
+        "disk", "disk_io_time", "", "io_time", 0.001, highest=True,
+    ),
+    NodeMetric(_metric("NODE_NET_IN", "bytes_per_second", "received, all links"), "interface", "if_octets", "", "rx"),
+    NodeMetric(_metric("NODE_NET_OUT", "bytes_per_second", "sent, all links"), "interface", "if_octets", "", "tx"),
+)  # fmt: skip
+
+_BY_SOURCE: Final = {(one.plugin, one.type): tuple(
+    other for other in NODE_METRICS if (other.plugin, other.type) == (one.plugin, one.type)
+) for one in NODE_METRICS}  # fmt: skip
+
+
+def collectd_routing_key(node: str) -> str:
+    """What CollectD on ``node`` sends with: ``collectd.<node>``; dots in the name become ``_``."""
+    return f"collectd.{node.replace('.', '_')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One number of CollectD that belongs to one of our metrics; ``part`` is the disk, the interface …."""
+
+    metric: NodeMetric
+    part: str
+    value: float
+    interval: float
+
+
+def readings(body: bytes) -> list[Reading]:
+    """What a message of CollectD's AMQP plugin (``Format JSON``, ``StoreRates true``) has for us.
+
+    Value lists of other plugins are passed over, and so are first values of rates, which are null.
+
+    :raises DecodeError: when it is no such message
+    """
+    try:
+        lists = json.loads(body)
+        found = [one for values in lists for one in _of_list(values)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DecodeError(f"not a message of collectd: {error}", body) from error
+    if len(found) > _MOST_PARTS:
+        raise DecodeError(f"not a message of collectd: {len(found)} values at once", body)
+    return found
+
+
+def _of_list(values: Any) -> Iterable[Reading]:
+    part, interval = str(values["plugin_instance"]), float(values["interval"])
+    if not (isfinite(interval) and interval > 0):
+        raise ValueError(f"interval `{interval}`")
+    for metric in _BY_SOURCE.get((values["plugin"], values["type"]), ()):
+        if metric.instance and metric.instance != values["type_instance"]:
+            continue
+        numbers = dict(zip(values["dsnames"], values["values"], strict=True))
+        number = numbers.get(metric.source)
+        if isinstance(number, int | float) and isfinite(number):
+            yield Reading(metric, part, float(number), interval)

@@ -1,0 +1,25 @@
+"""The totals of one path, as the meter and its helpers share them."""
+
+from __future__ import annotations
+
+
+class Cell:
+    """The totals of a tenant, a container or an object.
+
+    ``born`` tells the agent that counting began anew.  ``hits`` ranks objects, ``seen`` counts an object's
+    requests since it has a cell, ``uploads`` a container's since the last one that was sampled.  A cell that is
+    ``gone`` takes counts of requests that still hold it, and nobody hears of them.
+    """
+
+    __slots__ = ("__weakref__", "born", "dirty", "gone", "hits", "path", "seen", "touched", "uploads", "values")
+
+    def __init__(self, path: str, born: int, size: int) -> None:
+        self.path = path
+        self.born = born
+        self.values: list[float] = [0] * size
+        self.dirty = False
+        self.touched = 0.0
+        self.hits = 0
+        self.seen = 0
+        self.uploads = 0
+        self.gone = False

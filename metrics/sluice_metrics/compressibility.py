@@ -1,0 +1,33 @@
+"""COMPRESSIBILITY: how well what is uploaded compresses."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import zstandard
+
+from sluice_core.describe import MetricInfo
+from sluice_core.messages import CONTAINER, TENANT
+from sluice_metrics.api import Metric
+
+
+class Compressibility(Metric):
+    """Plain bytes by compressed ones, of the first 64 KiB of some uploads, as zstd does at its quickest.
+
+    Plain means as the client sent them: a policy that compresses already changes nothing.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        "COMPRESSIBILITY",
+        "ratio",
+        "how well uploads compress: 2 means to a half, which is also written 50%",
+        granularities=(TENANT, CONTAINER),
+    )
+    sample_size: ClassVar[int] = 64 * 1024
+
+    def __init__(self) -> None:
+        self._codec = zstandard.ZstdCompressor(level=1, write_content_size=False)
+
+    def sampled(self, data: bytes) -> tuple[float, float]:
+        # what does not shrink is stored as it is
+        return len(data), min(len(self._codec.compress(data)), len(data))

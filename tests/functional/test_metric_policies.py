@@ -1,0 +1,86 @@
+"""Policies over what uploads consist of, and over single objects, on a live cluster."""
+
+import random
+import threading
+
+import pytest
+
+from sluice_aio.disks import stored_sizes
+
+pytestmark = pytest.mark.functional
+
+TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
+NOISE = random.Random(7).randbytes(len(TEXT))
+
+
+class Steadily:
+    """Does something several times a second until told to stop."""
+
+    def __init__(self, client, rate, *asks):
+        self._client = client
+        self._pause = 1 / rate
+        self._asks = asks
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.failures = []
+
+    def _run(self):
+        while not self._over.wait(self._pause):
+            for ask in self._asks:
+                answer = ask()
+                if answer.status not in (200, 201):
+                    self.failures.append(answer)
+        self._client.close()  # this thread's connection
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        assert not self.failures
+
+
+def sizes(cluster, container, name):
+    return set(stored_sizes(cluster.device_folders, f"AUTH_test/{container}")[name])
+
+
+def test_uploads_that_compress_well_are_compressed_and_others_are_not(cluster, api, swift, policies, eventually):
+    for container in ("wordy", "noisy"):
+        swift.request("PUT", container)
+    made = {
+        name: policies(f"FOR CONTAINER AUTH_test/{name} WHEN COMPRESSIBILITY > 50% DO SET compression TRANSIENT")
+        for name in ("wordy", "noisy")
+    }
+    uploads = (
+        lambda: swift.request("PUT", "wordy/load", TEXT),
+        lambda: swift.request("PUT", "noisy/load", NOISE),
+    )
+    with Steadily(swift, 5, *uploads):
+        eventually(lambda: api.policy(made["wordy"]["id"])["state"] == "active", 30)
+        eventually(lambda: max(sizes(cluster, "wordy", "load")) < len(TEXT) / 2, 30)
+        # what is stored is compressed now, and what is sampled is plain: the policy goes on holding
+        for number in range(20):
+            swift.request("PUT", f"wordy/{number}", TEXT)
+        assert api.policy(made["wordy"]["id"])["state"] == "active"
+        shown = eventually(lambda: (api.policy(made["noisy"]["id"])["observed"] or {}).get("values"), 30)
+        assert shown["COMPRESSIBILITY"] == 1
+        assert api.policy(made["noisy"]["id"])["state"] == "waiting"
+    assert max(sizes(cluster, "wordy", "19")) < len(TEXT) / 2
+    assert sizes(cluster, "noisy", "load") == {len(NOISE)}
+
+
+def test_a_policy_for_an_object_fires_for_it_alone(api, swift, policies, eventually):
+    swift.request("PUT", "single")
+    for name in ("hot", "cold"):
+        swift.request("PUT", f"single/{name}", TEXT)
+    hot, cold = (
+        policies(f"FOR OBJECT AUTH_test/single/{name} WHEN GETS_SEC > 2 DO SET noop TRANSIENT")
+        for name in ("hot", "cold")
+    )
+    with Steadily(swift, 10, lambda: swift.request("GET", "single/hot")):
+        eventually(lambda: api.policy(hot["id"])["state"] == "active", 30)
+        assert api.policy(cold["id"])["state"] == "waiting"
+    eventually(lambda: api.policy(hot["id"])["state"] == "waiting", 30)
+    assert api.policy(cold["id"])["state"] == "waiting"
