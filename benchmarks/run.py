@@ -25,6 +25,7 @@ from benchmarks import (
     compression,
     csv_link,
     encryption,
+    failover,
     isolated,
     lookup,
     matched,
@@ -35,6 +36,7 @@ from benchmarks import (
     rollout,
     soak,
     storlets,
+    two_hosts,
 )
 from benchmarks.figures import Figure, markdown, table
 from benchmarks.machine import machine_facts
@@ -66,8 +68,12 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "storlets": storlets.measure,
     "csv_link": csv_link.measure,
 }
-#: Measured only when asked for: half an hour.
-LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {"soak": soak.measure}
+#: Measured only when asked for, since they take long: the soak half an hour.
+LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
+    "failover": failover.measure,
+    "two_hosts": two_hosts.measure,
+    "soak": soak.measure,
+}
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 
 
@@ -75,7 +81,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Sluice beside plain Swift.")
     names = (*PARTS, *LONG)
-    only = f"one of {', '.join(PARTS)}, or {', '.join(LONG)} (half an hour, never without being named)"
+    only = f"one of {', '.join(PARTS)}, or {', '.join(LONG)} (these are long, and never measured without being named)"
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=only)
     parser.add_argument("--quick", action="store_true", help="few repetitions: does the harness work (3 minutes)")
     parser.add_argument(

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.messages import CLUSTER, TENANT, MetricBatch
+from sluice_core.means import Merged
+from sluice_core.messages import MetricBatch
 
 CLOSE_DELAY: Final = 0.25
 ALIVE_WINDOWS: Final = 3
@@ -53,23 +54,14 @@ class _Open:
     window: int
     period: float
     first: float
-    values: dict[str, dict[str, float]] = field(default_factory=dict)
+    merged: Merged = field(default_factory=Merged)
     delivered: dict[str, set[int]] = field(default_factory=dict)
 
     def add(self, batch: MetricBatch) -> None:
-        for granularity, rows in batch.values.items():
-            total = self.values.get(granularity)
-            if total is None:
-                self.values[granularity] = dict(rows)
-                continue
-            for path, value in rows.items():
-                total[path] = total.get(path, 0.0) + value
+        self.merged.add(batch)
 
     def closed(self, metric: str) -> Closed:
-        tenants = self.values.get(TENANT)
-        if tenants:
-            self.values[CLUSTER] = {"": sum(tenants.values())}
-        return Closed(metric, self.window, self.period, self.values)
+        return Closed(metric, self.window, self.period, self.merged.values())
 
 
 @dataclass(slots=True)
@@ -88,23 +80,63 @@ class Tally:
     partial: int = 0
 
 
-class Aggregator:
+class Windows:
+    """The last closed windows of one metric, wherever they were closed."""
+
+    def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
+        self.metric = metric
+        self.period = 1.0
+        self._delay = close_delay
+        #: The window closed last.
+        self.through: int | None = None
+        self._closed: dict[int, Closed] = {}
+
+    def remember(self, closed: Closed) -> None:
+        """``closed`` is the newest now."""
+        self.through = closed.window
+        self._closed[closed.window] = closed
+        while len(self._closed) > _REMEMBERED:
+            del self._closed[next(iter(self._closed))]
+
+    def idle(self, window: int) -> bool:
+        """True when no node reports this metric, so that it has no value rather than an unknown one."""
+        return False
+
+    def closed(self, window: int, period: float) -> Closed | None:
+        """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
+        if self.period <= period:
+            return self._closed.get(window)
+        newest = self.last()
+        if newest is None or newest.window + 2 * newest.period + self._delay < window:
+            return None
+        return newest
+
+    def last(self) -> Closed | None:
+        """The window closed last."""
+        return next(reversed(self._closed.values()), None)
+
+    def overdue(self, now: float) -> float:
+        """For how many seconds the next window should have been closed."""
+        return 0.0 if self.through is None else now - (self.through + 2 * self.period + self._delay)
+
+    def after(self, window: int) -> list[Closed]:
+        """Those of the last closed ones that follow ``window``."""
+        return [closed for number, closed in self._closed.items() if number > window]
+
+
+class Aggregator(Windows):
     """Merges the batches of one metric.
 
     :param now: unix time at which it begins to listen
     """
 
     def __init__(self, metric: str, now: float, close_delay: float = CLOSE_DELAY) -> None:
-        self.metric = metric
-        self.period = 1.0
+        super().__init__(metric, close_delay)
         self.tally = Tally()
-        self._delay = close_delay
         self._since = now
         self._nodes: dict[str, _Node] = {}
         self._open: dict[int, _Open] = {}
-        self._closed: dict[int, Closed] = {}
         self._learning_until = 0.0
-        self.through: int | None = None
 
     def add(self, batch: MetricBatch, now: float) -> None:
         """Take a node's batch; look at ``due`` afterwards."""
@@ -137,11 +169,8 @@ class Aggregator:
             del self._open[number]
             self.tally.partial += not complete and number >= self._learning_until
             closed = window.closed(self.metric)
-            self.through = number
-            self._closed[number] = closed
+            self.remember(closed)
             found.append(closed)
-        while len(self._closed) > _REMEMBERED:
-            del self._closed[next(iter(self._closed))]
         return found
 
     def deadline(self) -> float | None:
@@ -149,21 +178,7 @@ class Aggregator:
         return min(map(self._deadline, self._open.values()), default=None)
 
     def idle(self, window: int) -> bool:
-        """True when no node reports this metric, so that it has no value rather than an unknown one."""
         return window >= self._since + ALIVE_WINDOWS * self.period and not self._alive(window)
-
-    def closed(self, window: int, period: float) -> Closed | None:
-        """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
-        if self.period <= period:
-            return self._closed.get(window)
-        newest = next(reversed(self._closed.values()), None)
-        if newest is None or newest.window + 2 * newest.period + self._delay < window:
-            return None
-        return newest
-
-    def last(self) -> Closed | None:
-        """The window closed last."""
-        return next(reversed(self._closed.values()), None)
 
     @property
     def nodes(self) -> int:

@@ -1,183 +1,45 @@
 """From closed windows to the actors that wait for them.
 
-A :class:`Feed` stands for the policies that read the same metrics at the same granularity; it knows
-who is interested in which path.  The :class:`Hub` owns one aggregator per metric in use and the timers
-that close windows.
+A :class:`~sluice_actors.feed.Feed` stands for the policies that read the same metrics at the same granularity.
+The :class:`Hub` owns one aggregator per metric whose windows are closed here, and the timers that close them.
 
-A feed over several metrics delivers a window once, when each of its metrics has closed it.  A metric
-that no node reports any more counts as silent; one whose batches merely did not come makes the window
-a missing one, which is delivered to nobody.  When periods differ, the shortest sets the pace, and of
-the slower metrics the last value holds.
+With other hosts in the team most metrics are aggregated elsewhere (``sluice_actors.exchange``): the hub then
+*follows* the windows that come from there, and keeps the batches themselves, not decoded, in a backlog.  It can
+*lead* at any moment: the aggregator begins with the backlog, behind the last window that was delivered.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from sluice_actors.aggregator import CLOSE_DELAY, Aggregator, Closed
-from sluice_actors.policy import PolicyActor, SingleActor
-from sluice_actors.program import Observed
+from sluice_actors.aggregator import CLOSE_DELAY, Aggregator, Closed, Windows
+from sluice_actors.backlog import Backlog
+from sluice_actors.feed import Feed
+from sluice_actors.policy import PolicyActor
 from sluice_actors.runtime import ActorSystem, Delivery
 from sluice_core.errors import DecodeError
+from sluice_core.keys import metric_routing_key
 from sluice_core.messages import MetricBatch
+
+__all__ = ["Feed", "Hub"]
 
 log = logging.getLogger(__name__)
 
-Column = Mapping[str, float]
-Columns = Sequence[Column]
+Tap = Callable[[Closed], None]
 
-#: Members of a family whose values are shown to whoever looks.
-_SHOWN: Final = 100
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05
+#: A metric of which nothing was delivered yet begins so many seconds ago, if there is a backlog.
+_LOOK_BACK: Final = 2
 
 
-class Feed:
-    """The subscribers of some metrics at one granularity."""
-
-    def __init__(self, hub: Hub, metrics: tuple[str, ...], granularity: str) -> None:
-        self.metrics = metrics
-        self.granularity = granularity
-        self._hub = hub
-        self._singles: dict[str, tuple[SingleActor, ...]] = {}
-        self._families: dict[PolicyActor, None] = {}
-        self._engaged: dict[SingleActor, None] = {}
-        self._pending: dict[int, float] = {}
-        self._last: tuple[int, Columns] | None = None
-        self._size = 0
-
-    # -- what policy actors call
-
-    def subscribe(self, actor: PolicyActor) -> None:
-        """Deliver to ``actor``; twice is once."""
-        if isinstance(actor, SingleActor):
-            known = self._singles.get(actor.path, ())
-            if actor in known:
-                return
-            self._singles[actor.path] = (*known, actor)
-        elif actor in self._families:
-            return
-        else:
-            self._families[actor] = None
-        self._size += 1
-        if self._size == 1:
-            self._hub.open(self)
-
-    def unsubscribe(self, actor: PolicyActor) -> None:
-        """Deliver nothing more; unknown ones are ignored."""
-        if isinstance(actor, SingleActor):
-            known = self._singles.get(actor.path, ())
-            if actor not in known:
-                return
-            rest = tuple(one for one in known if one is not actor)
-            if rest:
-                self._singles[actor.path] = rest
-            else:
-                del self._singles[actor.path]
-            self._engaged.pop(actor, None)
-        elif actor in self._families:
-            del self._families[actor]
-        else:
-            return
-        self._size -= 1
-        if not self._size:
-            self._hub.shut(self)
-
-    def engage(self, actor: SingleActor) -> None:
-        """Tell ``actor`` of silent windows too."""
-        self._engaged[actor] = None
-
-    def disengage(self, actor: SingleActor) -> None:
-        """Silence is no news for ``actor``."""
-        self._engaged.pop(actor, None)
-
-    # -- what the hub calls
-
-    def closed(self, closed: Closed) -> None:
-        """One of the metrics closed a window: deliver what is complete now."""
-        if len(self.metrics) == 1:
-            self._deliver(closed.window, closed.period, (closed.at(self.granularity),))
-            return
-        aggregators = [self._hub.aggregator(name) for name in self.metrics]
-        if any(one.period < closed.period and not one.idle(closed.window) for one in aggregators):
-            return
-        self._pending[closed.window] = closed.period
-        for window in sorted(self._pending):
-            columns = self._columns(aggregators, window, self._pending[window])
-            if columns is not None:
-                self._deliver(window, self._pending[window], columns)
-                self._pending = {one: period for one, period in self._pending.items() if one > window}
-        oldest = closed.window - 4 * closed.period
-        self._pending = {one: period for one, period in self._pending.items() if one >= oldest}
-
-    def observed(self, actor: PolicyActor) -> dict[str, Any] | None:
-        """The values of the last delivered window as ``actor`` saw them; None before the first."""
-        if self._last is None:
-            return None
-        window, columns = self._last
-        if isinstance(actor, SingleActor):
-            return {"window": window, "values": self._named(columns, actor.path), "members": {}}
-        paths = dict.fromkeys(member for member, _, _ in actor.in_force())
-        for column in columns:
-            paths.update(dict.fromkeys(heapq.nlargest(_SHOWN, column, key=column.__getitem__)))
-        members = {path: self._named(columns, path) for path in list(paths)[:_SHOWN]}
-        return {"window": window, "values": {}, "members": members}
-
-    def _named(self, columns: Columns, path: str) -> dict[str, float | None]:
-        return {name: column.get(path) for name, column in zip(self.metrics, columns, strict=True)}
-
-    def _columns(self, aggregators: Sequence[Aggregator], window: int, period: float) -> Columns | None:
-        columns: list[Column] = []
-        for aggregator in aggregators:
-            closed = aggregator.closed(window, period)
-            if closed is not None:
-                columns.append(closed.at(self.granularity))
-            elif aggregator.idle(window):
-                columns.append({})
-            else:
-                return None
-        return columns
-
-    def _deliver(self, window: int, period: float, columns: Columns) -> None:
-        self._last = (window, columns)
-        self._hub.deliver(self._deliveries(window, period, columns))
-
-    def _deliveries(self, window: int, period: float, columns: Columns) -> Iterator[Delivery]:
-        singles = self._singles
-        if len(columns) == 1 and len(columns[0]) <= len(singles):
-            for path, value in columns[0].items():
-                for actor in singles.get(path, ()):
-                    yield actor, (window, period, value)
-        else:
-            for path, actors in list(singles.items()):
-                observed = _row(columns, path)
-                if observed is not None:
-                    for actor in actors:
-                        yield actor, (window, period, observed)
-        for actor in list(self._engaged):
-            if _row(columns, actor.path) is None:
-                yield actor, (window, period, None)
-        for family in list(self._families):
-            yield family, (window, period, _rows(columns))
-
-
-def _row(columns: Columns, path: str) -> Observed:
-    if len(columns) == 1:
-        return columns[0].get(path)
-    row = tuple([column.get(path) for column in columns])
-    return None if all(value is None for value in row) else row
-
-
-def _rows(columns: Columns) -> Iterator[tuple[str, Observed]]:
-    if len(columns) == 1:
-        return iter(columns[0].items())
-    paths = dict.fromkeys(path for column in columns for path in column)
-    return ((path, _row(columns, path)) for path in paths)
+def routed(metric: str) -> str:
+    """A metric's name as it stands in routing keys, and in the backlog."""
+    return metric_routing_key(metric, "").split(".")[1]
 
 
 class Hub:
@@ -185,6 +47,7 @@ class Hub:
 
     :param used: called with a metric's name and True when somebody begins to need it, False when nobody does
     :param clock: unix seconds
+    :param backlog: where batches are kept, in a team
     """
 
     def __init__(
@@ -193,18 +56,26 @@ class Hub:
         close_delay: float = CLOSE_DELAY,
         used: Callable[[str, bool], None] | None = None,
         clock: Callable[[], float] = time.time,
+        backlog: Backlog | None = None,
     ) -> None:
         #: Set after windows were handed to the actors; whoever waits clears it.
         self.delivered = asyncio.Event()
         #: Messages that were no metric batches.
         self.undecodable = 0
+        #: Told of a feed's metrics, its granularity, and the path that somebody begins or ceases to wait for.
+        self.interest: Callable[[Feed, str | None], None] | None = None
+        self.backlog = backlog
         self._system = system
         self._close_delay = close_delay
         self._used = used
         self._clock = clock
         self._feeds: dict[tuple[tuple[str, ...], str], Feed] = {}
         self._open: dict[str, list[Feed]] = {}
+        self._taps: dict[str, Tap] = {}
         self._aggregators: dict[str, Aggregator] = {}
+        self._followed: dict[str, Windows] = {}
+        # As routing keys spell them.
+        self._decoded: frozenset[str] = frozenset()
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def feed(self, metrics: tuple[str, ...], granularity: str) -> Feed:
@@ -219,8 +90,15 @@ class Hub:
         """The values that ``actor`` saw last; None before the first."""
         return self.feed(actor.plan.metrics, actor.plan.granularity).observed(actor)
 
+    # -- batches, from the bus
+
     def receive(self, routing_key: str, body: bytes) -> None:
         """Take a message of the bus."""
+        if self.backlog is not None:
+            metric = routing_key.split(".")[1]
+            self.backlog.add(metric, body, self._clock())
+            if metric not in self._decoded:
+                return
         try:
             batch = MetricBatch.decode(body)
         except DecodeError as error:
@@ -242,14 +120,23 @@ class Hub:
         aggregator = self._aggregators[metric]
         now = self._clock()
         for closed in aggregator.due(now):
-            for feed in list(self._open[metric]):
-                feed.closed(closed)
-        timer = self._timers.pop(metric, None)
-        if timer is not None:
-            timer.cancel()
+            if metric not in self._followed:
+                self._hand_on(closed)
+            if metric in self._taps:
+                self._taps[metric](closed)
+        self._disarm(metric)
         deadline = aggregator.deadline()
         if deadline is not None:
             self._arm(metric, max(0.0, deadline - now), self._time_is_over)
+
+    def _hand_on(self, closed: Closed) -> None:
+        for feed in list(self._open.get(closed.metric, ())):
+            feed.closed(closed)
+
+    def _disarm(self, metric: str) -> None:
+        timer = self._timers.pop(metric, None)
+        if timer is not None:
+            timer.cancel()
 
     def _arm(self, metric: str, delay: float, then: Callable[[str], None]) -> None:
         self._timers[metric] = asyncio.get_running_loop().call_later(delay, then, metric)
@@ -261,6 +148,89 @@ class Hub:
             self._arm(metric, _HELD, self.turn)
         else:
             self.turn(metric)
+
+    # -- windows, from another host
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that policies here wait for."""
+        return tuple(self._open)
+
+    def follows(self, metric: str) -> bool:
+        """True when the windows of ``metric`` come from another host."""
+        return metric in self._followed
+
+    def waiting(self, metric: str) -> list[Feed]:
+        """The feeds that wait for ``metric``."""
+        return self._open.get(metric, [])
+
+    def follow(self, metric: str) -> Windows:
+        """Windows of ``metric`` come by :meth:`relay` from now on; what was closed here is where they go on."""
+        followed = self._followed.get(metric)
+        if followed is None:
+            here = self._aggregators.get(metric)
+            followed = self._followed[metric] = Windows(metric, self._close_delay)
+            if here is not None:
+                followed.period = here.period
+                for closed in here.after(-1):
+                    followed.remember(closed)
+                followed.through = here.through
+            self._settle(metric)
+        return followed
+
+    def relay(self, closed: Closed) -> None:
+        """Another host closed a window of a metric that we follow."""
+        followed = self._followed[closed.metric]
+        followed.period = closed.period
+        followed.remember(closed)
+        self._hand_on(closed)
+
+    def lead(self, metric: str) -> None:
+        """Close the windows of ``metric`` here, beginning behind the last one that was delivered."""
+        followed = self._followed.pop(metric, None)
+        if followed is None:
+            return
+        here = self._aggregators.get(metric)
+        if here is not None:
+            for closed in here.after(-1 if followed.through is None else followed.through):
+                self._hand_on(closed)
+        else:
+            self._settle(metric, followed)
+
+    def tap(self, metric: str, tap: Tap | None) -> None:
+        """Have ``tap`` called with every window of ``metric``, which is closed here; None ends that."""
+        if tap is None:
+            self._taps.pop(metric, None)
+        else:
+            self._taps[metric] = tap
+        self._settle(metric)
+
+    def _settle(self, metric: str, before: Windows | None = None) -> None:
+        """Have an aggregator of ``metric`` if its windows are to be closed here, and none otherwise."""
+        wanted = metric in self._taps or (metric in self._open and metric not in self._followed)
+        if wanted and metric not in self._aggregators:
+            self._begin(metric, before or self._followed.get(metric))
+        elif not wanted and metric in self._aggregators:
+            del self._aggregators[metric]
+            self._disarm(metric)
+        self._decoded = frozenset(map(routed, self._aggregators))
+        if self._used is not None:
+            self._used(metric, metric in self._open or metric in self._taps)
+
+    def _begin(self, metric: str, before: Windows | None) -> None:
+        """An aggregator that begins with what the backlog has behind ``before``."""
+        now = self._clock()
+        aggregator = self._aggregators[metric] = Aggregator(metric, now, self._close_delay)
+        if self.backlog is None:
+            return
+        if before is not None and before.through is not None:
+            aggregator.through, aggregator.period = before.through, before.period
+        else:
+            aggregator.through = int(now) - _LOOK_BACK
+        for came, batch in self.backlog.decoded(routed(metric), aggregator.through + aggregator.period):
+            if batch.window > aggregator.through:
+                aggregator.add(batch, came)
+        self._arm(metric, 0.0, self.turn)
 
     def report(self) -> dict[str, dict[str, int]]:
         """Metric → what its aggregator counted."""
@@ -286,30 +256,33 @@ class Hub:
     def open(self, feed: Feed) -> None:
         """``feed`` has a subscriber now."""
         for name in feed.metrics:
-            if name not in self._open:
-                self._open[name] = []
-                self._aggregators[name] = Aggregator(name, self._clock(), self._close_delay)
-                if self._used is not None:
-                    self._used(name, True)
-            self._open[name].append(feed)
+            self._open.setdefault(name, []).append(feed)
+            self._settle(name)
 
     def shut(self, feed: Feed) -> None:
         """``feed`` has no subscriber any more."""
         self._feeds.pop((feed.metrics, feed.granularity), None)
         for name in feed.metrics:
             self._open[name].remove(feed)
-            if self._open[name]:
-                continue
-            del self._open[name], self._aggregators[name]
-            timer = self._timers.pop(name, None)
-            if timer is not None:
-                timer.cancel()
-            if self._used is not None:
-                self._used(name, False)
+            if not self._open[name]:
+                del self._open[name]
+                self._followed.pop(name, None)
+                self._settle(name)
 
-    def aggregator(self, metric: str) -> Aggregator:
-        """The aggregator of a metric in use."""
-        return self._aggregators[metric]
+    def touched(self, feed: Feed, path: str | None) -> None:
+        """Somebody begins or ceases to wait for ``path`` (None: for all paths) at ``feed``."""
+        if self.interest is not None:
+            self.interest(feed, path)
+
+    def last(self, metric: str) -> Closed | None:
+        """The window of ``metric`` that was closed here last."""
+        here = self._aggregators.get(metric)
+        return None if here is None else here.last()
+
+    def windows(self, metric: str) -> Windows:
+        """The closed windows of a metric in use."""
+        followed = self._followed.get(metric)
+        return self._aggregators[metric] if followed is None else followed
 
     def deliver(self, deliveries: Iterator[Delivery]) -> None:
         """Hand a window to the actors."""

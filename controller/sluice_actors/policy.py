@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sluice_actors.machine import Machine, Rules
+from sluice_actors.machine import NO_WINDOW, Machine, Rules
 from sluice_actors.program import Observed, Program, Programs
 from sluice_actors.runtime import Actor, Work
 from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, TENANT, Firing, PolicyState, Target
@@ -61,14 +61,14 @@ class Subscription(Protocol):
 class Membership(Protocol):
     """Who belongs to a group."""
 
-    def contains(self, group: str, path: str) -> bool:
-        """True when ``path`` is a member of ``group`` now."""
+    def contains(self, level: str, group: str, path: str) -> bool:
+        """True when ``path`` is a member of the ``group`` of tenants or containers (``level``) now."""
 
 
 class NoGroups:
     """No group has a member."""
 
-    def contains(self, group: str, path: str) -> bool:
+    def contains(self, level: str, group: str, path: str) -> bool:
         return False
 
 
@@ -146,6 +146,13 @@ class PolicyActor(Actor):
     def members(self) -> dict[str, dict[str, Any]]:
         """Member → machine data, for :class:`PolicyState`."""
         raise NotImplementedError
+
+    @property
+    def seen(self) -> int:
+        """The last window that this actor, or the one it continues, is known to have looked at."""
+        windows = [one.window for one in self.firings]
+        windows += [int(data["window"]) for data in self.members().values()]
+        return max(windows, default=NO_WINDOW)
 
     def state(self) -> PolicyState:
         """What to write down now."""
@@ -299,16 +306,25 @@ class FamilyActor(PolicyActor):
 
     def _look(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
         assert self.program is not None
-        # Who left the group is taken back like somebody whose condition ended.
-        residual = self.program.residual(bits, value) if self._admits(path) else False
-        moved = self._step(path, member.machine, window, period, residual)
+        if not self._admits(path):
+            self._leave(path, member, window)
+            return
+        moved = self._step(path, member.machine, window, period, self.program.residual(bits, value))
         member.settled = UNSETTLED if moved else bits
         if not moved and member.machine.blank:
             del self._members[path]
 
+    def _leave(self, path: str, member: Member, window: int) -> None:
+        """Who left the group keeps nothing of it, PERSISTENT actions neither."""
+        if member.machine.outputs() != (False, False):
+            fired = Firing(self.context.now(), "taken_back", path, window)
+            self.firings = (*self.firings, fired)[-_FIRINGS:]
+        del self._members[path]
+        self.context.office.changed(self)
+
     def _admits(self, path: str) -> bool:
         target = self.plan.target
-        return target.select != GROUP or self.context.membership.contains(target.name, path)
+        return target.select != GROUP or self.context.membership.contains(target.level, target.name, path)
 
     def in_force(self) -> InForce:
         for path, member in self._members.items():

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from sluice_actors.writer import BATCH
+from sluice_core.activation import BadUrl, Gate
 from sluice_core.options import Option, OptionError, read_file
 
 SECTION: Final = "actors"
 
 OPTIONS: Final = (
-    Option("host", "", "id of this actor host; the host name when empty"),
+    Option("host", "", "id of this actor host, of its own in the team; host name and process id when empty"),
     Option("redis_url", "redis://127.0.0.1:6379/0", "where the store is"),
     Option("redis_prefix", "sluice", "prefix of all keys of this cluster"),
+    Option("coordination_url", "", "the Redis by which actor hosts know of each other; redis_url when empty"),
+    Option("heartbeat_ms", 500, "how often a host says that it lives; others take over when four in a row are missing"),
     Option("amqp_url", "amqp://guest:guest@127.0.0.1:5672/%2F", "where metrics come from"),
     Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
     Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
     Option("commit_size", BATCH, "assignments and states written in one change at most"),
+    Option(
+        "activation_hosts",
+        "",
+        "who may be called when an action is set: names, `*.name`, addresses and networks, separated by commas",
+    ),
     Option("log_level", "INFO", "DEBUG, INFO, WARNING or ERROR"),
 )
 
-_AT_LEAST: Final = {"transient_windows": 1, "close_delay_ms": 0, "commit_size": 1}
+_AT_LEAST: Final = {"transient_windows": 1, "close_delay_ms": 0, "commit_size": 1, "heartbeat_ms": 50}
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -35,10 +44,14 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, least in _AT_LEAST.items():
         if values[name] < least:
             raise OptionError(f"{where}: option `{name}`: `{values[name]}`, expected {least} or more")
+    try:
+        Gate.from_option(values["activation_hosts"])
+    except BadUrl as error:
+        raise OptionError(f"{where}: option `activation_hosts`: {error}") from error
     level = values["log_level"].upper()
     if level not in _LEVELS:
         raise OptionError(f"{where}: option `log_level`: `{values['log_level']}`, expected one of {', '.join(_LEVELS)}")
-    return {**values, "log_level": level, "host": values["host"] or socket.gethostname()}
+    return {**values, "log_level": level, "host": values["host"] or f"{socket.gethostname()}-{os.getpid()}"}
 
 
 def read(path: str | Path) -> dict[str, Any]:

@@ -71,9 +71,9 @@ class Story:
         self.clock = WindowClock()
 
     @asynccontextmanager
-    async def host(self, **more: Any) -> AsyncIterator[Host]:
-        """A running host."""
-        host = Host(settings(self.url, self.prefix, **more), clock=self.clock)
+    async def host(self, team: bool = False, **more: Any) -> AsyncIterator[Host]:
+        """A running host, alone or one of a team."""
+        host = Host(settings(self.url, self.prefix, **more), clock=self.clock, team=team)
         host.start()
         try:
             yield host

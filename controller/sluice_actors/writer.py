@@ -6,6 +6,8 @@
 * A commit holds the assignments and the state of up to some hundred policies, and expects the version
   of each policy's document.  A policy that was deleted or replaced meanwhile makes it a conflict, so a
   deleted policy never gets an assignment back; the others of that commit are then written in halves.
+* In a team each commit carries the ownership of its policies; those that have passed to another host are
+  left out and lost to us, and the rest is written.
 * A commit whose answer was lost is made again; it puts the same things, which harms nobody.
 """
 
@@ -16,10 +18,11 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from sluice_actors.policy import PolicyActor
-from sluice_core.errors import Conflict, PeerError
+from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.fencing import slot_of
 from sluice_core.messages import Assignment, PolicyState
 from sluice_core.operations import Draft
 from sluice_core.store import AsyncStore
@@ -34,6 +37,20 @@ _GATHER: Final = 0.005
 BATCH: Final = 500
 
 Written = Mapping[str, Assignment]
+
+
+class Fences(Protocol):
+    """Under which ownership a host decides (``sluice_actors.team``)."""
+
+    @property
+    def acting(self) -> bool:
+        """False while nothing must be written."""
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """What a change decided for these policies carries."""
+
+    def refused(self, slot: str) -> None:
+        """A change was refused because of ``slot``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +80,29 @@ def wanted(actor: PolicyActor) -> dict[str, Assignment]:
 class Writer:
     """Implements ``sluice_actors.policy.Office`` on a store.
 
-    :param lost: called with an actor whose policy's document is not the one it was made from
+    :param lost: called with an actor whose policy's document is not the one it was made from, or whose policy
+        another host acts for now
+    :param fences: what each change carries, and who is told when it is refused
+    :param committed: called with what came into force and with what is not in force any more
     """
 
-    def __init__(self, store: AsyncStore, by: str, lost: Callable[[PolicyActor], None], batch: int = BATCH) -> None:
+    def __init__(
+        self,
+        store: AsyncStore,
+        by: str,
+        lost: Callable[[PolicyActor], None],
+        batch: int = BATCH,
+        fences: Fences | None = None,
+        committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None] = lambda puts, drops: None,
+    ) -> None:
         #: The history to write into; empty means any.
         self.history = ""
         self._store = store
         self.by = by
         self._lost = lost
         self._batch = batch
+        self._fences = fences
+        self._committed = committed
         self._actors: dict[str, PolicyActor] = {}
         self._written: dict[str, Written] = {}
         self._dirty: dict[str, PolicyActor] = {}
@@ -137,6 +167,8 @@ class Writer:
         :raises PeerError: when the store is away; what is not written stays dirty
         """
         while self._dirty:
+            if self._fences is not None and not self._fences.acting:
+                raise PeerError("cut off from the team of actor hosts")
             entries = self._take()
             try:
                 await self._commit(entries)
@@ -175,20 +207,39 @@ class Writer:
             states=tuple(entry.state for entry in entries),
             expect={f"policy/{entry.actor.policy}": entry.actor.version for entry in entries},
             history=self.history,
+            fence={} if self._fences is None else self._fences.fence(entry.actor.policy for entry in entries),
         )
         try:
             await self._store.commit(draft)
+        except Fenced as fenced:
+            await self._leave_out(entries, fenced.slot)
+            return
         except Conflict as conflict:
             await self._divide(entries, conflict)
             return
         for entry in entries:
             name = entry.actor.policy
+            before = self._written.get(name, {})
+            self._committed(entry.puts, [before[drop] for drop in entry.drops if drop in before])
             if not self._current(entry.actor):
                 continue
             if entry.want:
                 self._written[name] = entry.want
             else:
                 self._written.pop(name, None)
+
+    async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
+        """Another host acts for the policies in ``slot`` now; write the others."""
+        assert self._fences is not None
+        self._fences.refused(slot)
+        rest = []
+        for entry in entries:
+            if slot_of(entry.actor.policy) == slot:
+                self._lost(entry.actor)
+            elif self._current(entry.actor):
+                rest.append(self._entry(entry.actor))
+        if rest:
+            await self._commit(rest)
 
     async def _divide(self, entries: list[_Entry], conflict: Conflict) -> None:
         """Write all of ``entries`` but those in conflict."""

@@ -1,5 +1,6 @@
 """The command ``sluice-actors`` and its options."""
 
+import os
 import socket
 
 import pytest
@@ -18,7 +19,8 @@ def test_the_sample_is_a_configuration_at_its_defaults(tmp_path, capsys):
     assert cli.main(["--sample-config"]) == 0
     sample = capsys.readouterr().out
     found = settings.read(config(tmp_path, sample))
-    assert found == {**{one.name: one.default for one in settings.OPTIONS}, "host": socket.gethostname()}
+    mine = f"{socket.gethostname()}-{os.getpid()}"
+    assert found == {**{one.name: one.default for one in settings.OPTIONS}, "host": mine}
     uncommented = sample.replace("\n#", "\n").splitlines()
     lines = [line for line in uncommented if " = " in line or line.startswith("[")]
     assert settings.read(config(tmp_path, "\n".join(lines))) == found

@@ -9,6 +9,7 @@ import pytest
 from sluice_actors.host import Host
 from sluice_actors.testing import plan_of
 from sluice_actors.testing_host import BUSY, Story, play, settings, until
+from sluice_core.fencing import slot_of
 from sluice_core.messages import Policy, Target
 from sluice_core.operations import Draft
 from sluice_core.testing import assignment
@@ -274,6 +275,9 @@ class HalfOwner:
 
     def owns(self, policy_id):
         return policy_id in self.names
+
+    def owns_slot(self, slot):
+        return slot in set(map(slot_of, self.names))
 
     def on_change(self, changed):
         self.changed = changed

@@ -211,8 +211,8 @@ class Friends:
     def __init__(self, *paths):
         self.paths = set(paths)
 
-    def contains(self, group, path):
-        return group == "friends" and path in self.paths
+    def contains(self, level, group, path):
+        return (level, group) == ("tenant", "friends") and path in self.paths
 
 
 FRIENDS = Friends("A", "B")
@@ -225,7 +225,25 @@ async def test_a_group_means_its_members_only_and_who_leaves_is_taken_back(stage
     assert stage.in_force(actor) == {("A", 0): True, ("B", 0): True}
     FRIENDS.paths.discard("B")
     await stage.window(1001, PUTS_SEC={"A": 8, "B": 8, "C": 8})
-    await stage.window(1002, PUTS_SEC={"A": 8, "B": 8, "C": 8})
+    assert stage.in_force(actor) == {("A", 0): True}
+    assert [(one.what, one.member) for one in actor.firings][-1] == ("taken_back", "B")
+
+
+LEAVERS = Friends("A", "B")
+
+
+@on_stage(membership=LEAVERS)
+async def test_who_leaves_a_group_keeps_no_persistent_action_of_it_whether_busy_or_silent(stage):
+    actor = stage.add(plan_of(BUSY, Target("tenant", "group", "friends"), lives=(PERSISTENT,)))
+    await stage.window(1000, PUTS_SEC={"A": 8, "B": 8})
+    await stage.window(1001, PUTS_SEC={})
+    assert stage.in_force(actor) == {("A", 0): True, ("B", 0): True}
+    LEAVERS.paths.clear()
+    await stage.window(1002, PUTS_SEC={"A": 8})
+    assert stage.in_force(actor) == {}
+    assert actor.members() == {}
+    LEAVERS.paths.add("A")
+    await stage.window(1003, PUTS_SEC={"A": 8})
     assert stage.in_force(actor) == {("A", 0): True}
 
 

@@ -31,6 +31,14 @@ class Conflict(CallerError):
     status = 409
 
 
+class Fenced(Conflict):
+    """Decided by an actor host under an ownership that is over; ``slot`` says which."""
+
+    def __init__(self, slot: str, found: str) -> None:
+        super().__init__(f"slot `{slot}` is owned by `{found}` now, not by whoever decided this")
+        self.slot = slot
+
+
 class PeerError(SluiceError):
     """A peer (Redis, RabbitMQ, another process) is away or answers nonsense; later may help."""
 

@@ -1,0 +1,178 @@
+"""From the death of one of three actor hosts to the moment at which each of its policies is evaluated again.
+
+Every policy changes its mind in every window: true, false, true; each evaluation leaves a firing with its window and
+its time in the policy's state.  So the first firing after the kill says when an orphan was evaluated again,
+and the windows of all firings say whether one was lost or counted twice.
+
+    python -m benchmarks.failover [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from typing import Any, Final
+
+from benchmarks.figures import Figure, at_most, table
+from benchmarks.scale import Scale, say
+
+from sluice_actors.testing import plan_of
+from sluice_actors.testing_team import HostProcess, ScheduledNodes
+from sluice_aio.services import RabbitServer, RedisServer, free_port
+from sluice_core import fencing
+from sluice_core.errors import PeerError
+from sluice_core.messages import Policy, PolicyState
+from sluice_core.store import AsyncStore, Draft
+
+LIMIT: Final = 5.0
+POLICIES: Final = 300
+HOSTS: Final = ("h1", "h2", "h3")
+_PATIENCE: Final = 60.0
+_POLL: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One trial: seconds until each orphan was evaluated again; windows lost and counted twice."""
+
+    times: Sequence[float]
+    lost: int
+    twice: int
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """Kills, one host after the other."""
+    folder = scale.folder / "failover"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        RedisServer(free_port(), folder, tied=True) as redis,
+        RabbitServer(free_port(), free_port(), free_port(), folder / "rabbit", tied=True) as rabbit,
+    ):
+        return _figures(asyncio.run(_kills(redis.url, rabbit.url, folder, scale.pick(20, 2))))
+
+
+async def _kills(redis_url: str, amqp_url: str, folder: Path, count: int) -> list[Kill]:
+    say(f"failover: {len(HOSTS)} hosts, {POLICIES} policies, {count} kills")
+    async with _team(redis_url, amqp_url, folder) as (store, hosts):
+        found = []
+        for number in range(count):
+            await asyncio.sleep(random.uniform(1.5, 2.5))  # some windows in peace, then at any moment of one
+            found.append(await _kill(store, hosts, HOSTS[number % len(HOSTS)]))
+            say(f"failover: kill {number + 1}: {max(found[-1].times):.2f} s")
+        return found
+
+
+@contextlib.asynccontextmanager
+async def _team(
+    redis_url: str, amqp_url: str, folder: Path
+) -> AsyncIterator[tuple[AsyncStore, dict[str, HostProcess]]]:
+    store = AsyncStore(redis_url)
+    plans = {f"p{number}": plan_of(["metric", "PUTS_SEC", ">", 3], f"AUTH_{number}") for number in range(POLICIES)}
+    policies = tuple(Policy(name, "FOR", "FOR", plan.to_data(), True, 5) for name, plan in plans.items())
+    await store.commit(Draft("benchmark", policies=policies))
+    options = {"redis_url": redis_url, "amqp_url": amqp_url, "transient_windows": 1}
+    hosts = {name: HostProcess(name, folder, store, **options) for name in HOSTS}
+    paths = [f"AUTH_{number}" for number in range(POLICIES)]
+    nodes = ScheduledNodes(amqp_url, lambda window: dict.fromkeys(paths, 8.0 if window % 2 else 1.0))
+    try:
+        await nodes.start()
+        for host in hosts.values():
+            await host.start()
+        await _shared(store)
+        yield store, hosts
+    finally:
+        await nodes.close()
+        for host in hosts.values():
+            await host.end(SIGTERM)
+        await store.close()
+
+
+async def _until(condition: Callable[[], Any], what: str) -> Any:
+    """
+    :raises PeerError: when it does not come to pass
+    """
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        answer = await condition()
+        if answer:
+            return answer
+        await asyncio.sleep(_POLL)
+    raise PeerError(f"not within {_PATIENCE:g} s: {what}")
+
+
+async def _shared(store: AsyncStore) -> None:
+    """Wait until all hosts own some slots, and every policy has fired lately."""
+
+    async def so() -> bool:
+        owners = await store.run(fencing.owners(store.keys))
+        states = await store.states()
+        since = time.time() - 3
+        fired = sum(bool(one.firings) and one.firings[-1].at > since for one in states.values())
+        return {fencing.host_of(one) for one in owners.values()} == set(HOSTS) and fired == POLICIES
+
+    await _until(so, "all hosts share all policies")
+
+
+async def _kill(store: AsyncStore, hosts: dict[str, HostProcess], victim: str) -> Kill:
+    owners = await store.run(fencing.owners(store.keys))
+    slots = {slot for slot, owner in owners.items() if fencing.host_of(owner) == victim}
+    orphans = fencing.in_slots((f"p{number}" for number in range(POLICIES)), slots)
+    killed = time.time()
+    await hosts[victim].end(SIGKILL)
+
+    async def again() -> dict[str, PolicyState] | None:
+        states = await store.states()
+        return states if all(states[name].firings[-1].at > killed for name in orphans) else None
+
+    states = await _until(again, f"the policies of `{victim}` are evaluated again")
+    times = [next(one.at for one in states[name].firings if one.at > killed) - killed for name in orphans]
+    await asyncio.sleep(2)
+    lost = twice = 0
+    for state in (await store.states()).values():
+        windows = [one.window for one in state.firings if one.at > killed - 5]
+        twice += len(windows) - len(set(windows))
+        lost += windows[-1] - windows[0] + 1 - len(set(windows))
+    await hosts[victim].start()
+    await _shared(store)
+    return Kill(times, lost, twice)
+
+
+def _figures(kills: Sequence[Kill]) -> list[Figure]:
+    worst = [max(one.times) for one in kills]
+    lost, twice = sum(one.lost for one in kills), sum(one.twice for one in kills)
+    orphans = sum(len(one.times) for one in kills)
+    beside = (
+        f"{len(kills)} kills, {orphans} orphans; p50 {statistics.median(worst):.2f} s, worst {max(worst):.2f} s;"
+        f" {lost} windows lost, {twice} counted twice"
+    )
+    what = "SIGKILL of one of three actor hosts to every one of its policies evaluated again: worst"
+    return [
+        at_most("failover", what, max(worst), LIMIT, "s", beside, digits=2, worst=worst, lost=lost, twice=twice),
+        at_most("failover exactly once", "windows lost or counted twice by all that", lost + twice, 0, "", beside),
+    ]
+
+
+def main() -> int:
+    """This part alone."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.failover", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two kills")
+    given = parser.parse_args()
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+        print(table(measure(Scale(Path(folder), given.quick))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Services that want to be called when a policy's action is set, changed or taken back.
+
+What is called is registered per filter (``sluice_core.activation``).  A call follows the commit that it is about, so a
+service never hears of what is not in force; it is made at least once, and again when the commit's answer was lost: such
+a service must take the same call twice.  The last call about one assignment is the one that counts: while a service
+is slow, what is out of date before its turn is never sent, and calls about one assignment keep their order.
+
+A host that dies between its commit and the call leaves it undone; so does a service that refuses all attempts.  Both are
+in the log, the second is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sluice_core.activation import Call, Gate, activate, call_for
+from sluice_core.errors import DecodeError
+from sluice_core.messages import Assignment, Change, Entry
+from sluice_core.registry import ACTIVATION, Activation
+
+log = logging.getLogger(__name__)
+
+#: Calls at the same time; a service that never answers holds one of them for its time-out.
+_AT_ONCE: Final = 8
+#: Assignments that wait for their call; beyond it the oldest is dropped, and counted.
+_MOST_WAITING: Final = 10_000
+
+
+@dataclass(slots=True)
+class Counts:
+    """Calls that were accepted, that failed, and that were dropped because too many waited."""
+
+    done: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class Activations:
+    """The registered activations, and the calls that wait; ``gate`` says who may be called."""
+
+    gate: Gate
+    counts: Counts = field(default_factory=Counts)
+    _known: dict[str, Activation] = field(default_factory=dict)
+    _waiting: dict[str, Call] = field(default_factory=dict)
+    _busy: set[str] = field(default_factory=set)
+    _work: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def waiting(self) -> int:
+        """How many assignments wait for their call."""
+        return len(self._waiting)
+
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Know exactly the activations among ``entries``."""
+        self._known.clear()
+        for entry in entries:
+            self._learn(entry)
+
+    def apply(self, change: Change) -> None:
+        """What ``change`` says of activations."""
+        for key in change.entry_drops:
+            kind, _, name = key.partition("/")
+            if kind == ACTIVATION:
+                self._known.pop(name, None)
+        for entry in change.entries:
+            self._learn(entry)
+
+    def committed(self, puts: Iterable[Assignment], drops: Iterable[Assignment]) -> None:
+        """``puts`` came into force, ``drops`` are not in force any more; must not block."""
+        if not self._known:
+            return
+        for assignment, undo in (*((one, False) for one in puts), *((one, True) for one in drops)):
+            call = self._call(assignment, undo)
+            if call is not None:
+                self._waiting.pop(assignment.id, None)
+                self._waiting[assignment.id] = call
+                self._work.set()
+        while len(self._waiting) > _MOST_WAITING:
+            del self._waiting[next(iter(self._waiting))]
+            self.counts.dropped += 1
+
+    async def run(self) -> None:
+        """Make the calls, for ever; cancel it to end."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(self._serve())
+
+    def report(self) -> Mapping[str, int]:
+        """For the host's report."""
+        counts = self.counts
+        return {"waiting": self.waiting, "done": counts.done, "failed": counts.failed, "dropped": counts.dropped}
+
+    def _learn(self, entry: Entry) -> None:
+        if entry.kind != ACTIVATION:
+            return
+        try:
+            self._known[entry.name] = Activation.read(entry)
+        except DecodeError as error:
+            log.error("activation of `%s` cannot be read and is not called: %s", entry.name, error)
+            self._known.pop(entry.name, None)
+
+    def _call(self, assignment: Assignment, undo: bool) -> Call | None:
+        known = self._known.get(assignment.keyword)
+        if known is None:
+            return None
+        # an action that deletes a filter switches the service off, and back on when it is taken back
+        off = undo != (assignment.verb == "delete")
+        target = assignment.member or assignment.target.name
+        return call_for(known, target, assignment.params, assignment.place, undo=off)
+
+    async def _serve(self) -> None:
+        while True:
+            name = self._next()
+            if name is None:
+                self._work.clear()
+                await self._work.wait()
+                continue
+            call = self._waiting.pop(name)
+            self._busy.add(name)
+            try:
+                outcome = await activate(call, self.gate)
+            finally:
+                self._busy.discard(name)
+                self._work.set()  # the next call about it may go now
+            if outcome.done:
+                self.counts.done += 1
+            else:
+                self.counts.failed += 1
+                log.error("activation for `%s` failed after %d attempts: %s", name, outcome.attempts, outcome.reason)
+
+    def _next(self) -> str | None:
+        """The assignment that has waited longest and about which no call is under way."""
+        return next((name for name in self._waiting if name not in self._busy), None)

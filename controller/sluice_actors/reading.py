@@ -1,0 +1,68 @@
+"""Policies read from the store, with all that an actor needs to go on; only those that are asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice_core import fencing
+from sluice_core.messages import Assignment, Policy, PolicyState
+from sluice_core.operations import policy_of
+from sluice_core.store import AsyncStore
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One policy: its document with the version, what its actor wrote, and what is in force for it."""
+
+    policy: Policy
+    version: int
+    state: PolicyState | None
+    stored: Sequence[Assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is to read: slot → ids of policies, and policy id → ids of its assignments."""
+
+    policies: Mapping[str, Sequence[str]]
+    assigned: Mapping[str, Sequence[str]]
+
+    def within(self, slots: Iterable[str]) -> list[str]:
+        """The ids of the policies in ``slots``."""
+        return [name for slot in slots for name in self.policies.get(slot, ())]
+
+
+async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Names:
+    """The policies whose slot is ``wanted``.
+
+    :raises PeerError: when Redis is away
+    """
+    policies: dict[str, list[str]] = defaultdict(list)
+    assigned: dict[str, list[str]] = defaultdict(list)
+    for name in await store.run(fencing.names(store.keys.policies)):
+        slot = fencing.slot_of(name)
+        if wanted(slot):
+            policies[slot].append(name)
+    for name in await store.run(fencing.names(store.keys.assignments)):
+        policy = policy_of(name)
+        if wanted(fencing.slot_of(policy)):
+            assigned[policy].append(name)
+    return Names(policies, assigned)
+
+
+async def read_policies(store: AsyncStore, names: Names, slots: Iterable[str]) -> AsyncIterator[list[Found]]:
+    """All policies in ``slots``, some hundred at a time.
+
+    :raises PeerError: when Redis is away
+    """
+    keys = store.keys
+    for chunk in fencing.chunks(names.within(slots)):
+        ids = [name for policy in chunk for name in names.assigned.get(policy, ())]
+        stored: dict[str, list[Assignment]] = defaultdict(list)
+        for part in fencing.chunks(ids):
+            for one in await store.run(fencing.assignments(keys, part)):
+                stored[one.policy].append(one)
+        found = await store.run(fencing.policies(keys, chunk))
+        yield [Found(policy, version, state, stored[policy.id]) for policy, version, state in found]

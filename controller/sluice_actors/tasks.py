@@ -1,0 +1,40 @@
+"""Tasks that go on for ever, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 2.0
+_CANCEL_AGAIN: Final = 0.2
+
+
+async def keep_on(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Repeat ``step``; with pauses while a peer is away."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            await step()
+        except PeerError as error:
+            if pause == _FIRST_PAUSE:
+                log.warning("%s: %s", what, error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        else:
+            pause = _FIRST_PAUSE
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel all tasks; again, since a cancellation that meets the end of a pipeline to Redis gets lost."""
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN)

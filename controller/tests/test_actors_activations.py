@@ -1,0 +1,156 @@
+"""Services that are called when an action is set and taken back."""
+
+import asyncio
+import json
+
+import pytest
+
+from sluice_actors.activations import Activations
+from sluice_core.activation import Gate
+from sluice_core.messages import Change
+from sluice_core.registry import Activation, Term
+from sluice_core.testing import assignment
+
+
+class Service:
+    """A server of HTTP on loopback that keeps what it was asked; ``status`` is its answer."""
+
+    def __init__(self):
+        self.asked = []
+        self.status = 204
+        self.open = asyncio.Event()
+        self.open.set()
+        self.news = asyncio.Event()
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(
+            next(line for line in head.split("\r\n") if line.lower().startswith("content-length")).split(":")[1]
+        )
+        body = json.loads(await reader.readexactly(length))
+        self.asked.append((head.split()[1], body))
+        self.news.set()
+        await self.open.wait()
+        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\n\r\n" % self.status)
+        await writer.drain()
+        writer.close()
+
+    async def calls(self, count):
+        async with asyncio.timeout(10):
+            while len(self.asked) < count:
+                self.news.clear()
+                await self.news.wait()
+        return self.asked
+
+
+def play(story, gate="127.0.0.1"):
+    async def played():
+        async with Service() as service:
+            activations = Activations(Gate.from_option(gate))
+            activations.replace(
+                [Activation("compression", f"{service.url}/on/{{target}}", f"{service.url}/off/{{target}}").entry()]
+            )
+            running = asyncio.create_task(activations.run())
+            try:
+                await story(service, activations)
+            finally:
+                running.cancel()
+                await asyncio.wait([running])
+
+    asyncio.run(played())
+
+
+def action(keyword="compression", **more):
+    return assignment("p.0", "AUTH_a", keyword=keyword, params={"engine": "zstd"}, **more)
+
+
+async def settled(activations, done):
+    async with asyncio.timeout(10):
+        while activations.counts.done + activations.counts.failed < done:
+            await asyncio.sleep(0.01)
+
+
+def test_a_service_is_called_when_its_filter_is_set_and_when_it_is_taken_back():
+    async def story(service, activations):
+        activations.committed([action(), action("noop")], [])
+        await settled(activations, 1)
+        activations.committed([], [action(member="AUTH_b")])
+        await settled(activations, 2)
+        body = {"params": {"engine": "zstd"}, "place": "proxy"}
+        assert service.asked == [("/on/AUTH_a", body), ("/off/AUTH_b", body)]
+        assert activations.report() == {"waiting": 0, "done": 2, "failed": 0, "dropped": 0}
+
+    play(story)
+
+
+def test_an_action_that_deletes_a_filter_is_the_other_way_round():
+    async def story(service, activations):
+        activations.committed([action(verb="delete")], [])
+        await settled(activations, 1)
+        activations.committed([], [action(verb="delete")])
+        await settled(activations, 2)
+        assert [path for path, _ in service.asked] == ["/off/AUTH_a", "/on/AUTH_a"]
+
+    play(story)
+
+
+def test_what_is_out_of_date_before_its_turn_is_not_sent_and_order_is_kept():
+    async def story(service, activations):
+        service.open.clear()
+        activations.committed([action()], [])
+        await service.calls(1)
+        for _ in range(3):
+            activations.committed([], [action()])
+            activations.committed([action()], [])
+        activations.committed([], [action()])
+        service.open.set()
+        await settled(activations, 2)
+        assert [path for path, _ in service.asked] == ["/on/AUTH_a", "/off/AUTH_a"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("gate", ["", "10.0.0.0/8"])
+def test_nobody_is_called_whom_the_operator_has_not_listed(gate, caplog):
+    async def story(service, activations):
+        activations.committed([action()], [])
+        await settled(activations, 1)
+        assert service.asked == []
+        assert activations.report()["failed"] == 1
+
+    play(story, gate)
+    assert "127.0.0.1" in caplog.text
+
+
+def test_a_service_that_refuses_is_counted_and_named(caplog):
+    async def story(service, activations):
+        service.status = 403
+        activations.committed([action()], [])
+        await settled(activations, 1)
+        assert activations.report()["failed"] == 1
+
+    play(story)
+    assert "403" in caplog.text
+    assert "p.0" in caplog.text
+
+
+def test_registrations_are_followed():
+    async def story(service, activations):
+        url = f"{service.url}/noop"
+        activations.apply(Change(1, "h", 0.0, entries=(Activation("noop", url).entry(), Term("T", ("a",)).entry())))
+        activations.apply(Change(2, "h", 0.0, entry_drops=("activation/compression",)))
+        activations.committed([action(), action("noop")], [])
+        activations.committed([], [action("noop")])  # nothing registered for taking it back
+        await settled(activations, 1)
+        assert [path for path, _ in service.asked] == ["/noop"]
+
+    play(story)
