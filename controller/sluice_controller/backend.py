@@ -10,9 +10,10 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from sluice_controller.config import Config
+from sluice_controller.config import KEYSTONE, Config
+from sluice_controller.counters import CountedStore
 from sluice_controller.shelf import Shelf
-from sluice_controller.vocabulary import build_catalogue, with_uploads
+from sluice_controller.vocabulary import build_catalogue, with_projects, with_uploads
 from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
 from sluice_core.code_shelf import CodeShelf, ShelfSettings
 from sluice_core.store import Store
@@ -42,17 +43,20 @@ class Backend:
 
         :raises PeerError: when Redis is away
         """
-        return with_uploads(self.native, self.shelf.contents().uploads)
+        contents = self.shelf.contents()
+        return contents.words.added_to(with_uploads(self.native, contents.uploads))
 
 
 @lru_cache(maxsize=8)
 def open_backend(config: Config) -> Backend:
     """The backend of ``config``; connects when it is first asked, hence after the fork."""
-    store = Store(config.redis_url, config.redis_prefix)
+    store = CountedStore(config.redis_url, config.redis_prefix)
     waiters = threading.BoundedSemaphore(config.threads - 1)
     place = ShelfSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
     code = None if place is None else CodeShelf(place)
     native = build_catalogue(config.default_tenant, config.erasure_coded)
+    if config.auth == KEYSTONE:
+        native = with_projects(native, config)
     return Backend(config, store, native, Shelf(store), waiters, code=code)
 
 

@@ -16,6 +16,7 @@ def parser() -> argparse.ArgumentParser:
     what = found.add_mutually_exclusive_group(required=True)
     what.add_argument("--config", metavar="FILE", help=f"ini file with a section [{SECTION}]")
     what.add_argument("--sample-config", action="store_true", help="print such a section with all options and exit")
+    what.add_argument("--sample-policy", action="store_true", help="print all rules with their defaults and exit")
     found.add_argument("--check", action="store_true", help="check the configuration and exit")
     return found
 
@@ -25,6 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser().parse_args(argv)
     if given.sample_config:
         print(sample(SECTION, OPTIONS))
+        return 0
+    if given.sample_policy:
+        from sluice_controller.rules import sample as sample_policy
+
+        print(sample_policy())
         return 0
     try:
         config = Config.read(given.config)

@@ -63,7 +63,7 @@ def _describe(error: Exception, context: Mapping[str, Any]) -> tuple[int, str, d
         log.warning("%s %s: %s", request.method, request.get_full_path(), error)
         return error.status, str(error), {"Retry-After": RETRY_AFTER}
     if isinstance(error, exceptions.APIException):
-        return _of_framework(error, request.method)
+        return _of_framework(error, request.method, context["view"])
     if isinstance(error, Http404):
         return 404, _missing_path(request.path), {}
     if isinstance(error, PermissionDenied):
@@ -78,14 +78,15 @@ def _summary(error: PolicyErrors) -> str:
     return f"line {first.line}, column {first.column}: {first.message}{rest}"
 
 
-def _of_framework(error: exceptions.APIException, method: str) -> tuple[int, str, dict[str, str]]:
+def _of_framework(error: exceptions.APIException, method: str, view: Any) -> tuple[int, str, dict[str, str]]:
     headers = {}
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
         headers["WWW-Authenticate"] = getattr(error, "auth_header", "")
+    taken = view.parser_classes[0].media_type
     messages = {
-        exceptions.NotAuthenticated: "this needs the admin token in `X-Auth-Token`",
+        exceptions.NotAuthenticated: "this needs a token in `X-Auth-Token`",
         exceptions.MethodNotAllowed: f"`{method}` does not work here",
-        exceptions.UnsupportedMediaType: "the body has another media type, expected `application/json`",
+        exceptions.UnsupportedMediaType: f"the body has another media type, expected `{taken}`",
         exceptions.NotAcceptable: "answers are `application/json`, which `Accept` excludes",
     }
     return error.status_code, messages.get(type(error), str(error.detail)), headers

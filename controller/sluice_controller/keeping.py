@@ -1,20 +1,41 @@
 """``DELETE …?keep=true``: what an actor has in force becomes a static policy.
 
 The assignments stay word for word (target, member, predicate, age, so that scope and order do not
-change); only their policy is another one, without an actor, which can be listed and deleted like any.
+change); only their policy is another one, without an actor, which can be listed and deleted like any.  Members of a
+group or ALL cannot be derived from a sentence, so the plan's data keep the assignments themselves (``KEPT``), for
+when the policy is disabled and enabled again, exported, or rolled back to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sluice_controller.shelf import Shelved
 from sluice_core.messages import NAME, Assignment, Policy
 from sluice_core.predicate import Predicate, any_of
+from sluice_dsl.assignments import static_assignments
 from sluice_dsl.grammar import parse
 from sluice_dsl.nodes import And, Clause, Condition, Not, Or, Sentence, Target, Word
+from sluice_dsl.plan import Plan
 from sluice_dsl.problems import Reporter
+
+#: Name in the data of a kept policy's plan; plans themselves do not know it.
+KEPT: Final = "kept"
+
+
+def standing_assignments(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
+    """What is in force for ``policy`` by itself: nothing while it is disabled, or when an actor decides.
+
+    :raises DecodeError: when what it keeps cannot be read
+    """
+    if policy.dynamic or not policy.enabled:
+        return ()
+    kept = policy.plan.get(KEPT)
+    if kept is None:
+        return static_assignments(policy.id, plan, policy.created)
+    return tuple(map(Assignment.from_data, kept))
 
 
 def kept_policy(
@@ -34,7 +55,7 @@ def kept_policy(
         id=new_id,
         source=f"# kept of policy {old.policy.id}\n{old.policy.source}",
         text="; ".join(_sentences(old, in_force)),
-        plan=plan.to_data(),
+        plan={**plan.to_data(), KEPT: [one.to_data() for one in puts]},
         dynamic=False,
         created=old.policy.created,
         created_by=by,

@@ -12,7 +12,8 @@ from sluice_controller.serializers import ErrorSerializer
 
 REASONS: Final = {
     400: "a parameter, the body or the policy's text is wrong; `problems` names everything that is",
-    401: "`X-Auth-Token` is missing or not the admin token",
+    401: "`X-Auth-Token` is missing or not valid",
+    403: "the rule that the message names does not allow it",
     404: "there is no such thing",
     406: "`Accept` excludes JSON",
     409: "contradicts another policy, or something changed meanwhile",
@@ -22,10 +23,10 @@ REASONS: Final = {
     422: "the code has another digest than the announced one",
     415: "the body is no `application/json`",
     500: "a bug; the log knows more under the request's id",
-    503: "Redis is away; `Retry-After` says when to try again",
+    503: "Redis or Keystone is away; `Retry-After` says when to try again",
 }
 #: What any request may be answered, and what any request with a body may.
-_ALWAYS: Final = (401, 406, 500, 503)
+_ALWAYS: Final = (401, 403, 406, 500, 503)
 WITH_BODY: Final = (400, 411, 413, 415)
 
 #: Accepted as they stand; a test posts them.

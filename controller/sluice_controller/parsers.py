@@ -19,7 +19,10 @@ class StrictJSONParser(BaseParser):
         """Called by REST framework when a view first looks at the body."""
         try:
             text = stream.read().decode("utf-8")
-            return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
+            found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique) if text else {}
+            if "\\ud" in text.lower():
+                _refuse_surrogates(found)
+            return found
         except RecursionError:
             raise ParseError("the body is nested too deeply") from None
         except ValueError as error:
@@ -46,6 +49,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(f"`{next(name for name in names if names.count(name) > 1)}` stands there twice")
     return found
+
+
+def _refuse_surrogates(found: Any) -> None:
+    """What holds one can be neither stored nor answered."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a surrogate pair, which is no character") from None
 
 
 def _lower(text: str) -> str:

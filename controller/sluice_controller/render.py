@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -44,13 +44,15 @@ def policy_data(view: PolicyView) -> dict[str, Any]:
         "id": policy.id,
         "version": view.shelved.version,
         "state": view.status,
+        "enabled": policy.enabled,
         "reason": view.state.reason if view.state else "",
         "created_at": iso_time(policy.created / 1000),
         "created_by": policy.created_by,
+        "origin": policy.origin,
         **_sentence(policy, plan),
         "epoch": view.epoch,
         "enforced": view.enforcement.to_data(),
-        "firings": [_firing(one) for one in view.state.firings] if view.state else [],
+        "firings": [firing_data(one) for one in view.state.firings] if view.state else [],
         "observed": view.observed,
     }
 
@@ -71,13 +73,20 @@ def _target(target: Target) -> dict[str, str]:
     return target.to_data()
 
 
-def _firing(firing: Firing) -> dict[str, Any]:
+def firing_data(firing: Firing) -> dict[str, Any]:
+    """Something that an actor did."""
     return {"at": iso_time(firing.at), "what": firing.what, "member": firing.member, "window": firing.window}
 
 
 def created_data(view: PolicyView, compiled: Compiled) -> dict[str, Any]:
     """A policy that was created just now, with what the compiler had doubts about."""
     return {**policy_data(view), "warnings": _warnings(compiled)}
+
+
+def revised_data(view: PolicyView, compiled: Iterable[Compiled]) -> dict[str, Any]:
+    """A policy as it is now; doubts are about a text that came just now."""
+    warnings = [data for one in compiled for data in _warnings(one)]
+    return {**policy_data(view), "warnings": warnings}
 
 
 def checked_data(compiled: Compiled) -> dict[str, Any]:
@@ -134,6 +143,7 @@ def upload_data(upload: Upload) -> dict[str, Any]:
         "language": upload.language,
         "main": upload.main,
         "reverse": upload.reverse,
+        "self_service": upload.self_service,
         "help": info.pop("help", ""),
         "parameters": info.pop("parameters", []),
         "capabilities": info,
@@ -148,8 +158,3 @@ def upload_data(upload: Upload) -> dict[str, Any]:
 def metric_data(info: MetricInfo) -> dict[str, Any]:
     """A workload metric."""
     return {**asdict(info), "granularities": list(info.granularities), "aliases": list(info.aliases)}
-
-
-def term_data(terms: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """Coined terms and what they stand for."""
-    return [{"term": name, "patterns": list(patterns)} for name, patterns in sorted(terms.items())]

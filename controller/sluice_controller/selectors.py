@@ -21,7 +21,8 @@ from sluice_core.messages import NAME, NodeReport, PolicyState
 WATCH: Final = 10.0
 ACTIVE: Final = "active"
 WAITING: Final = "waiting"
-STATES: Final = (ACTIVE, WAITING, "failed")
+DISABLED: Final = "disabled"
+STATES: Final = (ACTIVE, WAITING, "failed", DISABLED)
 LARGEST_PAGE: Final = 1000
 
 
@@ -37,7 +38,7 @@ class PolicyView:
 
     @property
     def status(self) -> str:
-        """``active``, ``waiting`` or ``failed``."""
+        """One of :data:`STATES`."""
         return status_of(self.shelved, self.state)
 
 
@@ -51,6 +52,8 @@ class Page:
 
 def status_of(shelved: Shelved, state: PolicyState | None) -> str:
     """A policy without an actor stands; one whose actor has not spoken yet waits."""
+    if not shelved.policy.enabled:
+        return DISABLED
     if not shelved.policy.dynamic:
         return ACTIVE
     return state.status if state else WAITING
@@ -88,8 +91,18 @@ def _observed(backend: Backend, shelved: Shelved) -> dict[str, Any] | None:
     return found if found and backend.now() - found["window"] <= WATCH + 2 * period else None
 
 
-def list_policies(backend: Backend, limit: int, marker: str = "", tenant: str = "", state: str = "") -> Page:
-    """Policies by age, those behind ``marker``, of one tenant or state if given."""
+def list_policies(
+    backend: Backend,
+    limit: int,
+    marker: str = "",
+    tenant: str = "",
+    state: str = "",
+    accounts: frozenset[str] | None = None,
+) -> Page:
+    """Policies by age, those behind ``marker``, of one tenant or state if given.
+
+    :param accounts: only policies about these accounts and what is in them; None for all
+    """
     states = backend.store.states()
     contents = backend.shelf.contents()
     cluster = cluster_now(backend)
@@ -97,6 +110,8 @@ def list_policies(backend: Backend, limit: int, marker: str = "", tenant: str = 
     chosen: list[Shelved] = []
     for one in contents.ordered:
         if one.position <= after or (tenant and not _is_of(one, tenant)):
+            continue
+        if accounts is not None and account_of(one) not in accounts:
             continue
         if state and status_of(one, states.get(one.policy.id)) != state:
             continue
@@ -116,6 +131,12 @@ def _is_of(one: Shelved, tenant: str) -> bool:
     return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
 
 
+def account_of(one: Shelved) -> str:
+    """The account that a policy names, itself or in a path; empty for a group, ALL and the cluster."""
+    target = one.plan.target
+    return target.name.partition("/")[0] if target.select == NAME else ""
+
+
 def marker_of(one: Shelved) -> str:
     """A place in the list that stays one when its policy is deleted."""
     created, policy_id = one.position
@@ -133,6 +154,23 @@ def read_marker(marker: str) -> tuple[int, str]:
     if not (dash and created.isascii() and created.isdigit() and len(created) < 20):
         raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
     return int(created), policy_id
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """Which nodes are wanted: behind a name, in a state, refusing something."""
+
+    after: str = ""
+    state: str = ""
+    refusing: bool = False
+
+    def wants(self, node: NodeReport, cluster: Cluster) -> bool:
+        """Whether it is one of them."""
+        return (
+            node.node > self.after
+            and self.state in ("", cluster.state(node))
+            and (bool(node.refused) or not self.refusing)
+        )
 
 
 def find_node(cluster: Cluster, node: str) -> NodeReport:

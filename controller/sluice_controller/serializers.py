@@ -47,6 +47,22 @@ class PolicyTextSerializer(s.Serializer):
     policy = s.CharField()
 
 
+class RevisionSerializer(s.Serializer):
+    """What is to be another in a policy; what is not named stays."""
+
+    policy = s.CharField(required=False, help_text="one sentence")
+    enabled = s.BooleanField(required=False)
+
+
+#: Accepted as they stand; a test sends them.
+REVISIONS = [
+    OpenApiExample("switch it off", value={"enabled": False}, request_only=True),
+    OpenApiExample(
+        "another text", value={"policy": "FOR TENANT AUTH_test DO SET compression WITH engine=lz4"}, request_only=True
+    ),
+]
+
+
 class TargetSerializer(s.Serializer):
     """What a policy is about; `label` are the words of the sentence where they differ from `name`."""
 
@@ -86,12 +102,6 @@ class CheckedSerializer(SentenceSerializer):
 
     plan = s.DictField(help_text="the compiled plan")
     warnings = ProblemSerializer(many=True)
-
-
-class CheckResultSerializer(s.Serializer):
-    """One entry per sentence."""
-
-    policies = CheckedSerializer(many=True)
 
 
 class RefusalSerializer(s.Serializer):
@@ -137,9 +147,13 @@ class PolicySerializer(SentenceSerializer):
     id = s.CharField()
     version = s.IntegerField(help_text="what `ETag` says")
     state = s.ChoiceField(STATES)
+    enabled = s.BooleanField()
     reason = s.CharField(allow_blank=True, help_text="why it failed")
     created_at = s.DateTimeField()
     created_by = s.CharField(allow_blank=True)
+    origin = s.CharField(
+        allow_blank=True, help_text="what wrote its sentence: `stereotype/<name>` or `deploy/<keyword>`; else empty"
+    )
     epoch = s.IntegerField(help_text="the change since which it stands as it does")
     enforced = EnforcedSerializer()
     firings = FiringSerializer(many=True)
@@ -207,6 +221,7 @@ class NodeListSerializer(s.Serializer):
     """All nodes that ever reported, but those forgotten."""
 
     nodes = NodeSerializer(many=True)
+    next_marker = s.CharField(allow_null=True, help_text="`marker` of the next page; null on the last one")
     head = HeadSerializer()
 
 
@@ -247,12 +262,6 @@ class FilterSerializer(s.Serializer):
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
 
 
-class FilterListSerializer(s.Serializer):
-    """Filters by keyword."""
-
-    filters = FilterSerializer(many=True)
-
-
 class RegistrationSerializer(s.Serializer):
     """What a filter for an isolated environment is."""
 
@@ -264,6 +273,9 @@ class RegistrationSerializer(s.Serializer):
     capabilities = s.DictField(required=False, help_text="fields of a filter: on_put, on_get, changes_length, stage …")
     parameters = s.ListField(child=s.DictField(), required=False)
     help = s.CharField(required=False)
+    self_service = s.BooleanField(
+        required=False, default=False, help_text="members may use it for their own containers"
+    )
 
 
 class UploadSerializer(s.Serializer):
@@ -278,6 +290,7 @@ class UploadSerializer(s.Serializer):
     capabilities = s.DictField()
     parameters = s.ListField(child=s.DictField())
     help = s.CharField(allow_blank=True)
+    self_service = s.BooleanField()
     sha256 = s.CharField(allow_blank=True)
     size = s.IntegerField()
     revision = s.IntegerField()
@@ -300,36 +313,6 @@ REGISTRATIONS = [
         request_only=True,
     )
 ]
-
-
-class MetricSerializer(s.Serializer):
-    """A workload metric."""
-
-    name = s.CharField()
-    unit = s.CharField()
-    help = s.CharField()
-    granularities = s.ListField(child=s.CharField())
-    period = s.FloatField(help_text="seconds of a window")
-    aliases = s.ListField(child=s.CharField())
-
-
-class MetricListSerializer(s.Serializer):
-    """Metrics by name."""
-
-    metrics = MetricSerializer(many=True)
-
-
-class TermSerializer(s.Serializer):
-    """A coined word for types, such as DOCS."""
-
-    term = s.CharField()
-    patterns = s.ListField(child=s.CharField())
-
-
-class TermListSerializer(s.Serializer):
-    """Terms by name."""
-
-    terms = TermSerializer(many=True)
 
 
 class HealthSerializer(s.Serializer):

@@ -9,14 +9,19 @@ all gunicorns of a user.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any, Final
 
 from gunicorn.app.base import BaseApplication
 
-from sluice_controller.config import CONFIG_VARIABLE, Config
+from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
+from sluice_controller.logs import logging_settings
 
+#: Where prometheus_client keeps what several processes count; it is read when that is imported, after the fork.
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 #: Seconds that requests under way get when the server is stopped.
 GRACE: Final = 5
 SETTINGS_MODULE: Final = "sluice_controller.settings"
@@ -53,8 +58,29 @@ def gunicorn_settings(config: Config) -> dict[str, Any]:
         "loglevel": config.log_level,
         "proc_name": "sluice-api",
         "forwarded_allow_ips": "",
+        "logconfig_dict": logging_settings(config.log_format, config.log_level),
+        "on_starting": share_counters,
         "post_fork": hide_arguments,
+        "child_exit": count_without,
+        "on_exit": forget_counters,
     }
+
+
+def share_counters(server: Any) -> None:
+    """Called by gunicorn in the master before it forks: where the workers count together."""
+    os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="sluice-api-")
+
+
+def count_without(server: Any, worker: Any) -> None:
+    """Called by gunicorn in the master when a worker has ended: what it counted stays counted."""
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)
+
+
+def forget_counters(server: Any) -> None:
+    """Called by gunicorn in the master at its end."""
+    shutil.rmtree(os.environ.pop(MULTIPROCESS, ""), ignore_errors=True)
 
 
 def hide_arguments(server: Any, worker: Any) -> None:
@@ -69,4 +95,23 @@ def load_application(config: Config) -> Callable[..., Any]:
     from django.core.wsgi import get_wsgi_application  # after the settings are named
 
     application: Callable[..., Any] = get_wsgi_application()
+    refuse_faulty_views()
+    if config.auth == KEYSTONE:
+        from sluice_controller.keystone_door import Door, read_conf
+        from sluice_controller.permissions import load_rules
+
+        return Door(application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin)
     return application
+
+
+def refuse_faulty_views() -> None:
+    """A view without a rule would refuse everybody, at some later time: end here instead.
+
+    :raises ImproperlyConfigured: naming it; gunicorn ends with a worker that does not come up
+    """
+    from django.core.checks import run_checks
+    from django.core.exceptions import ImproperlyConfigured
+
+    found = run_checks(tags=["views"])
+    if found:
+        raise ImproperlyConfigured("; ".join(str(one.msg) for one in found))

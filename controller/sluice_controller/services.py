@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sluice_controller.backend import Backend
@@ -16,9 +17,17 @@ from sluice_core.messages import Policy
 from sluice_core.store import Draft, Head
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.plan import Plan
 
 #: How often a change is tried again that lost a race against another one.
 _TRIES = 5
+
+#: Called with the plans that would be written or taken away, before anything happens; raises what refuses them.
+Allow = Callable[[Iterable[Plan]], None]
+
+
+def everything(plans: Iterable[Plan]) -> None:
+    """Refuses nothing: for whoever asked already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +54,13 @@ def check(backend: Backend, text: str) -> list[Compiled]:
     return compile_text(text, backend.catalogue, backend.shelf.contents().existing)
 
 
-def create_policies(backend: Backend, text: str, by: str) -> Written:
+def create_policies(backend: Backend, text: str, by: str, allow: Allow = everything) -> Written:
     """Policies out of the sentences of ``text``: all, or none.
 
     :raises PolicyErrors: all errors in it
     """
     compiled = tuple(check(backend, text))
+    allow([one.plan for one in compiled])
     now = int(backend.now() * 1000)
     # a millisecond apart, so that the order of the text is the order of their age
     policies = tuple(_policy(one, now + number, by) for number, one in enumerate(compiled))
@@ -83,13 +93,16 @@ def new_id() -> str:
     return secrets.token_hex(6)
 
 
-def delete_policy(backend: Backend, policy_id: str, by: str, version: int | None = None) -> Written:
+def delete_policy(
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
+) -> Written:
     """Delete a policy and take back what it set, also what its actor sets meanwhile.
 
     :raises NotFound: when there is none of this id
     :raises PreconditionFailed: when it is not at ``version``
     """
-    _, found = _standing(backend, policy_id, version)
+    old, found = _standing(backend, policy_id, version)
+    allow([old.plan])
     try:
         done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": found}))
     except Conflict:
@@ -99,7 +112,9 @@ def delete_policy(backend: Backend, policy_id: str, by: str, version: int | None
     return Written((), done.epoch)
 
 
-def keep_policy(backend: Backend, policy_id: str, by: str, version: int | None = None) -> Written:
+def keep_policy(
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
+) -> Written:
     """Delete a policy whose actor set something, and leave that in force under a new, static policy.
 
     The new policy is in what this returns; there is none when nothing is in force.
@@ -110,6 +125,7 @@ def keep_policy(backend: Backend, policy_id: str, by: str, version: int | None =
     """
     for _ in range(_TRIES):
         old, found = _standing(backend, policy_id, version)
+        allow([old.plan])
         if not old.policy.dynamic:
             raise CallerError(f"policy `{policy_id}` is static: there is nothing to keep of it but itself")
         # the version comes before what it guards: an actor that fires in between makes us try again

@@ -1,12 +1,13 @@
 """Django's settings: constants, and ``SLUICE``, the one object built from our options.
 
-There is no SQL database, no session and no user model: Redis is the metadata store and a token
-says who asks.
+There is no SQL database, no session and no user model: Redis is the metadata store, and Keystone or a
+static token says who asks.
 """
 
 from __future__ import annotations
 
 from sluice_controller.config import Config
+from sluice_controller.logs import logging_settings
 
 SLUICE = Config.from_environment()
 
@@ -28,7 +29,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = SLUICE.body_limit
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["sluice_controller.authentication.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["sluice_controller.permissions.RulePermission"],
     "DEFAULT_PARSER_CLASSES": ["sluice_controller.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -53,12 +54,4 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": SLUICE.log_level.upper()},
-    # what Django says of failed requests, we say ourselves and with the request's id
-    "loggers": {"django.request": {"level": "CRITICAL"}},
-}
+LOGGING = logging_settings(SLUICE.log_format, SLUICE.log_level)

@@ -1,4 +1,4 @@
-"""All policies, kept in this process and brought up to date before each use.
+"""All policies and the registry, kept in this process and brought up to date before each use.
 
 Creating a policy looks at every other one, and a list shows many; decoding them all for each
 request would cost a second at 100,000.  So a shelf reads them once and then follows the change
@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 
+from sluice_controller.words import Words
 from sluice_core.errors import DecodeError
-from sluice_core.messages import Change, Policy, Upload
+from sluice_core.messages import Change, Entry, Policy, Upload
 from sluice_core.operations import policy_of
 from sluice_core.store import Gap, Head, Store
 from sluice_dsl.compile import Existing
@@ -55,6 +56,12 @@ class Contents:
     policies: Mapping[str, Shelved] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
     uploads: Mapping[str, Upload] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @cached_property
+    def words(self) -> Words:
+        """What the entries add to the vocabulary."""
+        return Words.of(self.entries)
 
     @cached_property
     def ordered(self) -> tuple[Shelved, ...]:
@@ -100,20 +107,21 @@ class Shelf:
         epochs = self._store.epochs()
         shelved = (shelve(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in shelved if one}
-        return Contents(head, policies, epochs, self._store.uploads())
+        return Contents(head, policies, epochs, self._store.uploads(), self._store.entries())
 
     def _applied(self, old: Contents, changes: list[Change]) -> Contents:
         epochs = dict(old.epochs)
         named: dict[str, None] = {}
+        old = _with_entries(old, changes)
         for change in changes:
             touched = (*(one.policy for one in change.puts), *map(policy_of, change.drops), *change.policies)
             epochs.update(dict.fromkeys(touched, change.epoch))
             named |= dict.fromkeys(change.policies)
             if change.uploads or change.upload_drops:
-                old = replace(old, uploads=self._store.uploads())
+                old = _carried(old, replace(old, uploads=self._store.uploads()))
         head = Head(old.head.history, changes[-1].epoch)
         if not named:
-            return self._with_epochs(old, head, epochs)
+            return _carried(old, replace(old, head=head, epochs=epochs))
         policies = dict(old.policies)
         for name in named:
             found = self._store.policy(name)
@@ -123,14 +131,30 @@ class Shelf:
             else:
                 policies.pop(name, None)
         kept = {name: epoch for name, epoch in epochs.items() if name in policies}
-        return Contents(head, policies, kept, old.uploads)
+        return _carried(old, replace(old, head=head, policies=policies, epochs=kept))
 
-    @staticmethod
-    def _with_epochs(old: Contents, head: Head, epochs: Mapping[str, int]) -> Contents:
-        new = replace(old, head=head, epochs=epochs)
-        # the same policies: what was sorted stays sorted
-        new.__dict__.update({name: old.__dict__[name] for name in ("ordered", "existing") if name in old.__dict__})
-        return new
+
+def _with_entries(old: Contents, changes: list[Change]) -> Contents:
+    if not any(change.entries or change.entry_drops for change in changes):
+        return old
+    entries = dict(old.entries)
+    for change in changes:
+        for name in change.entry_drops:
+            entries.pop(name, None)
+        entries.update((one.key, one) for one in change.entries)
+    return _carried(old, replace(old, entries=entries))
+
+
+#: What :class:`Contents` makes out of which of its fields.
+_MADE_OF = {"ordered": "policies", "existing": "policies", "words": "entries"}
+
+
+def _carried(old: Contents, new: Contents) -> Contents:
+    """``new``, with what was made of fields that are still the same: what was sorted stays sorted."""
+    for name, source in _MADE_OF.items():
+        if name in old.__dict__ and getattr(old, source) is getattr(new, source):
+            new.__dict__[name] = old.__dict__[name]
+    return new
 
 
 def shelve(policy: Policy, version: int) -> Shelved | None:

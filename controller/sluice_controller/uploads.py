@@ -6,41 +6,36 @@ and named by its SHA-256; other code is another revision.  Nodes get to know a f
 
 from __future__ import annotations
 
-import hashlib
-import re
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import IO, Any, Final
 
 from sluice_controller.backend import Backend
 from sluice_controller.failures import PreconditionFailed
+from sluice_controller.intake import received
 from sluice_controller.parameters import refuse_unknown
 from sluice_core.code_shelf import CodeShelf
 from sluice_core.describe import ENVIRONMENTS, NATIVE
 from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
 from sluice_core.messages import Upload
+from sluice_core.registry import ACTIVATION
 from sluice_core.store import Draft
 from sluice_sandbox.api import info_of
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
-FIELDS: Final = ("keyword", "environment", "language", "main", "reverse", "capabilities", "parameters", "help")
+FIELDS: Final = (
+    "keyword",
+    "environment",
+    "language",
+    "main",
+    "reverse",
+    "capabilities",
+    "parameters",
+    "help",
+    "self_service",
+)
 #: Words that the paths below ``/filters`` use themselves.
 RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
-_CHUNK: Final = 1 << 16
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-
-
-class WrongDigest(CallerError):
-    """What came is not what was announced."""
-
-    status = 422
-
-
-class TooLarge(CallerError):
-    """More code than this cluster takes."""
-
-    status = 413
 
 
 def described(body: Any, by: str, now: float, old: Upload | None = None) -> Upload:
@@ -62,9 +57,10 @@ def described(body: Any, by: str, now: float, old: Upload | None = None) -> Uplo
         raise CallerError("`keyword` is missing, expected the word that sentences use")
     if words["keyword"] in RESERVED:
         raise CallerError(f"`keyword` is `{words['keyword']}`, which is a word of the API itself")
-    reverse = body.get("reverse", old.reverse if old else False)
-    if not isinstance(reverse, bool):
-        raise CallerError(f"`reverse` is `{reverse}`, expected true or false")
+    flags = {name: body.get(name, getattr(old, name, False)) for name in ("reverse", "self_service")}
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise CallerError(f"`{name}` is `{value}`, expected true or false")
     upload = Upload(
         words["keyword"],
         words["environment"],
@@ -73,8 +69,9 @@ def described(body: Any, by: str, now: float, old: Upload | None = None) -> Uplo
         sha256=old.sha256 if old else "",
         size=old.size if old else 0,
         revision=old.revision if old else 1,
-        reverse=reverse,
+        **flags,
         info=_info(body, old),
+        dependencies=old.dependencies if old else {},
         earlier=old.earlier if old else (),
         created=old.created if old else int(now * 1000),
         created_by=old.created_by if old else by,
@@ -110,6 +107,8 @@ def register(backend: Backend, body: Any, by: str) -> tuple[Upload, int]:
     upload = described(body, by, backend.now())
     if upload.keyword in backend.native.actions:
         raise Conflict(f"`{upload.keyword}` is a keyword of the language already")
+    if upload.keyword in backend.shelf.contents().words.actions:
+        raise Conflict(f"`{upload.keyword}` is an alias of a filter already")
     if backend.store.upload(upload.keyword) is not None:
         raise Conflict(f"filter `{upload.keyword}` is registered already")
     done = backend.store.commit(Draft(by, uploads=(upload,), expect={f"upload/{upload.keyword}": 0}))
@@ -155,27 +154,8 @@ def put_code(
     """
     old, version = find(backend, keyword, expected)
     shelf = shelf_of(backend)
-    if announced and not _DIGEST.fullmatch(announced):
-        raise CallerError(f"the announced digest is `{announced}`, expected SHA-256 in lower case hexadecimal")
-    if size > backend.config.code_limit:
-        raise TooLarge(f"the code has {size} bytes, expected at most {backend.config.code_limit}")
-    digest = hashlib.sha256()
-    with tempfile.TemporaryFile() as kept:
-        remaining = size
-        while remaining:
-            piece = source.read(min(_CHUNK, remaining))
-            if not piece:
-                raise CallerError(f"the body ended {remaining} bytes early")
-            digest.update(piece)
-            kept.write(piece)
-            remaining -= len(piece)
-        found = digest.hexdigest()
-        if announced and announced != found:
-            raise WrongDigest(f"the code has SHA-256 `{found}`, announced was `{announced}`")
-        if size == 0:
-            raise CallerError("the body is empty, expected the code of the filter")
-        kept.seek(0)
-        shelf.put(found, _pieces(kept), size)
+    with received(source, size, announced, backend.config.code_limit, "code of the filter") as (found, pieces):
+        shelf.put(found, pieces, size)
     if found == old.sha256:
         return old, version
     earlier = (old.sha256, *old.earlier) if old.reverse and old.sha256 else old.earlier
@@ -207,13 +187,21 @@ def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: i
     :raises Conflict: when policies name it, or objects may need it to be read and ``force`` is not given
     """
     upload, version = find(backend, keyword, expected)
-    users = [one.policy.id for one in backend.shelf.contents().ordered if keyword in _keywords(one.plan)]
+    contents = backend.shelf.contents()
+    users = [one.policy.id for one in contents.ordered if keyword in _keywords(one.plan)]
     if users:
         more = f" and {len(users) - 3} more" if len(users) > 3 else ""
         raise Conflict(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
+    aliases = [f"`{alias}`" for alias, one in contents.words.actions.items() if one.keyword == keyword]
+    if aliases and not force:
+        raise Conflict(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
     if upload.reverse and upload.sha256 and not force:
         raise Conflict(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
-    backend.store.commit(Draft(by, upload_drops=(keyword,), expect={f"upload/{keyword}": version}))
+    # the service that activates it goes with it, lest the next filter of that name be activated there
+    service = f"{ACTIVATION}/{keyword}"
+    gone = (service,) if service in contents.entries else ()
+    draft = Draft(by, upload_drops=(keyword,), entry_drops=gone, expect={f"upload/{keyword}": version})
+    backend.store.commit(draft)
 
 
 def shelf_of(backend: Backend) -> CodeShelf:
@@ -228,8 +216,3 @@ def shelf_of(backend: Backend) -> CodeShelf:
 
 def _keywords(plan: Any) -> set[str]:
     return {action.keyword for action in plan.actions}
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    while piece := file.read(_CHUNK):
-        yield piece

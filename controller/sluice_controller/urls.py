@@ -2,29 +2,105 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, register_converter
 
+from sluice_controller.converters import NameConverter, TargetConverter
+from sluice_controller.views.changes import ChangesView, ChangeView, RollbackView
+from sluice_controller.views.configuration import ExportView, ImportView
+from sluice_controller.views.container_groups import (
+    ContainerGroupsView,
+    ContainerGroupView,
+    ContainerMembersView,
+    ContainerMemberView,
+)
+from sluice_controller.views.dependencies import (
+    DependenciesView,
+    DependencyDataView,
+    DependencyView,
+    DeployDependencyView,
+    DeployedDependenciesView,
+    UndeployDependencyView,
+)
+from sluice_controller.views.deployments import DeploymentsView, DeployView, UndeployView
+from sluice_controller.views.effective import EffectiveView
 from sluice_controller.views.filters import FilterDataView, FiltersView, FilterView
+from sluice_controller.views.firings import FiringsView
+from sluice_controller.views.groups import TenantGroupsView, TenantGroupView, TenantMembersView, TenantMemberView
 from sluice_controller.views.health import HealthView
+from sluice_controller.views.metrics import MetricsView
 from sluice_controller.views.nodes import AdoptView, NodesView, NodeView
+from sluice_controller.views.placement import ContainerView, LocalityView, PlacementsView, PlacementView
 from sluice_controller.views.policies import CheckView, PoliciesView, PolicyView
-from sluice_controller.views.registry import RegistryFiltersView, RegistryMetricsView, RegistryTermsView
+from sluice_controller.views.registry import (
+    RegistryFiltersView,
+    RegistryFilterView,
+    RegistryMetricsView,
+    RegistryMetricView,
+)
 from sluice_controller.views.schema import SchemaView
+from sluice_controller.views.stereotypes import (
+    StereotypesView,
+    StereotypeTargetsView,
+    StereotypeTargetView,
+    StereotypeView,
+)
+from sluice_controller.views.vocabulary import AliasesView, AliasView, RegistryTermsView, RegistryTermView
+
+register_converter(NameConverter, "name")
+register_converter(TargetConverter, "target")
 
 urlpatterns = [
     path("policies", PoliciesView.as_view()),
     path("policies/check", CheckView.as_view()),
     path("policies/<str:policy_id>", PolicyView.as_view()),
+    path("policies/<str:policy_id>/firings", FiringsView.as_view()),
+    path("effective", EffectiveView.as_view()),
+    path("changes", ChangesView.as_view()),
+    path("changes/<str:epoch>", ChangeView.as_view()),
+    path("changes/<str:epoch>/rollback", RollbackView.as_view()),
+    path("locality/<name:account>/<name:container>/<target:object_name>", LocalityView.as_view()),
+    path("containers/<name:account>/<name:container>", ContainerView.as_view()),
+    path("placements", PlacementsView.as_view()),
+    path("placements/<name:account>", PlacementView.as_view()),
+    path("export", ExportView.as_view()),
+    path("import", ImportView.as_view()),
     path("nodes", NodesView.as_view()),
     path("nodes/adopt", AdoptView.as_view()),
     path("nodes/<str:node>", NodeView.as_view()),
     path("filters", FiltersView.as_view()),
+    path("filters/dependencies", DependenciesView.as_view()),
+    path("filters/dependencies/<name:dependency>", DependencyView.as_view()),
+    path("filters/dependencies/<name:dependency>/data", DependencyDataView.as_view()),
+    path("filters/dependencies/<target:target>/deploy", DeployedDependenciesView.as_view()),
+    path("filters/dependencies/<target:target>/deploy/<name:dependency>", DeployDependencyView.as_view()),
+    path("filters/dependencies/<target:target>/undeploy/<name:dependency>", UndeployDependencyView.as_view()),
     path("filters/<str:keyword>", FilterView.as_view()),
     path("filters/<str:keyword>/data", FilterDataView.as_view()),
+    path("filters/<target:target>/deploy", DeploymentsView.as_view()),
+    path("filters/<target:target>/deploy/<name:keyword>", DeployView.as_view()),
+    path("filters/<target:target>/undeploy/<name:keyword>", UndeployView.as_view()),
     path("registry/filters", RegistryFiltersView.as_view()),
+    path("registry/filters/<name:keyword>", RegistryFilterView.as_view()),
     path("registry/metrics", RegistryMetricsView.as_view()),
+    path("registry/metrics/<name:metric>", RegistryMetricView.as_view()),
     path("registry/terms", RegistryTermsView.as_view()),
+    path("registry/terms/<name:term>", RegistryTermView.as_view()),
+    path("registry/aliases", AliasesView.as_view()),
+    path("registry/aliases/<name:alias>", AliasView.as_view()),
+    path("registry/gtenants", TenantGroupsView.as_view()),
+    path("registry/gtenants/<name:group>", TenantGroupView.as_view()),
+    path("registry/gtenants/<name:group>/tenants", TenantMembersView.as_view()),
+    path("registry/gtenants/<name:group>/tenants/<target:member>", TenantMemberView.as_view()),
+    path("registry/gcontainers", ContainerGroupsView.as_view()),
+    path("registry/gcontainers/<name:group>", ContainerGroupView.as_view()),
+    path("registry/gcontainers/<name:group>/containers", ContainerMembersView.as_view()),
+    path("registry/gcontainers/<name:group>/containers/<target:member>", ContainerMemberView.as_view()),
+    path("stereotypes", StereotypesView.as_view()),
+    path("stereotypes/<name:stereotype>", StereotypeView.as_view()),
+    path("stereotypes/<name:stereotype>/tenants", StereotypeTargetsView.as_view()),
+    path("stereotypes/<name:stereotype>/tenants/<target:target>", StereotypeTargetView.as_view()),
     path("health", HealthView.as_view()),
+    path("metrics", MetricsView.as_view()),
     path("schema", SchemaView.as_view()),
 ]
 

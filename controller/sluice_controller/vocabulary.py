@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sluice_controller.config import Config
+from sluice_controller.projects import Projects, Session
 from sluice_core.describe import STORLET, ActionInfo
 from sluice_core.errors import SluiceError
 from sluice_core.messages import Upload
@@ -37,6 +39,19 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
 def _explicit(available: bool) -> dict[str, ActionInfo]:
     """The word by which clients may run storlets themselves: of use once there are some."""
     return {Explicit.info.keyword: replace(Explicit.info, available=available)}
+
+
+def with_projects(native: Catalogue, config: Config) -> Catalogue:
+    """``native`` with the names of Keystone's projects as tenants; connects when the first one is looked up."""
+
+    def open_session() -> Session:
+        from sluice_controller.keystone_door import read_conf, system_session
+
+        found: Session = system_session(read_conf(config.keystone_source))
+        return found
+
+    prefix = config.reseller_prefix
+    return replace(native, tenants=Projects(open_session, prefix), account_prefix=prefix)
 
 
 def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:

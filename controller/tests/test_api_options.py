@@ -15,7 +15,7 @@ from sluice_core.options import OptionError
 
 @pytest.fixture
 def good(token_file):
-    return Config.defaults(token_file=str(token_file))
+    return Config.defaults(auth="token", token_file=str(token_file))
 
 
 def test_the_defaults_with_a_token_are_usable(good):
@@ -102,7 +102,7 @@ def test_a_wrong_configuration_ends_with_one_and_says_where(tmp_path, capsys):
     path.write_text("[api]\nwokers = 3\n")
     assert main(["--config", str(path)]) == 1
     assert "unknown option `wokers`, did you mean `workers`" in capsys.readouterr().err
-    path.write_text(f"[api]\ntoken_file = {tmp_path}/none\nbind = 0.0.0.0:1\n")
+    path.write_text(f"[api]\nauth = token\ntoken_file = {tmp_path}/none\nbind = 0.0.0.0:1\n")
     assert main(["--config", str(path)]) == 1
     said = capsys.readouterr().err
     assert "[sluice.E001]" in said
@@ -112,7 +112,7 @@ def test_a_wrong_configuration_ends_with_one_and_says_where(tmp_path, capsys):
 
 def test_check_ends_with_zero_when_all_is_well(tmp_path, token_file, capsys):
     path = tmp_path / "api.conf"
-    path.write_text(f"[api]\ntoken_file = {token_file}\n")
+    path.write_text(f"[api]\nauth = token\ntoken_file = {token_file}\n")
     assert main(["--config", str(path), "--check"]) == 0
     assert capsys.readouterr() == ("", "")
 

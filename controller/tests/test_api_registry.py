@@ -1,7 +1,9 @@
 """``/filters`` and ``/registry``, ``/health`` and ``/schema``."""
 
+import re
 import time
 
+import pytest
 from drf_spectacular.validation import validate_schema
 
 from sluice_controller.openapi import SENTENCES
@@ -56,25 +58,13 @@ def test_health_needs_no_token_and_says_how_things_fare(api, backend):
 
 
 def test_the_schema_is_valid_and_describes_every_path(api):
+    from sluice_controller.urls import urlpatterns
+
     schema = api.get("/schema").json()
     validate_schema(schema)
     assert schema["openapi"].startswith("3.1")
-    assert set(schema["paths"]) == {
-        "/policies",
-        "/policies/check",
-        "/policies/{policy_id}",
-        "/nodes",
-        "/nodes/adopt",
-        "/nodes/{node}",
-        "/filters",
-        "/filters/{keyword}",
-        "/filters/{keyword}/data",
-        "/registry/filters",
-        "/registry/metrics",
-        "/registry/terms",
-        "/health",
-        "/schema",
-    }
+    templates = {re.sub(r"<\w+:(\w+)>", r"{\1}", f"/{one.pattern}") for one in urlpatterns}
+    assert set(schema["paths"]) == templates
     for methods in schema["paths"].values():
         for operation in methods.values():
             assert {"406", "500"} <= set(operation["responses"])
@@ -97,7 +87,134 @@ def test_the_examples_of_the_schema_are_accepted(api):
             assert answer.status_code in (200, 201), answer.json()
             seen.append(example["value"]["policy"])
     assert seen == [text for _, text in SENTENCES] * 2
-    for example in schema["paths"]["/filters"]["post"]["requestBody"]["content"]["application/json"][
-        "examples"
-    ].values():
-        assert api.post("/filters", example["value"], format="json").status_code == 201
+    created = ("/filters", "/filters/dependencies", "/stereotypes")
+    registry = ("gtenants", "gcontainers", "terms", "aliases", "metrics", "filters")
+    for path in (*created, *(f"/registry/{one}" for one in registry)):
+        examples = schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["examples"]
+        for example in examples.values():
+            answer = api.post(path, example["value"], format="json")
+            assert answer.status_code == 201, (path, answer.json())
+            assert api.get(answer.headers["Location"]).headers["ETag"] == answer.headers["ETag"]
+    deploy = schema["paths"]["/filters/{target}/deploy/{keyword}"]["put"]
+    for example in deploy["requestBody"]["content"]["application/json"]["examples"].values():
+        answer = api.put("/filters/AUTH_other/deploy/compression", example["value"], format="json")
+        assert answer.status_code == 200, answer.json()
+
+
+# Entries that are no words of groups: terms and metrics with their clashes.
+
+
+def test_a_term_is_coined_used_and_kept_while_it_is_in_use(api, create):
+    made = api.post("/registry/terms", {"term": "sheets", "patterns": [".ODS", "text/csv", "ods"]}, format="json")
+    assert made.status_code == 201, made.content
+    assert (made.json()["term"], made.json()["patterns"]) == ("SHEETS", ["ods", "text/csv"])
+    policy = create("FOR AUTH_a WHEN OBJECT_TYPE = sheets DO SET compression")
+    (action,) = policy["actions"]
+    assert policy["condition"] == "OBJECT_TYPE = sheets"
+    assert action["keyword"] == "compression"
+    for refused in (
+        api.delete("/registry/terms/SHEETS"),
+        api.put("/registry/terms/sheets", {"patterns": ["xls"]}, format="json"),
+    ):
+        assert refused.status_code == 409
+        assert policy["id"] in refused.json()["error"]["message"]
+    same = api.put("/registry/terms/sheets", {"patterns": ["ods", "text/csv"]}, format="json")
+    assert same.headers["ETag"] == made.headers["ETag"]
+    forced = api.put("/registry/terms/sheets?force=true", {"patterns": ["xls"]}, format="json")
+    assert forced.json()["patterns"] == ["xls"]
+    stale = api.delete("/registry/terms/sheets?force=true", headers={"If-Match": made.headers["ETag"]})
+    assert stale.status_code == 412
+    assert api.delete("/registry/terms/sheets?force=true").status_code == 204
+    assert api.get("/registry/terms/sheets").status_code == 404
+
+
+def test_a_builtin_term_is_listed_and_cannot_be_changed(api):
+    shown = api.get("/registry/terms/docs")
+    assert (shown.json()["builtin"], shown.headers["ETag"]) == (True, '"0"')
+    assert api.put("/registry/terms/DOCS", {"patterns": ["pdf"]}, format="json").status_code == 409
+    assert api.delete("/registry/terms/DOCS?force=true").status_code == 409
+    listed = api.get("/registry/terms?prefix=D").json()
+    assert [one["term"] for one in listed["terms"]] == ["DOCS"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        ({"term": "DOCS", "patterns": ["x"]}, 409, "term"),
+        ({"term": "puts_sec", "patterns": ["x"]}, 409, "metric"),
+        ({"term": "method", "patterns": ["x"]}, 409, "attribute"),
+        ({"term": "pdf", "patterns": ["x"]}, 409, "DOCS"),
+        ({"term": "FOR", "patterns": ["x"]}, 400, "language"),
+        ({"term": "T", "patterns": []}, 400, "patterns"),
+        ({"term": "T"}, 400, "patterns"),
+        ({"term": "T", "patterns": ["a b"]}, 400, "a b"),
+        ({"term": "T", "patterns": "pdf"}, 400, "list"),
+        ({"patterns": ["x"]}, 400, "term"),
+        ({"term": "T", "patterns": ["x"], "pattern": 1}, 400, "pattern"),
+    ],
+)
+def test_terms_that_cannot_be_ones_are_refused(api, body, status, word):
+    before = api.get("/registry/terms").json()
+    refused = api.post("/registry/terms", body, format="json")
+    assert refused.status_code == status, refused.content
+    assert word in refused.json()["error"]["message"]
+    assert api.get("/registry/terms").json() == before
+
+
+CPU = {"name": "cpu_busy", "unit": "fraction", "granularities": ["tenant", "node"], "help": "of all cores"}
+
+
+def test_a_metric_is_registered_watched_and_kept_while_it_is_watched(api, create):
+    made = api.post("/registry/metrics", CPU, format="json")
+    assert made.status_code == 201, made.content
+    assert made.json() == {
+        **CPU,
+        "name": "CPU_BUSY",
+        "type": "gauge",
+        "period": 1.0,
+        "aliases": [],
+        "location": "sluice.metrics/metric.CPU_BUSY.*",
+        "registered": True,
+    }
+    policy = create("FOR AUTH_a WHEN CPU_BUSY > 50% DO SET compression TRANSIENT")
+    assert policy["dynamic"]
+    assert api.put("/registry/metrics/CPU_BUSY", {"unit": "count"}, format="json").status_code == 409
+    assert api.delete("/registry/metrics/CPU_BUSY").status_code == 409
+    renamed = api.put("/registry/metrics/cpu_busy", {"help": "x"}, format="json")
+    assert (renamed.json()["help"], renamed.json()["unit"]) == ("x", "fraction")
+    stale = api.put("/registry/metrics/cpu_busy", {"help": "y"}, format="json", headers={"If-Match": made["ETag"]})
+    assert stale.status_code == 412
+    api.delete(f"/policies/{policy['id']}")
+    assert api.delete("/registry/metrics/CPU_BUSY").status_code == 204
+
+
+def test_a_plugins_metric_cannot_be_changed(api):
+    assert api.get("/registry/metrics/puts_sec").json()["type"] == "rate"
+    assert api.put("/registry/metrics/PUTS_SEC", {"help": "x"}, format="json").status_code == 409
+    assert api.delete("/registry/metrics/PUTS_SEC").status_code == 409
+    assert api.get("/registry/metrics/NOTHING").status_code == 404
+    assert api.delete("/registry/metrics/NOTHING").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"name": "PUTS_SEC"}, 409),
+        ({"name": "DOCS"}, 409),
+        ({"name": "OBJECT_SIZE"}, 409),
+        ({"name": "a.b"}, 400),
+        ({"name": "*"}, 400),
+        ({"unit": "parsec"}, 400),
+        ({"type": 1}, 400),
+        ({"granularities": []}, 400),
+        ({"granularities": ["rack"]}, 400),
+        ({"period": 0}, 400),
+        ({"period": True}, 400),
+        ({"period": "1"}, 400),
+        ({"colour": "red"}, 400),
+    ],
+)
+def test_metrics_that_cannot_be_ones_are_refused(api, change, status):
+    refused = api.post("/registry/metrics", {**CPU, **change}, format="json")
+    assert refused.status_code == status, refused.content
+    assert api.get("/registry/metrics/CPU_BUSY").status_code == 404

@@ -30,7 +30,7 @@ class ApiServer(Server):
         self.config = folder / "api.conf"
         self.config.write_text(
             f"[api]\nbind = 127.0.0.1:{self.port}\nredis_url = {redis_url}\nredis_prefix = {prefix}\n"
-            f"token_file = {token_file}\n"
+            f"auth = token\ntoken_file = {token_file}\n"
         )
 
     @property

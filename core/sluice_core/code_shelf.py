@@ -8,6 +8,7 @@ asyncio hands them to a thread.  Every fault of the way there is a :class:`PeerE
 from __future__ import annotations
 
 import http.client
+import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,12 @@ _TIMEOUT: Final = 20.0
 
 #: For whoever has a shelf; an empty ``code_auth_url`` says that there is none.
 OPTIONS: Final = (
-    Option("code_auth_url", "", "where Swift gives tokens (v1), for the code of uploaded filters; empty: none"),
-    Option("code_user", "", "Swift user that owns the code"),
+    Option(
+        "code_auth_url",
+        "",
+        "where tokens are given for the code of uploaded filters: Swift's v1, or Keystone's /v3; empty: none",
+    ),
+    Option("code_user", "", "Swift user that owns the code; of Keystone's: project:user, or domain id/project:user"),
     Option("code_key_file", "", "file with that user's key; mode 0600"),
     Option("code_container", "sluice-code", "container of the code"),
 )
@@ -106,13 +111,53 @@ class CodeShelf:
         return _Exchange(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
 
     def _log_in(self) -> tuple[str, str]:
+        keystone = self._settings.auth_url.rstrip("/").endswith("/v3")
+        self._token, self._storage = self._of_keystone() if keystone else self._of_swift()
+        return self._token, self._storage
+
+    def _of_keystone(self) -> tuple[str, str]:
+        body = json.dumps(_password_login(self._settings.user, self._settings.key)).encode()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        with _Exchange("POST", f"{self._settings.auth_url.rstrip('/')}/auth/tokens", headers, (body,)) as answer:
+            token, raw = answer.headers.get("X-Subject-Token"), b"".join(answer.pieces())
+            if answer.status != 201 or not token:
+                raise PeerError(f"keystone gives `{self._settings.user}` no token: {answer.status}")
+        return token, _storage_url(raw)
+
+    def _of_swift(self) -> tuple[str, str]:
         given = {"X-Auth-User": self._settings.user, "X-Auth-Key": self._settings.key}
         with _Exchange("GET", self._settings.auth_url, given) as answer:
             token, storage = answer.headers.get("X-Auth-Token"), answer.headers.get("X-Storage-Url")
             if answer.status != 200 or not token or not storage:
                 raise PeerError(f"swift gives `{self._settings.user}` no token: {answer.status}")
-        self._token, self._storage = token, storage
         return token, storage
+
+
+def _password_login(user: str, key: str) -> dict[str, Any]:
+    """What Keystone takes for ``[domain id/]project:user`` and a password."""
+    scope, _, name = user.rpartition(":")
+    domain, _, project = scope.rpartition("/")
+    of = {"domain": {"id": domain or "default"}}
+    identity = {"methods": ["password"], "password": {"user": {"name": name, "password": key, **of}}}
+    return {"auth": {"identity": identity, "scope": {"project": {"name": project, **of}}}}
+
+
+def _storage_url(raw: bytes) -> str:
+    """Where Swift is, by the catalogue that comes with a token; rather on the inside.
+
+    :raises PeerError: when it names no Swift
+    """
+    try:
+        services = json.loads(raw)["token"]["catalog"]
+        found = {
+            str(one["interface"]): str(one["url"])
+            for service in services
+            if service["type"] == "object-store"
+            for one in service["endpoints"]
+        }
+        return found["internal"] if "internal" in found else found["public"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PeerError("keystone's catalogue names no `object-store` to our user") from error
 
 
 class _Exchange:

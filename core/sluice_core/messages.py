@@ -161,7 +161,8 @@ class Policy(Message):
 
     ``source`` as written, ``text`` canonical, ``plan`` the compiled plan's data
     (``sluice_dsl.plan.Plan``); ``dynamic`` says whether an actor runs for it.  Times are unix
-    milliseconds.
+    milliseconds.  ``origin`` says what wrote its sentence, ``stereotype/<name>`` or ``deploy/<keyword>``;
+    empty when somebody did.
     """
 
     id: str
@@ -172,6 +173,7 @@ class Policy(Message):
     created: int
     created_by: str = ""
     enabled: bool = True
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,8 @@ class Upload(Message):
     code is another version.  ``reverse`` says that it undoes on GET what it did on PUT; only
     such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says,
     by its field names, parameters as dictionaries.  ``dependencies`` are files (name → SHA-256).
-    ``earlier`` are the SHA-256 of revisions that objects may still have been written by.
+    ``earlier`` are the SHA-256 of revisions that objects may still have been written by.  ``self_service``
+    says that members of a project may use it for their own containers.
     """
 
     keyword: str
@@ -200,6 +203,7 @@ class Upload(Message):
     earlier: tuple[str, ...] = ()
     created: int = 0
     created_by: str = ""
+    self_service: bool = False
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
@@ -387,6 +391,7 @@ class MetricBatch(Message):
 
     ``window`` is the unix second at which the window began; ``values`` maps a granularity to
     ``{path: value}`` in the metric's unit.  A batch without values says: nothing happened here.
+    Of a mean, ``weights`` has the weight of each value; nodes merge by ``sluice_core.means``.
     ``seq`` counts a node's batches of this metric, so that consumers see gaps.
     """
 
@@ -396,5 +401,6 @@ class MetricBatch(Message):
     seq: int
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     period: float = 1.0
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
-from sluice_core.errors import Conflict, DecodeError
+from sluice_core.errors import Conflict, DecodeError, Fenced
 from sluice_core.keys import Keys
 from sluice_core.messages import Assignment, Change, Entry, Message, NodeReport, Policy, PolicyState, Upload
 from sluice_core.scripts import ADOPT, COMMIT, POLICIES, Script
@@ -34,8 +34,10 @@ class Draft:
 
     Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<keyword>`` and
     ``entry/<kind>/<name>``, values the versions found by whoever drafted; 0 means "must not exist".
-    ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it.
+    ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it;
+    one that is dropped and put is replaced, so that nothing of what the old one set is left.
     A draft of states only does not move the epoch.
+    ``fence`` maps slots to the ownership under which this was decided (``sluice_core.fencing``).
     """
 
     by: str
@@ -50,6 +52,7 @@ class Draft:
     entry_drops: tuple[str, ...] = ()
     expect: Mapping[str, int] = field(default_factory=dict)
     history: str = ""
+    fence: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def moves(self) -> bool:
@@ -135,11 +138,12 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
         [(one.id, one.encode()) for one in draft.policies],
         [(name, f"{_glob_quoted(name)}.*") for name in draft.policy_drops],
         [(one.policy, one.encode()) for one in draft.states],
-        [(name,) for name in sorted(touched - set(draft.policy_drops))],
+        [(name,) for name in sorted(touched - (set(draft.policy_drops) - {one.id for one in draft.policies}))],
         [(one.keyword, one.encode()) for one in draft.uploads],
         [(name,) for name in draft.upload_drops],
         [(one.key, one.encode()) for one in draft.entries],
         [(name,) for name in draft.entry_drops],
+        sorted(draft.fence.items()),
     )
     arguments: list[str | bytes | int] = [uuid.uuid4().hex, draft.history, int(draft.moves), stream_length]
     arguments.append(change.encode())
@@ -150,6 +154,7 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
     names = (
         keys.history, keys.epoch, keys.assignments, keys.policies, keys.states, keys.versions,
         keys.epochs, keys.changes, keys.observed, keys.watched, keys.uploads, keys.registry,
+        keys.owners, keys.past,
     )  # fmt: skip
     return _scripted(COMMIT, names, arguments, _parse_commit)
 
@@ -169,6 +174,8 @@ def _parse_commit(reply: list[Any]) -> Committed:
     if reply[0] == b"ok":
         return Committed(reply[1].decode(), int(reply[2]), int(reply[3]))
     name, found = reply[1].decode(), reply[2].decode()
+    if reply[0] == b"fenced":
+        raise Fenced(name, found)
     if name == "history":
         raise Conflict(f"history is `{found}` now, not the expected one")
     raise Conflict(f"`{name}` is at version {found} now, not the expected one")
@@ -196,7 +203,7 @@ def standing(keys: Keys) -> Operation[tuple[Head, Head]]:
 
 def adopt(keys: Keys, by: str, at: float) -> Operation[Head]:
     """Tell agents to take what there is now, by a full reload."""
-    names = (keys.history, keys.epoch, keys.adopted, keys.adoptions, keys.changes)
+    names = (keys.history, keys.epoch, keys.adopted, keys.adoptions, keys.changes, keys.past)
     return _scripted(ADOPT, names, (uuid.uuid4().hex, by, f"{at:.3f}"), _parse_head)
 
 
@@ -288,7 +295,7 @@ def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
         return []
     changes: list[Change] = []
     for entry, raw in reply[0][1]:
-        fields = dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
+        fields = fields_of(raw)
         expected = epoch + len(changes) + 1
         found = int(entry.partition(b"-")[0])
         if found != expected:
@@ -299,6 +306,36 @@ def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
             log.error("change %d cannot be decoded: %s; raw %r", found, error, error.raw[:200])
             return changes or Gap(f"change {found} cannot be decoded: {error}")
     return changes
+
+
+def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]]:
+    """At most ``count`` changes below ``epoch``, newest first; those that cannot be decoded are left out."""
+
+    def parse(replies: list[Any]) -> list[Change]:
+        found = []
+        for entry, raw in replies[0]:
+            number = int(entry.partition(b"-")[0])
+            try:
+                found.append(_parse_change(number, fields_of(raw)))
+            except DecodeError as error:
+                log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
+        return found
+
+    return Operation((("XREVRANGE", keys.changes, f"({epoch}-0", "-", "COUNT", count),), parse)
+
+
+def oldest_change(keys: Keys) -> Operation[int]:
+    """The epoch of the oldest change in the stream; 0 when there is none."""
+
+    def parse(replies: list[Any]) -> int:
+        return int(replies[0][0][0].partition(b"-")[0]) if replies[0] else 0
+
+    return Operation((("XRANGE", keys.changes, "-", "+", "COUNT", 1),), parse)
+
+
+def fields_of(raw: Any) -> Mapping[bytes, bytes]:
+    """The fields of one entry of a stream, which some clients make a mapping of and others do not."""
+    return dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
 
 
 def _parse_change(epoch: int, fields: Mapping[bytes, bytes]) -> Change:

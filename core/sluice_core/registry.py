@@ -13,6 +13,8 @@ kind                    what it is
 ``stereotype``          sentences with a hole for the target: :class:`Stereotype`
 ``placement``           the storage policy of a tenant's new containers: :class:`Placement`
 ``activation``          what is called when a filter is set or taken back: :class:`Activation`
+``metric``              a metric that others than our plugins publish: :class:`Metric`
+``dependency``          a file that uploaded filters may need: :class:`Dependency`
 ======================  ===============================================================================
 """
 
@@ -33,6 +35,8 @@ ALIAS: Final = "alias"
 STEREOTYPE: Final = "stereotype"
 PLACEMENT: Final = "placement"
 ACTIVATION: Final = "activation"
+METRIC_ENTRY: Final = "metric"
+DEPENDENCY: Final = "dependency"
 #: What an alias may stand for.
 FILTER, METRIC, TARGET = "filter", "metric", "target"
 #: In a stereotype's sentences: where the target goes.
@@ -161,9 +165,45 @@ class Activation(Thing):
     kinds: ClassVar[tuple[str, ...]] = (ACTIVATION,)
 
 
+@dataclass(frozen=True, slots=True)
+class Metric(Thing):
+    """A metric that is published by something else than a plugin of the proxies.
+
+    ``unit``, ``granularities`` and ``period`` as in ``describe.MetricInfo``; ``type`` is gauge, counter or rate;
+    ``location`` is the routing key under which its batches come.
+    """
+
+    unit: str = "count"
+    type: str = "gauge"
+    granularities: tuple[str, ...] = (TENANT,)
+    period: float = 1.0
+    help: str = ""
+    location: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (METRIC_ENTRY,)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Metric, cls).from_data({**data, "granularities": _texts(data, "granularities")})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency(Thing):
+    """A file beside the code of filters; ``sha256`` is empty until its data came."""
+
+    sha256: str = ""
+    size: int = 0
+    revision: int = 1
+    help: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (DEPENDENCY,)
+
+
 #: Kind → what its data is.
 KINDS: Final[Mapping[str, type[Thing]]] = {
-    kind: thing for thing in (Group, Term, Alias, Stereotype, Placement, Activation) for kind in thing.kinds
+    kind: thing
+    for thing in (Group, Term, Alias, Stereotype, Placement, Activation, Metric, Dependency)
+    for kind in thing.kinds
 }
 
 

@@ -28,17 +28,24 @@ class Script:
 #: length, change document; then lists, each after its length: expected versions (name, version),
 #: assignments (id, document), dropped assignments (id), policies (id, document), dropped policies
 #: (id, glob of its assignments' ids), states (id, document), touched policies (id), uploads (keyword,
-#: document), dropped uploads (keyword), entries (kind/name, document), dropped entries (kind/name).
+#: document), dropped uploads (keyword), entries (kind/name, document), dropped entries (kind/name),
+#: fences (slot, ownership).
 #:
-#: Answers ``["ok", history, epoch, version]`` or ``["conflict", name, found]``.
+#: Answers ``["ok", history, epoch, version]``, ``["conflict", name, found]`` or ``["fenced", slot, found]``.
 #:
 #: A version is the number of the commit that last wrote the thing, counted in field ``*`` of the
 #: versions hash, so that something dropped and made again never has an old version.
-#: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile.
+#: A fence names a slot and the ownership under which the draft was made; any other found there refuses it.
+#: A dropped policy takes all of its assignments with it, also those that its actor set meanwhile; one that is
+#: dropped and put is replaced, with nothing left of what the old one set.
+#:
+#: What a change of policies, uploads and entries replaced goes into the stream of the past, in parts of 500
+#: (``kind/id``, document or nothing), each with the epoch of the change before it: so whoever reads it knows how
+#: far back it reaches.  The version of ``config/*`` is that of the last such change.
 COMMIT: Final = Script("""
 local history_key, epoch_key, assignments, policies, states, versions, epochs, changes, observed, watched, uploads =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local registry = KEYS[12]
+local registry, owners, past = KEYS[12], KEYS[13], KEYS[14]
 local at = 6
 local function take(width)
   local list, count = {}, tonumber(ARGV[at])
@@ -49,13 +56,19 @@ local function take(width)
   end
   return list
 end
-local expected, puts, drops, wanted, unwanted, news, touched, codes, gone, entries, out =
-  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1), take(2), take(1)
+local expected, puts, drops, wanted, unwanted, news, touched, codes, gone, entries, out, fences =
+  take(2), take(2), take(1), take(2), take(2), take(2), take(1), take(2), take(1), take(2), take(1), take(2)
 
 local history = redis.call('GET', history_key)
 local epoch = tonumber(redis.call('GET', epoch_key) or '0')
 if ARGV[2] ~= '' and ARGV[2] ~= history then
   return {'conflict', 'history', history or ''}
+end
+for _, pair in ipairs(fences) do
+  local found = redis.call('HGET', owners, pair[1]) or ''
+  if found ~= pair[2] then
+    return {'fenced', pair[1], found}
+  end
 end
 for _, pair in ipairs(expected) do
   local found = redis.call('HGET', versions, pair[1]) or '0'
@@ -64,8 +77,15 @@ for _, pair in ipairs(expected) do
   end
 end
 
-local more = {}
-for _, pair in ipairs(unwanted) do
+local more, several = {}, #unwanted > 4
+if several then
+  local leaving = {}
+  for _, pair in ipairs(unwanted) do leaving[pair[1]] = true end
+  for _, id in ipairs(redis.call('HKEYS', assignments)) do
+    if leaving[string.match(string.match(id, '^[^@]*'), '^(.*)%.') or ''] then more[#more + 1] = id end
+  end
+end
+for _, pair in ipairs(several and {} or unwanted) do
   local cursor = '0'
   repeat
     local page = redis.call('HSCAN', assignments, cursor, 'MATCH', pair[2], 'COUNT', 1000)
@@ -76,7 +96,7 @@ end
 
 if not history then
   history, epoch = ARGV[1], 0
-  redis.call('DEL', changes)
+  redis.call('DEL', changes, past)
   redis.call('SET', history_key, history)
   redis.call('SET', epoch_key, 0)
 end
@@ -91,6 +111,29 @@ if ARGV[3] == '1' then
 end
 
 local version = redis.call('HINCRBY', versions, '*', 1)
+local old = {}
+local function remember(hash, kind, list)
+  for _, one in ipairs(list) do
+    old[#old + 1] = kind .. one[1]
+    old[#old + 1] = redis.call('HGET', hash, one[1]) or ''
+  end
+end
+remember(policies, 'policy/', wanted)
+remember(policies, 'policy/', unwanted)
+remember(uploads, 'upload/', codes)
+remember(uploads, 'upload/', gone)
+remember(registry, 'entry/', entries)
+remember(registry, 'entry/', out)
+if #old > 0 then
+  local last = redis.call('XREVRANGE', past, '+', '-', 'COUNT', 1)[1]
+  local before = last and string.match(last[1], '^%d+') or string.format('%.0f', epoch - 1)
+  for from = 1, #old, 1000 do
+    local id = string.format('%.0f-%d', epoch, (from - 1) / 1000)
+    redis.call('XADD', past, 'MAXLEN', '~', ARGV[4], id, 'before', before,
+      unpack(old, from, math.min(from + 999, #old)))
+  end
+  redis.call('HSET', versions, 'config/*', version)
+end
 local function write(hash, kind, pair)
   redis.call('HSET', hash, pair[1], pair[2])
   redis.call('HSET', versions, kind .. pair[1], version)
@@ -98,6 +141,13 @@ end
 local function erase(hash, kind, id)
   redis.call('HDEL', hash, id)
   redis.call('HDEL', versions, kind .. id)
+end
+for _, pair in ipairs(unwanted) do
+  erase(policies, 'policy/', pair[1])
+  erase(states, 'state/', pair[1])
+  redis.call('HDEL', observed, pair[1])
+  redis.call('HDEL', epochs, pair[1])
+  redis.call('ZREM', watched, pair[1])
 end
 for _, one in ipairs(drops) do erase(assignments, 'assignment/', one[1]) end
 for _, id in ipairs(more) do erase(assignments, 'assignment/', id) end
@@ -109,13 +159,6 @@ for _, pair in ipairs(codes) do write(uploads, 'upload/', pair) end
 for _, one in ipairs(out) do erase(registry, 'entry/', one[1]) end
 for _, pair in ipairs(entries) do write(registry, 'entry/', pair) end
 for _, one in ipairs(touched) do redis.call('HSET', epochs, one[1], string.format('%.0f', epoch)) end
-for _, pair in ipairs(unwanted) do
-  erase(policies, 'policy/', pair[1])
-  erase(states, 'state/', pair[1])
-  redis.call('HDEL', observed, pair[1])
-  redis.call('HDEL', epochs, pair[1])
-  redis.call('ZREM', watched, pair[1])
-end
 return {'ok', history, string.format('%.0f', epoch), version}
 """)
 
@@ -125,7 +168,7 @@ ADOPT: Final = Script("""
 local history, epoch = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'
 if not history then
   history, epoch = ARGV[1], '0'
-  redis.call('DEL', KEYS[5])
+  redis.call('DEL', KEYS[5], KEYS[6])
   redis.call('SET', KEYS[1], history)
   redis.call('SET', KEYS[2], epoch)
 end

@@ -16,17 +16,14 @@ from typing import Any, Final, TypeVar
 
 import redis
 import redis.asyncio
-import redis.asyncio.retry
-import redis.backoff
 import redis.exceptions
-import redis.retry
 
 from sluice_core import operations
-from sluice_core.errors import PeerError
 from sluice_core.keys import Keys
 from sluice_core.messages import Assignment, Change, Entry, NodeReport, Policy, PolicyState, Upload
 from sluice_core.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
 from sluice_core.redis_line import Line
+from sluice_core.redis_links import RedisPlace
 
 __all__ = ["STREAM_LENGTH", "AsyncStore", "Committed", "Draft", "Gap", "Head", "Loaded", "Store"]
 
@@ -39,7 +36,10 @@ _FAULTS: Final = (redis.exceptions.RedisError, OSError, asyncio.IncompleteReadEr
 
 
 class _Common:
-    """What both stores know: where Redis is and how long to wait."""
+    """What both stores know: where Redis is and how long to wait.
+
+    :param url: any of those in ``sluice_core.redis_links``
+    """
 
     def __init__(
         self, url: str, prefix: str = "sluice", stream_length: int = STREAM_LENGTH, timeout: float = TIMEOUT
@@ -47,23 +47,10 @@ class _Common:
         self.keys = Keys(prefix)
         self.stream_length = stream_length
         self.timeout = timeout
-        self._url = url
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "protocol": 2,
-            "socket_timeout": self.timeout,
-            "socket_connect_timeout": self.timeout,
-            "decode_responses": False,
-        }
+        self._place = RedisPlace(url)
 
     def _block(self, block_ms: int) -> int:
         return min(block_ms, int(self.timeout * 600))
-
-    def _fault(self, error: BaseException, pool: Any) -> PeerError:
-        where = pool.connection_kwargs
-        place = where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}"
-        return PeerError(f"redis at `{place}`: {str(error) or type(error).__name__}")
 
 
 class Store(_Common):
@@ -73,14 +60,13 @@ class Store(_Common):
         self, url: str, prefix: str = "sluice", stream_length: int = STREAM_LENGTH, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(url, prefix, stream_length, timeout)
-        retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-        self.client: redis.Redis = redis.Redis.from_url(url, retry=retry, **self._settings())
+        self.client: redis.Redis = self._place.client(timeout)
 
     def _run(self, operation: Operation[T]) -> T:
         try:
             return operation.parse(self._replies(operation))
         except _FAULTS as error:
-            raise self._fault(error, self.client.connection_pool) from error
+            raise self._place.fault(error) from error
 
     def _replies(self, operation: Operation[T]) -> list[Any]:
         if not operation.commands:
@@ -97,6 +83,10 @@ class Store(_Common):
             for command in operation.commands:
                 pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
             return list(pipeline.execute())
+
+    def run(self, operation: Operation[T]) -> T:
+        """Do an operation of another module (``sluice_core.past``)."""
+        return self._run(operation)
 
     def commit(self, draft: Draft) -> Committed:
         """Apply ``draft``, whole or not at all.
@@ -222,7 +212,7 @@ class Store(_Common):
 
     def close(self) -> None:
         """Close all connections."""
-        self.client.close()
+        self._place.close(self.client)
 
 
 class AsyncStore(_Common):
@@ -232,15 +222,14 @@ class AsyncStore(_Common):
         self, url: str, prefix: str = "sluice", stream_length: int = STREAM_LENGTH, timeout: float = TIMEOUT
     ) -> None:
         super().__init__(url, prefix, stream_length, timeout)
-        retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
-        self.client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, retry=retry, **self._settings())
+        self.client: redis.asyncio.Redis = self._place.async_client(timeout)
         self._line: Line | None = None
 
     async def _run(self, operation: Operation[T]) -> T:
         try:
             return operation.parse(await self._replies(operation))
         except _FAULTS as error:
-            raise self._fault(error, self.client.connection_pool) from error
+            raise self._place.fault(error) from error
 
     async def _replies(self, operation: Operation[T]) -> list[Any]:
         if not operation.commands:
@@ -265,9 +254,7 @@ class AsyncStore(_Common):
         """
         line, self._line = self._line, None
         if line is None:
-            pool = self.client.connection_pool
-            secure = issubclass(pool.connection_class, redis.asyncio.SSLConnection)
-            line = await Line.connect(pool.connection_kwargs, secure, self.timeout)
+            line = await self._place.line(self.client, self.timeout)
         try:
             replies = await line.ask(commands, self.timeout)
         except BaseException:
@@ -281,6 +268,10 @@ class AsyncStore(_Common):
             self._line = line
         else:
             line.close()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Do an operation of another module (``sluice_core.fencing``)."""
+        return await self._run(operation)
 
     async def commit(self, draft: Draft) -> Committed:
         return await self._run(operations.commit(self.keys, draft, time.time(), self.stream_length))
@@ -333,7 +324,7 @@ class AsyncStore(_Common):
         try:
             return operation.parse(await self._on_the_line(operation.commands))
         except _FAULTS as error:
-            raise self._fault(error, self.client.connection_pool) from error
+            raise self._place.fault(error) from error
 
     async def nodes(self) -> list[NodeReport]:
         return list((await self._run(operations.all_of(NodeReport, self.keys.nodes))).values())
@@ -380,4 +371,4 @@ class AsyncStore(_Common):
         if self._line is not None:
             self._line.close()
             self._line = None
-        await self.client.aclose()
+        await self._place.aclose(self.client)

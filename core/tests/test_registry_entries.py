@@ -11,7 +11,9 @@ from sluice_core.registry import (
     METRIC,
     Activation,
     Alias,
+    Dependency,
     Group,
+    Metric,
     Placement,
     Stereotype,
     Term,
@@ -27,6 +29,8 @@ THINGS = [
     Stereotype("archive", "FOR {target} DO SET compression", "what is seldom read"),
     Placement("AUTH_a", "ec21"),
     Activation("compression", "http://127.0.0.1/on", "http://127.0.0.1/off"),
+    Metric("CPU_BUSY", "fraction", "gauge", ("node", "tenant"), 10.0, "of all cores", "x/metric.CPU_BUSY.*"),
+    Dependency("commons.jar", "ab" * 32, 5, 2, "for the parser"),
 ]
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from sluice_aio import components, daemons
-from sluice_aio.cluster_setup import Setup
+from sluice_aio import components, daemons, keystone_seed, keystone_venv
+from sluice_aio.cluster_setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.processes import ProcessId, end_all
@@ -51,6 +51,8 @@ class Cluster:
         self.layout = layout
         self._names = frozenset(names) | ({"plain"} if plain else frozenset())
         self.setup = setup or (Setup() if "agent" in self._names else Setup.plain())
+        if self.setup.auth == KEYSTONE:
+            self._names |= {"keystone"}
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
 
@@ -64,12 +66,16 @@ class Cluster:
         with held(self._records):
             self.refuse_when_running()
             check_ports(self.layout, self._names)
+            if "keystone" in self._names:
+                keystone_venv.python(say)
             self._servers = components.make_servers(self.layout, self._names)
             self._configure()
             try:
                 for wave in components.WAVES:
                     self._start_wave([name for name in wave if name in self._servers], say)
                 self._wait(self._servers, say)
+                if "keystone" in self._servers:
+                    keystone_seed.seed(self.layout)
                 self._settle(say)
             except PeerError as error:
                 self._stop()
@@ -194,6 +200,11 @@ class Cluster:
         return self.layout.url("api")
 
     @property
+    def keystone_url(self) -> str:
+        """Keystone, when the set-up has it."""
+        return self.layout.keystone_url
+
+    @property
     def redis_url(self) -> str:
         """The metadata store."""
         return self._redis().url
@@ -229,6 +240,8 @@ class Cluster:
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.agent_socket.unlink(missing_ok=True)  # its existence says that the agent is ready
         self.layout.second_node().agent_socket.unlink(missing_ok=True)
+        if "keystone" in self._names:
+            keystone_seed.password(self.layout, keystone_seed.ADMIN)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
         build_rings(self.layout)

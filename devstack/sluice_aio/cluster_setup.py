@@ -19,6 +19,10 @@ CACHE: Final = "cache"  # a folder of cached objects on each proxy node, named t
 S3SELECT: Final = "s3select"  # ``egg:sluice#s3select`` left of s3api, where that is
 ALL_PARTS: Final = frozenset({PROXY, READS, STORAGE, OBJECT, DISKFILE, KEYS, CACHE, S3SELECT})
 
+#: Who says who asks: Swift's tempauth and a static token for the API, or Keystone for both.
+TEMPAUTH: Final = "tempauth"
+KEYSTONE: Final = "keystone"
+
 #: The storage policies by index: three replicas, and fragments of which any two suffice.
 GOLD: Final = "gold"
 EC21: Final = "ec21"
@@ -33,22 +37,27 @@ class Setup:
     ``proxy_options`` are more options of ``[filter:sluice]``, ``reads_options`` of ``[filter:sluice-reads]``,
     ``storage_options`` of ``[DEFAULT]`` of the object servers.  ``fallocate`` off lets Swift's object servers
     take an upload of any announced length on a small or memory file system.
+    ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`, which has no S3 API; ``api_options`` are more of ``[api]``.
     """
 
     parts: frozenset[str] = ALL_PARTS
     default_policy: str = GOLD
     s3api: bool = True
+    auth: str = TEMPAUTH
     proxy_workers: int = 2
     storage_workers: int = 0
     fallocate: bool = True
     proxy_options: Mapping[str, str] = field(default_factory=dict)
     reads_options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict)
+    api_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = sorted(self.parts - ALL_PARTS)
         if unknown:
             raise LaunchError(f"no part `{unknown[0]}`, expected some of {', '.join(sorted(ALL_PARTS))}")
+        if self.auth not in (TEMPAUTH, KEYSTONE):
+            raise LaunchError(f"no auth `{self.auth}`, expected {TEMPAUTH} or {KEYSTONE}")
         if self.default_policy not in POLICIES:
             raise LaunchError(f"no storage policy `{self.default_policy}`, expected one of {', '.join(POLICIES)}")
 

@@ -8,7 +8,7 @@ from typing import Final
 from sluice_aio.kept import kept
 from sluice_aio.layout import HOST, Layout
 
-#: The Swift user that owns the code, in an account of its own.
+#: The Swift user that owns the code, in an account (or a project) of its own.
 USER: Final = "sluice:code"
 
 
@@ -18,11 +18,12 @@ def key(layout: Layout) -> str:
     return kept(layout.code_key_file, secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
-def shelf(layout: Layout) -> dict[str, str]:
+def shelf(layout: Layout, keystone: bool = False) -> dict[str, str]:
     """Options of the API and of agents: where the code lies."""
     key(layout)
+    swift = f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0"
     return {
-        "code_auth_url": f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0",
+        "code_auth_url": layout.keystone_url if keystone else swift,
         "code_user": USER,
         "code_key_file": str(layout.code_key_file),
     }

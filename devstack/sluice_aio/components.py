@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
+from sluice_aio import keystone_venv
 from sluice_aio.errors import LaunchError
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
@@ -21,7 +22,7 @@ from sluice_sandbox import locations
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
-    ("redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
+    ("keystone", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", "actors", "api", "sandbox"),
     PROXIES,
     DAEMON_SERVICES,
@@ -40,6 +41,7 @@ PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEV
 
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _HEALTH: Final = b"GET /health HTTP/1.0\r\n\r\n"
+_VERSION: Final = b"GET /v3 HTTP/1.0\r\n\r\n"
 #: Ports that a service takes beside the one of its own name.
 _MORE_PORTS: Final = {"rabbit": ("rabbit_dist", "epmd")}
 
@@ -134,8 +136,18 @@ def _ours(layout: Layout, name: str) -> Server:
     return Program(name, 0, layout.logs, command, ready)
 
 
+def _keystone(layout: Layout) -> Server:
+    port = layout.ports["keystone"]
+    program = Path(__file__).with_name("keystone_program.py")
+    # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
+    command = [str(keystone_venv.python()), "-I", str(program), str(layout.data / "keystone"), str(port)]
+    return Program("keystone", port, layout.logs, command, lambda: _status(port, _VERSION) == b"200")
+
+
 def _server(layout: Layout, name: str) -> Server:
     ports = layout.ports
+    if name == "keystone":
+        return _keystone(layout)
     if name == "redis":
         return RedisServer(ports["redis"], layout.data / "redis")
     if name == "rabbit":

@@ -37,6 +37,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "proxy2": 13,
     "encrypted": 14,
     "rsync": 15,
+    "keystone": 16,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.
@@ -192,6 +193,11 @@ class Layout:
     def device(self, server: str) -> Path:
         """The device folder of an object server."""
         return self.devices / server / OBJECT_DEVICES[server]
+
+    @property
+    def keystone_url(self) -> str:
+        """Keystone's API."""
+        return f"{self.url('keystone')}/v3"
 
     def url(self, service: str) -> str:
         """``http://127.0.0.1:<port>`` of ``service``."""

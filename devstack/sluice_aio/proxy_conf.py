@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_aio import cluster_setup, code_conf
+from sluice_aio import cluster_setup, code_conf, keystone_seed
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.common_conf import GROUPS, USERS, Options, default, section
 from sluice_aio.layout import HOST, Layout
 
 #: Left of where sub-requests are made; s3api asks tempauth, so it stands between these two.
 _LEFT: Final = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache domain_remap etag-quoter listing_formats container_sync "
-    "bulk tempurl formpost"
+    "catch_errors gatekeeper healthcheck list-endpoints proxy-logging cache domain_remap etag-quoter listing_formats "
+    "container_sync bulk tempurl formpost"
 )
-_AUTH: Final = "tempauth staticweb copy container-quotas account-quotas"
+_AUTH: Final = {cluster_setup.TEMPAUTH: "tempauth", cluster_setup.KEYSTONE: "authtoken keystoneauth"}
+_BEHIND_AUTH: Final = "staticweb copy container-quotas account-quotas"
 #: What turns one request into several.
 _MIDDLE: Final = "slo dlo versioned_writes symlink"
 
@@ -31,6 +32,7 @@ _OPTIONS: Final[dict[str, Options]] = {
     "s3api": {"s3_acl": "yes", "check_bucket_owner": "yes"},
     "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"},
     "keymaster": {"encryption_root_secret": _ROOT_FOR_PLAY},
+    "keystoneauth": {"operator_roles": "admin, member", "project_reader_roles": "reader", "reseller_prefix": "AUTH"},
 }
 #: Where the entry point's name is not the filter's with underscores.
 _ENTRIES: Final = {"cache": "memcache"}
@@ -40,8 +42,10 @@ _OURS: Final = {"sluice": "proxy", "sluice-reads": "reads"}
 def pipeline(setup: Setup, plain: bool, encrypted: bool = False) -> list[str]:
     """The names of the filters and the app in running order."""
     parts = frozenset() if plain or encrypted else setup.parts
-    s3 = [*(["sluice-s3select"] if cluster_setup.S3SELECT in parts else []), "s3api"] if setup.s3api else []
-    left = [*_LEFT.split(), *s3, *_AUTH.split()]
+    # with Keystone s3api would need keys of Keystone's own, and a middleware that asks for them
+    s3api = setup.s3api and setup.auth == cluster_setup.TEMPAUTH
+    s3 = [*(["sluice-s3select"] if cluster_setup.S3SELECT in parts else []), "s3api"] if s3api else []
+    left = [*_LEFT.split(), *s3, *_AUTH[setup.auth].split(), *_BEHIND_AUTH.split()]
     reads = ["sluice-reads"] if cluster_setup.READS in parts else []
     sluice = ["sluice"] if cluster_setup.PROXY in parts else []
     encryption = ["keymaster", "encryption"] if encrypted else []
@@ -82,6 +86,8 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         cache = _cache(layout) if name == "sluice" and cluster_setup.CACHE in setup.parts else {}
         more = setup.proxy_options if name == "sluice" else setup.reads_options
         return {"use": f"egg:sluice#{_OURS[name]}", **_of_the_node(layout, setup), **cache, **more}
+    if name == "authtoken":
+        return _authtoken(layout)
     options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
     if name == "cache":
         options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
@@ -90,8 +96,19 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         for user, (key, _) in USERS.items():
             options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
         if cluster_setup.PROXY in setup.parts:
-            options[f"user_{code_conf.USER.replace(':', '_')}"] = f"{code_conf.key(layout)} .admin"
+            options[f"user_{code_conf.USER.replace(':', '_')}"] = f"{code_conf.key(layout)} .admin .reseller_admin"
     return options
+
+
+def _authtoken(layout: Layout) -> Options:
+    """keystonemiddleware before keystoneauth; it keeps tokens in Swift's own cache."""
+    return {
+        "paste.filter_factory": "keystonemiddleware.auth_token:filter_factory",
+        **keystone_seed.authtoken(layout, "swift"),
+        "delay_auth_decision": "true",
+        "cache": "swift.cache",
+        "include_service_catalog": "false",
+    }
 
 
 def _cache(layout: Layout) -> dict[str, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Final
 
-from sluice_aio import code_conf
-from sluice_aio.cluster_setup import CACHE, PROXY, Setup
+from sluice_aio import code_conf, keystone_seed
+from sluice_aio.cluster_setup import CACHE, KEYSTONE, PROXY, Setup
+from sluice_aio.common_conf import section
 from sluice_aio.kept import kept
 from sluice_aio.layout import HOST, Layout
 from sluice_filters.keys_file import SECRET_SIZE, Ring, render_ring
@@ -35,6 +37,7 @@ _API: Final = """\
 bind = {bind}
 redis_url = {redis}
 token_file = {token_file}
+auth = {auth}
 erasure_coded = *
 """
 
@@ -54,10 +57,10 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
     ensure_keys(layout)
-    parts = (Setup() if setup is None else setup).parts
-    caching = CACHE in parts
+    setup = Setup() if setup is None else setup
+    caching = CACHE in setup.parts
     # code lies behind the proxy, if there is one that runs it
-    shelf = "".join(f"{name} = {value}\n" for name, value in code_conf.shelf(layout).items()) if PROXY in parts else ""
+    shelf = _lines(code_conf.shelf(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
     for name, template in {"agent": _AGENT, "agent2": _AGENT, "actors": _ACTORS, "api": _API}.items():
         node = layout.second_node() if name == "agent2" else layout
         values = {
@@ -72,6 +75,31 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "bind": f"{HOST}:{layout.ports['api']}",
             "token_file": layout.token_file,
             "code": node.code,
+            "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }
         text = template.format(**values) + (shelf if name != "actors" else "")
-        (layout.configs / f"{name}.conf").write_text(text, encoding="utf-8")
+        if name == "api":
+            text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
+        path = layout.configs / f"{name}.conf"
+        path.touch(mode=0o600)  # that of the API may hold a password
+        path.write_text(text, encoding="utf-8")
+
+
+def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
+    """What the API asks of Swift, and as whom."""
+    if PROXY not in setup.parts:
+        return {}
+    url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}"}
+    if setup.auth == KEYSTONE:
+        return url
+    return {**url, "swift_user": code_conf.USER, "swift_key_file": str(layout.code_key_file)}
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "".join(f"{name} = {value}\n" for name, value in options.items())
+
+
+def _authtoken(layout: Layout, setup: Setup) -> str:
+    if setup.auth != KEYSTONE:
+        return ""
+    return "\n" + section("keystone_authtoken", keystone_seed.authtoken(layout, "sluice"))

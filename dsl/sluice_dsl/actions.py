@@ -41,7 +41,7 @@ def _lookup(action: nodes.Action, catalogue: Catalogue, reporter: Reporter) -> A
     if info is None:
         usable = [name for name, one in catalogue.actions.items() if one.available]
         hint = f"; this cluster has {listed(sorted(usable), 'and')}" if usable else ""
-        miss = near(word.text, catalogue.actions)
+        miss = near(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
         reporter.error(f"unknown action `{word.text}`{'' if miss else hint}", word.span, miss, UNKNOWN)
     elif not info.available:
         reporter.error(f"`{info.keyword}` is not available on this cluster", word.span, code=UNAVAILABLE)

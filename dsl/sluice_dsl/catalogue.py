@@ -21,6 +21,22 @@ ANY_CONTAINER: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
+class ActionAlias:
+    """Another word for setting ``keyword`` with ``params``, which are as they would be written."""
+
+    keyword: str
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricAlias:
+    """Another word for ``metric``, in sentences about targets of ``level`` alone unless that is empty."""
+
+    metric: str
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Catalogue:
     """Everything a sentence may name.
 
@@ -28,7 +44,8 @@ class Catalogue:
     maps a coined term to type patterns (``DOCS`` → ``("pdf", "doc")``).  ``aliases`` maps a word to
     a target.  ``groups`` maps a group's name to the level of its members.  ``tenants`` maps a
     project's name to its Swift account; a name that is not in it is taken as an account itself.
-    ``levels`` are the target levels that can be enforced here.
+    ``levels`` are the target levels that can be enforced here.  ``actions_by_alias`` (lower case) and
+    ``metrics_by_alias`` (upper case) are further words for what is in the first two.
     """
 
     actions: Mapping[str, ActionInfo] = field(default_factory=dict)
@@ -41,9 +58,13 @@ class Catalogue:
     #: Keyword → what refuses parameters that do not go together, by raising a ``CallerError``.
     trials: Mapping[str, Callable[[Mapping[str, Scalar]], object]] = field(default_factory=dict)
     levels: tuple[str, ...] = LEVELS
+    actions_by_alias: Mapping[str, ActionAlias] = field(default_factory=dict)
+    metrics_by_alias: Mapping[str, MetricAlias] = field(default_factory=dict)
     #: Containers (``account/container``) on erasure-coded storage policies; ``*`` beside them when the
     #: cluster has such a policy and not all of its containers are listed.  Empty: no such policy.
     erasure_coded: frozenset[str] = frozenset()
+    #: What an account's name begins with, where a tenant is a project or such an account; empty: any name is one.
+    account_prefix: str = ""
 
     def metric(self, name: str) -> MetricInfo | None:
         """The metric called ``name`` or having it as an alias, in any case."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sluice_dsl.aliases import expand
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.check import check
 from sluice_dsl.grammar import parse
@@ -39,9 +40,10 @@ def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] =
     neighbours = list(existing)
     plans: list[tuple[Sentence, Plan]] = []
     for sentence in parse(text, reporter):
-        plan = check(sentence, catalogue, reporter)
+        meant = expand(sentence, catalogue)
+        plan = check(meant, catalogue, reporter)
         if plan is not None:
-            check_neighbours(plan, sentence, neighbours, catalogue, reporter)
+            check_neighbours(plan, meant, neighbours, catalogue, reporter)
             neighbours.append(Existing("", plan, line=text.count("\n", 0, sentence.span[0]) + 1))
             plans.append((sentence, plan))
     errors = reporter.all(ERROR)

@@ -28,6 +28,16 @@ _ATTRIBUTES: Final = {one.name: one for one in REQUEST_ATTRIBUTES}
 _pattern = re.compile(r"[\w+-]+|[\w.+-]+/(?:\*|[\w.+-]+)")
 
 
+def type_pattern(text: str) -> str:
+    """``text``, an extension or a media type, as types of objects are compared with it."""
+    return text.lower().removeprefix(".")
+
+
+def is_type_pattern(pattern: str) -> bool:
+    """Whether it is an extension, a media type or all of one sort (``image/*``)."""
+    return _pattern.fullmatch(pattern) is not None
+
+
 class ConditionCompiler:
     """Compiles the condition of one sentence; ``metrics`` are those found in it.
 
@@ -61,7 +71,12 @@ class ConditionCompiler:
         attribute = _ATTRIBUTES.get(name)
         if attribute is not None:
             return self._leaves[attribute.type](clause, negated)
-        metric = self._catalogue.metric(name)
+        alias = self._catalogue.metrics_by_alias.get(name)
+        metric = self._catalogue.metric(alias.metric if alias else name)
+        if metric is not None and alias is not None and not self._is_at(alias.level):
+            message = f"`{name}` is `{metric.name}` of a {alias.level}, expected `{metric.name}` for another target"
+            self._reporter.error(message, clause.subject.span)
+            return True
         if metric is None:
             self._unknown(clause.subject)
             return True
@@ -72,8 +87,12 @@ class ConditionCompiler:
 
     def _unknown(self, subject: nodes.Word) -> None:
         aliases = [alias for metric in self._catalogue.metrics.values() for alias in metric.aliases]
-        miss = near(subject.text, [*self._catalogue.metrics, *aliases, *_ATTRIBUTES])
+        known = [*self._catalogue.metrics, *aliases, *self._catalogue.metrics_by_alias, *_ATTRIBUTES]
+        miss = near(subject.text, known)
         self._reporter.error(f"unknown metric or request attribute `{subject.text}`", subject.span, miss, UNKNOWN)
+
+    def _is_at(self, level: str) -> bool:
+        return self._target is None or level in ("", self._target.level)
 
     def _check_granularity(self, metric: MetricInfo, clause: nodes.Clause) -> None:
         if self._target is None or self._target.level in metric.granularities:
@@ -99,8 +118,8 @@ class ConditionCompiler:
         terms = self._catalogue.terms
         if value.text.upper() in terms:
             return list(terms[value.text.upper()])
-        pattern = value.text.lower().removeprefix(".")
-        if not _pattern.fullmatch(pattern):
+        pattern = type_pattern(value.text)
+        if not is_type_pattern(pattern):
             expected = "expected an extension, a media type or a term such as pdf, text/plain, image/* or DOCS"
             self._reporter.error(f"{expected}, got `{value.text}`", value.span, code=VALUE)
         elif not any(pattern in patterns for patterns in terms.values()):

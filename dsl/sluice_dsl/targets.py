@@ -79,6 +79,10 @@ def _named(level: str, name: nodes.Word, catalogue: Catalogue, reporter: Reporte
     if path is None or slip:
         reporter.error(_misfit(level, name, alias), name.span)
         return None
+    if not path[0].startswith(catalogue.account_prefix):
+        message = f"there is no project `{path[0]}`, expected one, or an account `{catalogue.account_prefix}…`"
+        reporter.error(message, name.span, near(path[0], catalogue.tenants), UNKNOWN)
+        return None
     return _labelled(Target(level, NAME, "/".join(path)), word)
 
 

@@ -83,11 +83,12 @@ TERMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _LEVELS: Final = ("tenant", "container", "cluster")
 _OFFLINE_METRICS: Final = (
-    MetricInfo("GETS_SEC", "per_second", "GET requests let in", _LEVELS),
-    MetricInfo("PUTS_SEC", "per_second", "PUT requests let in", _LEVELS),
-    MetricInfo("GET_BW", "bytes_per_second", "bytes sent to clients", _LEVELS),
-    MetricInfo("PUT_BW", "bytes_per_second", "bytes received from clients", _LEVELS),
-    MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", _LEVELS),
+    MetricInfo("GETS_SEC", "per_second", "GET requests let in", ("object", *_LEVELS)),
+    MetricInfo("PUTS_SEC", "per_second", "PUT requests let in", ("object", *_LEVELS)),
+    MetricInfo("GET_BW", "bytes_per_second", "bytes sent to clients", ("object", *_LEVELS)),
+    MetricInfo("PUT_BW", "bytes_per_second", "bytes received from clients", ("object", *_LEVELS)),
+    MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", ("object", *_LEVELS)),
+    MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
     MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
 )
 

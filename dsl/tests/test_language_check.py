@@ -80,9 +80,9 @@ REFUSED = [
     ),
     ("FOR t DO SET noop ON STORAGE_NODE", "STORAGE_NODE", "`noop` does not run ON STORAGE_NODE", ""),
     ("FOR t DO SET thumbnail ON STORAGE_NODE", "STORAGE_NODE", "needs the whole object, and a storage node", ""),
-    ("FOR OBJECT a/b/c WHEN PUTS_SEC > 3 DO SET noop", "PUTS_SEC", "not per object", ""),
-    ("FOR ALL OBJECTS WHEN PUTS_SEC > 3 DO SET noop", "PUTS_SEC", "not per object", ""),
-    ("FOR GROUP videos WHEN PUTS_SEC > 3 DO SET noop", "PUTS_SEC", "not per object", ""),
+    ("FOR OBJECT a/b/c WHEN ACTIVE_REQUESTS > 3 DO SET noop", "ACTIVE_REQUESTS", "not per object", ""),
+    ("FOR ALL OBJECTS WHEN ACTIVE_REQUESTS > 3 DO SET noop", "ACTIVE_REQUESTS", "not per object", ""),
+    ("FOR GROUP videos WHEN ACTIVE_REQUESTS > 3 DO SET noop", "ACTIVE_REQUESTS", "not per object", ""),
     ("FOR CLUSTER WHEN LATENCY > 3s DO SET noop", "LATENCY", "measured per tenant and container, not per cluster", ""),
     # targets
     ("FOR CONTAINER logs DO SET noop", "logs", "expected the form `tenant/container`", ""),

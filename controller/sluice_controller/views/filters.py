@@ -13,7 +13,9 @@ from rest_framework.response import Response
 from sluice_controller import render, serializers, uploads
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
 from sluice_controller.parsers import RawParser
+from sluice_controller.serializers_deploy import FilterPageSerializer
 from sluice_controller.views.base import View
+from sluice_controller.views.listing import LIST, page
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.describe import FILTER
@@ -32,22 +34,33 @@ def _shown(upload: Upload, version: int, status: int = HTTPStatus.OK) -> Respons
     return Response(render.upload_data(upload), status, headers=headers)
 
 
+def content_length(request: Request) -> int:
+    """Bytes of a body that the view reads by itself.
+
+    :raises CallerError: when it says no number
+    """
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit():
+        raise CallerError(f"`Content-Length` is `{length}`, expected a number")
+    return int(length)
+
+
 class FiltersView(View):
     """What can be used now."""
+
+    rules = {"get": "sluice:filters:list", "post": "sluice:filters:register"}
 
     @extend_schema(
         operation_id="list_filters",
         summary="List the filters that this cluster can run",
-        parameters=[REQUEST_ID],
-        responses=answers({200: serializers.FilterListSerializer}, 400),
+        parameters=LIST,
+        responses=answers({200: FilterPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
-        """Installed and registered filters."""
-        self.query(request)
-        known = sorted(self.backend.catalogue.actions.items())
-        return Response(
-            {"filters": [render.action_data(one) for _, one in known if one.available and one.kind == FILTER]}
-        )
+        """A page of installed and registered filters."""
+        known = self.backend.catalogue.actions.items()
+        usable = {word: one for word, one in known if one.available and one.kind == FILTER}
+        return page(self, request, "filters", usable, render.action_data)
 
     @extend_schema(
         operation_id="register_filter",
@@ -68,6 +81,11 @@ class FilterView(View):
     """One registered filter."""
 
     http_method_names = ("get", "put", "delete", "head")
+    rules = {
+        "get": "sluice:filters:show",
+        "put": "sluice:filters:update",
+        "delete": "sluice:filters:unregister",
+    }
 
     @extend_schema(
         operation_id="show_filter",
@@ -115,6 +133,7 @@ class FilterDataView(View):
 
     http_method_names = ("get", "put", "head")
     parser_classes = (RawParser,)
+    rules = {"get": "sluice:filters:download", "put": "sluice:filters:upload"}
 
     @extend_schema(
         operation_id="download_filter",
@@ -139,14 +158,11 @@ class FilterDataView(View):
     def put(self, request: Request, keyword: str) -> Response:
         """The registration with its new code."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if not length.isdigit():
-            raise CallerError(f"`Content-Length` is `{length}`, expected a number")
         upload, version = uploads.put_code(
             self.backend,
             keyword,
             request.stream or request._request,
-            int(length),
+            content_length(request),
             request.headers.get("X-Content-Sha256", "").lower(),
             request.user.name,
             expected_version(request),

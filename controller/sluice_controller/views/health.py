@@ -13,6 +13,7 @@ from sluice_controller import serializers
 from sluice_controller.failures import RETRY_AFTER
 from sluice_controller.health import dependencies
 from sluice_controller.openapi import REASONS, REQUEST_ID
+from sluice_controller.permissions import OPEN
 from sluice_controller.serializers import ErrorSerializer
 from sluice_controller.views.base import View
 
@@ -22,6 +23,7 @@ class HealthView(View):
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
+    rules = {"get": OPEN}
 
     @extend_schema(
         operation_id="health",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller import render, selectors, serializers, services
-from sluice_controller.openapi import REQUEST_ID, WITH_BODY, answers
+from sluice_controller.openapi import REQUEST_ID, WITH_BODY, answers, query
 from sluice_controller.parameters import empty_body
 from sluice_controller.views.base import View
 
@@ -17,22 +18,41 @@ from sluice_controller.views.base import View
 class NodesView(View):
     """All nodes."""
 
+    rules = {"get": "sluice:nodes:list"}
+
     @extend_schema(
         operation_id="list_nodes",
-        summary="List nodes and how far each of them is",
-        parameters=[REQUEST_ID],
+        summary="List nodes and how far each of them is, by name",
+        parameters=[
+            query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
+            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+            query("state", OpenApiTypes.STR, "only nodes in this state", enum=serializers.NODE_STATES),
+            query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
+            REQUEST_ID,
+        ],
         responses=answers({200: serializers.NodeListSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
-        """All nodes, by name."""
-        self.query(request)
+        """A page of nodes."""
+        given = self.query(request, "limit", "marker", "state", "refusing")
+        limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
         cluster = selectors.cluster_now(self.backend)
-        nodes = [render.node_data(node, cluster) for node in cluster.nodes]
-        return Response({"nodes": nodes, "head": render.head_data(cluster.head)})
+        wanted = selectors.NodeFilter(
+            given.text("marker"), given.one_of("state", serializers.NODE_STATES), given.flag("refusing")
+        )
+        nodes = [node for node in cluster.nodes if wanted.wants(node, cluster)]
+        data = {
+            "nodes": [render.node_data(node, cluster) for node in nodes[:limit]],
+            "next_marker": nodes[limit - 1].node if len(nodes) > limit else None,
+            "head": render.head_data(cluster.head),
+        }
+        return Response(data)
 
 
 class NodeView(View):
     """One node."""
+
+    rules = {"get": "sluice:nodes:show", "delete": "sluice:nodes:forget"}
 
     @extend_schema(
         operation_id="show_node",
@@ -61,6 +81,8 @@ class NodeView(View):
 
 class AdoptView(View):
     """The command after a wiped or failed-over Redis."""
+
+    rules = {"post": "sluice:nodes:adopt"}
 
     @extend_schema(
         operation_id="adopt_history",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -12,9 +13,11 @@ from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, e
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import render, selectors, serializers, services
+from sluice_controller import activations, render, revising, selectors, serializers, services
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
 from sluice_controller.parameters import policy_text
+from sluice_controller.permissions import seen
+from sluice_controller.serializers_activation import CheckResultSerializer, ShownPolicySerializer
 from sluice_controller.views.base import View
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.errors import CallerError
@@ -53,6 +56,8 @@ def expected_version(request: Request) -> int | None:
 class PoliciesView(View):
     """All policies."""
 
+    rules = {"get": "sluice:policies:list", "post": "sluice:policies:create"}
+
     @extend_schema(
         operation_id="list_policies",
         summary="List policies, oldest first",
@@ -74,6 +79,7 @@ class PoliciesView(View):
             marker=given.text("marker"),
             tenant=given.text("tenant"),
             state=given.one_of("state", selectors.STATES),
+            accounts=seen(request, self.rules["get"]),
         )
         policies = [render.policy_data(one) for one in page.policies]
         return Response({"policies": policies, "next_marker": page.next_marker or None})
@@ -89,7 +95,7 @@ class PoliciesView(View):
     def post(self, request: Request) -> Response:
         """One policy for one sentence, a list for several."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        written = services.create_policies(self.backend, read_text(request), request.user.name)
+        written = services.create_policies(self.backend, read_text(request), request.user.name, self.allowing(request))
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
         data = [render.created_data(view, one) for view, one in zip(views, written.compiled, strict=True)]
@@ -102,34 +108,80 @@ class PoliciesView(View):
 class CheckView(View):
     """Sentences that are only checked."""
 
+    rules = {"post": "sluice:policies:check"}
+
     @extend_schema(
         operation_id="check_policies",
         summary="Check sentences; changes nothing",
         parameters=[REQUEST_ID],
         request=serializers.PolicyTextSerializer,
-        responses=answers({200: serializers.CheckResultSerializer}, 409, *WITH_BODY),
+        responses=answers({200: CheckResultSerializer}, 409, *WITH_BODY),
         examples=sentence_examples(),
     )
     def post(self, request: Request) -> Response:
         """What the sentences would become."""
         self.query(request)
         compiled = services.check(self.backend, read_text(request))
-        return Response({"policies": [render.checked_data(one) for one in compiled]})
+        self.allowing(request)([one.plan for one in compiled])
+        entries = self.backend.shelf.contents().entries
+        checked = [
+            {**render.checked_data(one), "activations": activations.completed(one.plan, entries)} for one in compiled
+        ]
+        return Response({"policies": checked})
 
 
 class PolicyView(View):
     """One policy."""
 
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {
+        "get": "sluice:policies:show",
+        "put": "sluice:policies:update",
+        "delete": "sluice:policies:delete",
+    }
+
     @extend_schema(
         operation_id="show_policy",
         summary="Show a policy, what its actor observes, and which nodes enforce it",
         parameters=[REQUEST_ID, ETAG],
-        responses=answers({200: serializers.PolicySerializer}, 400, 404),
+        responses=answers({200: ShownPolicySerializer}, 400, 404),
     )
     def get(self, request: Request, policy_id: str) -> Response:
         """The policy."""
         self.query(request)
-        data = render.policy_data(selectors.find_policy(self.backend, policy_id))
+        found = selectors.find_policy(self.backend, policy_id)
+        self.allowing(request)([found.shelved.plan])
+        calls = activations.completed(found.shelved.plan, self.backend.shelf.contents().entries)
+        data = {**render.policy_data(found), "activations": calls}
+        return Response(data, headers={"ETag": etag(data["version"])})
+
+    @extend_schema(
+        operation_id="update_policy",
+        summary="Give a policy another text, or switch it on or off",
+        description=(
+            "The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew. "
+            "A policy that is disabled sets nothing. When nothing would change, nothing happens."
+        ),
+        parameters=[
+            WAIT,
+            header("If-Match", "the `ETag` that the policy must still have"),
+            REQUEST_ID,
+            ETAG,
+        ],
+        request=serializers.RevisionSerializer,
+        responses=answers({200: serializers.CreatedSerializer}, 404, 409, 412, *WITH_BODY),
+        examples=serializers.REVISIONS,
+    )
+    def put(self, request: Request, policy_id: str) -> Response:
+        """The policy as it is now."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        revision = revising.Revision.read(request.data, settings.SLUICE.text_limit)
+        expected, allow = expected_version(request), self.allowing(request)
+        written = revising.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        (view,) = written.views(self.backend)
+        view = replace(view, state=self.backend.store.state(policy_id))
+        data = render.revised_data(view, written.compiled)
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @extend_schema(
@@ -155,7 +207,8 @@ class PolicyView(View):
         given = self.query(request, "keep", "wait")
         seconds = given.number("wait", 0.0, 0.0, LONGEST)
         change = services.keep_policy if given.flag("keep") else services.delete_policy
-        written = change(self.backend, policy_id, request.user.name, expected_version(request))
+        allow = self.allowing(request)
+        written = change(self.backend, policy_id, request.user.name, expected_version(request), allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         return _kept(written.views(self.backend))
 

@@ -1,4 +1,4 @@
-"""``/registry``: the words that sentences may use."""
+"""``/registry/filters`` and ``/registry/metrics``: keywords with their activation URLs, and what WHEN can ask for."""
 
 from __future__ import annotations
 
@@ -6,53 +6,177 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import render, serializers
-from sluice_controller.openapi import REQUEST_ID, answers
+from sluice_controller import activations, measures
+from sluice_controller import serializers_registry as shapes
+from sluice_controller.openapi import REQUEST_ID, WITH_BODY, answers
+from sluice_controller.render_registry import measured_data, registered_data
 from sluice_controller.views.base import View
+from sluice_controller.views.listing import (
+    ETAG,
+    FORCE,
+    GONE,
+    IF_MATCH,
+    LIST,
+    LOCATION,
+    gone,
+    in_path,
+    page,
+    shown,
+    url,
+)
+from sluice_controller.views.policies import expected_version
+
+_KEYWORD = in_path("keyword", "what sentences call the filter")
+_METRIC = in_path("metric", "the metric's name")
 
 
 class RegistryFiltersView(View):
-    """What the language knows."""
+    """What the language knows behind SET."""
+
+    rules = {"get": "sluice:filters:list", "post": "sluice:activations:register"}
 
     @extend_schema(
         operation_id="list_registered_filters",
-        summary="List every keyword of DO SET, also those that this cluster cannot enforce",
-        parameters=[REQUEST_ID],
-        responses=answers({200: serializers.FilterListSerializer}, 400),
+        summary="List every keyword of DO SET with its activation URL, also those that this cluster cannot enforce",
+        parameters=LIST,
+        responses=answers({200: shapes.RegisteredFilterPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
-        """All keywords."""
+        """A page of keywords."""
+        return page(self, request, "filters", activations.known(self.backend), registered_data)
+
+    @extend_schema(
+        operation_id="register_activation",
+        summary="Name the federated service that activates a filter",
+        parameters=[REQUEST_ID, ETAG, LOCATION],
+        request=shapes.NewActivationSerializer,
+        responses=answers({201: shapes.RegisteredFilterSerializer}, 404, 409, *WITH_BODY),
+        examples=shapes.ACTIVATION,
+    )
+    def post(self, request: Request) -> Response:
+        """The keyword with its service."""
         self.query(request)
-        known = sorted(self.backend.catalogue.actions.items())
-        return Response({"filters": [render.action_data(one) for _, one in known]})
+        one = activations.register(self.backend, request.data, request.user.name)
+        return shown(registered_data(one), one.version, url("registry", "filters", one.info.keyword))
+
+
+class RegistryFilterView(View):
+    """One keyword."""
+
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {
+        "get": "sluice:filters:show",
+        "put": "sluice:activations:update",
+        "delete": "sluice:activations:delete",
+    }
+
+    @extend_schema(
+        operation_id="show_activation",
+        summary="Show a keyword and its activation URL",
+        parameters=[_KEYWORD, REQUEST_ID, ETAG],
+        responses=answers({200: shapes.RegisteredFilterSerializer}, 400, 404),
+    )
+    def get(self, request: Request, keyword: str) -> Response:
+        """The keyword."""
+        self.query(request)
+        one = activations.find(self.backend, keyword)
+        return shown(registered_data(one), one.version)
+
+    @extend_schema(
+        operation_id="update_activation",
+        summary="Name another service that activates a filter, or the first one",
+        parameters=[_KEYWORD, IF_MATCH, REQUEST_ID, ETAG],
+        request=shapes.NewActivationSerializer,
+        responses=answers({200: shapes.RegisteredFilterSerializer}, 404, 409, 412, *WITH_BODY),
+    )
+    def put(self, request: Request, keyword: str) -> Response:
+        """The keyword with its service."""
+        self.query(request)
+        one = activations.change(self.backend, keyword, request.data, request.user.name, expected_version(request))
+        return shown(registered_data(one), one.version)
+
+    @extend_schema(
+        operation_id="delete_activation",
+        summary="Let our own deploy call activate a filter again",
+        parameters=[_KEYWORD, IF_MATCH, REQUEST_ID],
+        responses=answers(GONE, 400, 404, 409, 412),
+    )
+    def delete(self, request: Request, keyword: str) -> Response:
+        """204."""
+        self.query(request)
+        activations.delete(self.backend, keyword, request.user.name, expected_version(request))
+        return gone()
 
 
 class RegistryMetricsView(View):
     """What WHEN can ask for."""
 
+    rules = {"get": "sluice:metrics:list", "post": "sluice:metrics:register"}
+
     @extend_schema(
         operation_id="list_metrics",
         summary="List workload metrics",
-        parameters=[REQUEST_ID],
-        responses=answers({200: serializers.MetricListSerializer}, 400),
+        parameters=LIST,
+        responses=answers({200: shapes.MeasuredPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
-        """All metrics."""
-        self.query(request)
-        known = sorted(self.backend.native.metrics.items())
-        return Response({"metrics": [render.metric_data(one) for _, one in known]})
-
-
-class RegistryTermsView(View):
-    """Coined words."""
+        """A page of metrics."""
+        return page(self, request, "metrics", measures.known(self.backend), measured_data)
 
     @extend_schema(
-        operation_id="list_terms",
-        summary="List coined terms such as DOCS",
-        parameters=[REQUEST_ID],
-        responses=answers({200: serializers.TermListSerializer}, 400),
+        operation_id="register_metric",
+        summary="Register a metric that something else than our plugins publishes",
+        parameters=[REQUEST_ID, ETAG, LOCATION],
+        request=shapes.NewMetricSerializer,
+        responses=answers({201: shapes.MeasuredSerializer}, 409, *WITH_BODY),
+        examples=shapes.METRIC,
     )
-    def get(self, request: Request) -> Response:
-        """All terms."""
+    def post(self, request: Request) -> Response:
+        """The metric."""
         self.query(request)
-        return Response({"terms": render.term_data(self.backend.native.terms)})
+        one = measures.register(self.backend, request.data, request.user.name)
+        return shown(measured_data(one), one.version, url("registry", "metrics", one.info.name))
+
+
+class RegistryMetricView(View):
+    """One metric."""
+
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {"get": "sluice:metrics:show", "put": "sluice:metrics:update", "delete": "sluice:metrics:delete"}
+
+    @extend_schema(
+        operation_id="show_metric",
+        summary="Show a metric",
+        parameters=[_METRIC, REQUEST_ID, ETAG],
+        responses=answers({200: shapes.MeasuredSerializer}, 400, 404),
+    )
+    def get(self, request: Request, metric: str) -> Response:
+        """The metric."""
+        self.query(request)
+        one = measures.find(self.backend, metric)
+        return shown(measured_data(one), one.version)
+
+    @extend_schema(
+        operation_id="update_metric",
+        summary="Describe a registered metric anew",
+        parameters=[_METRIC, IF_MATCH, REQUEST_ID, ETAG],
+        request=shapes.NewMetricSerializer,
+        responses=answers({200: shapes.MeasuredSerializer}, 404, 409, 412, *WITH_BODY),
+    )
+    def put(self, request: Request, metric: str) -> Response:
+        """The metric as it is now."""
+        self.query(request)
+        one = measures.change(self.backend, metric, request.data, request.user.name, expected_version(request))
+        return shown(measured_data(one), one.version)
+
+    @extend_schema(
+        operation_id="delete_metric",
+        summary="Forget a registered metric",
+        parameters=[_METRIC, FORCE, IF_MATCH, REQUEST_ID],
+        responses=answers(GONE, 400, 404, 409, 412),
+    )
+    def delete(self, request: Request, metric: str) -> Response:
+        """204."""
+        force = self.query(request, "force").flag("force")
+        measures.delete(self.backend, metric, request.user.name, force, expected_version(request))
+        return gone()

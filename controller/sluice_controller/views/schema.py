@@ -15,6 +15,8 @@ from sluice_controller.views.base import View
 class SchemaView(View):
     """OpenAPI 3.1."""
 
+    rules = {"get": "sluice:schema:show"}
+
     @extend_schema(
         operation_id="schema",
         summary="Describe this API as OpenAPI 3.1",

@@ -1,0 +1,144 @@
+"""Metrics in the registry: those of installed plugins, and those that something else publishes.
+
+A metric is registered once its batches arrive on the exchange of all metrics, under ``location``, in the form of
+``messages.MetricBatch``; actors then follow it like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller import entries, names, usage
+from sluice_controller.backend import Backend
+from sluice_controller.bodies import Body
+from sluice_controller.entries import Found
+from sluice_controller.words import metric_info
+from sluice_core.describe import MetricInfo
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.keys import METRICS_EXCHANGE, metric_routing_key
+from sluice_core.registry import ALIAS, METRIC_ENTRY, TERM, Metric
+from sluice_dsl.units import METRIC_QUANTITIES
+
+FIELDS: Final = ("name", "unit", "type", "granularities", "period", "help", "location")
+UNITS: Final = tuple(METRIC_QUANTITIES)
+TYPES: Final = ("gauge", "counter", "rate")
+GRANULARITIES: Final = ("object", "container", "tenant", "cluster", "node")
+LONGEST_PERIOD: Final = 3600.0
+_name = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric as the registry shows it; ``registered`` when it is no plugin's."""
+
+    info: MetricInfo
+    type: str
+    location: str
+    registered: bool
+    version: int = 0
+
+
+def known(backend: Backend) -> dict[str, Measured]:
+    """All metrics by name."""
+    found = entries.stored(backend.shelf.contents().entries, Metric, METRIC_ENTRY)
+    return {
+        **{name: _of_registered(one) for name, one in found.items()},
+        **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
+    }
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
+    """One metric, by its name or an alias that its plugin declares.
+
+    :raises NotFound: when there is none
+    """
+    native = backend.native.metric(name)
+    if native is not None:
+        entries.expect(f"metric `{native.name}`", 0, expected)
+        return _of_plugin(native)
+    return _of_registered(_registered(backend, name, expected))
+
+
+def register(backend: Backend, data: Any, by: str) -> Measured:
+    """A new metric.
+
+    :raises Conflict: when its name means something
+    """
+    body = Body(data, *FIELDS)
+    name = names.new_name(body.text("name")).upper()
+    if not _name.fullmatch(name):
+        raise CallerError(f"`{name}` cannot be part of a routing key, expected letters, digits and `_`")
+    names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+    return _of_registered(entries.create(backend, _described(Metric(name), body), by, (ALIAS, TERM)))
+
+
+def change(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> Measured:
+    """Describe a registered metric anew; what is not named stays.
+
+    :raises Conflict: for a plugin's, or when policies would be compared with another unit or level
+    """
+    old = _registered(backend, name, expected)
+    body = Body(data, *FIELDS)
+    if body.text("name", name).upper() != old.thing.name:
+        raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
+    new = _described(old.thing, body)
+    if new.unit != old.thing.unit or not set(old.thing.granularities) <= set(new.granularities):
+        _refuse_used(backend, old.thing.name)
+    return _of_registered(entries.update(backend, old, new, by))
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget a registered metric.
+
+    :raises Conflict: when policies watch it, unless ``force``
+    """
+    old = _registered(backend, name, expected)
+    _refuse_used(backend, old.thing.name, force)
+    entries.drop(backend, METRIC_ENTRY, old.thing.name, old.version, by)
+
+
+def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metric]:
+    name = name.upper()
+    if backend.native.metric(name) is not None:
+        raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
+    try:
+        return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
+    except NotFound:
+        raise NotFound(f"there is no metric `{name}`") from None
+
+
+def _refuse_used(backend: Backend, name: str, force: bool = False) -> None:
+    usage.refuse_used(f"metric `{name}`", usage.of_metric(backend.shelf.contents(), name), force)
+
+
+def _described(old: Metric, body: Body) -> Metric:
+    levels = body.texts("granularities", old.granularities)
+    strangers = [one for one in levels if one not in GRANULARITIES]
+    if strangers or not levels:
+        found = f"`{strangers[0]}`" if strangers else "nothing"
+        raise CallerError(f"`granularities` holds {found}, expected some of {', '.join(GRANULARITIES)}")
+    return replace(
+        old,
+        unit=body.one_of("unit", UNITS, old.unit),
+        type=body.one_of("type", TYPES, old.type),
+        granularities=tuple(dict.fromkeys(levels)),
+        period=body.number("period", old.period, 1.0, LONGEST_PERIOD),
+        help=body.text("help", old.help),
+        location=body.text("location", old.location or _location(old.name)),
+    )
+
+
+def _location(name: str) -> str:
+    return f"{METRICS_EXCHANGE}/{metric_routing_key(name, '*')}"
+
+
+def _of_registered(found: Found[Metric]) -> Measured:
+    one = found.thing
+    return Measured(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
+
+
+def _of_plugin(info: MetricInfo) -> Measured:
+    kind = "rate" if info.unit.endswith("per_second") else "gauge"
+    return Measured(info, kind, _location(info.name), False)

@@ -1,0 +1,97 @@
+"""The names of Keystone's projects, as tenants in sentences: each is the Swift account of its project.
+
+The catalogue's ``tenants``: a mapping that asks Keystone when a name is looked up, and remembers the answer for
+a while.  What is not there is not remembered: a project that was just made can be named at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from keystoneauth1 import exceptions as ksa
+
+from sluice_core.errors import CallerError, PeerError
+
+#: Seconds for which a name is remembered.
+REMEMBERED: Final = 60.0
+#: Characters of a project's name that Keystone takes.
+_LONGEST: Final = 64
+
+
+class Session(Protocol):
+    """As much of a keystoneauth session as is needed."""
+
+    def get(self, url: str, **kwargs: Any) -> Any:
+        """An answer of Keystone's."""
+
+
+class Projects(Mapping[str, str]):
+    """Project name → Swift account; connects when it is first asked.
+
+    Iterating gives the names that are remembered, which is what a near miss is looked for among.
+    """
+
+    def __init__(
+        self, open_session: Callable[[], Session], prefix: str, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._open_session = open_session
+        self._prefix = prefix
+        self._now = now
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._known: dict[str, tuple[float, str]] = {}
+
+    def __getitem__(self, name: str) -> str:
+        """The account of the project called ``name``.
+
+        :raises KeyError: when there is none
+        :raises CallerError: when several domains have one
+        :raises PeerError: when Keystone cannot be asked
+        """
+        if name.startswith(self._prefix) or len(name) > _LONGEST:  # an account by itself, or nothing at all
+            raise KeyError(name)
+        with self._lock:
+            at, account = self._known.get(name, (0.0, ""))
+            if account and self._now() - at < REMEMBERED:
+                return account
+        found = self._ask(name)
+        with self._lock:
+            self._known.pop(name, None)
+            if not found:
+                raise KeyError(name)
+            account = self._prefix + found[0]
+            self._known[name] = (self._now(), account)
+            return account
+
+    def __iter__(self) -> Iterator[str]:
+        with self._lock:
+            return iter(tuple(self._known))
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._known)
+
+    def _ask(self, name: str) -> list[str]:
+        try:
+            if self._session is None:
+                self._session = self._open_session()
+            answer = self._session.get(
+                "/projects", endpoint_filter={"service_type": "identity", "version": (3, 0)}, params={"name": name}
+            )
+            # some backends compare without regard to case
+            found = [str(one["id"]) for one in answer.json()["projects"] if one["name"] == name]
+        except ksa.BadRequest:
+            return []
+        except ksa.Forbidden as error:
+            raise PeerError(
+                "keystone does not show projects to our user, expected role `reader` on `system`"
+            ) from error
+        except (ksa.ClientException, ValueError, KeyError, TypeError) as error:
+            raise PeerError(f"keystone cannot be asked for project `{name}`: {type(error).__name__}") from error
+        if len(found) > 1:
+            accounts = ", ".join(f"`{self._prefix}{one}`" for one in sorted(found)[:5])
+            raise CallerError(f"project `{name}` is the name of {len(found)} projects, say one of {accounts}")
+        return found

@@ -1,0 +1,36 @@
+"""The shapes of activations in policies, for the schema only."""
+
+from __future__ import annotations
+
+from rest_framework import serializers as s
+
+from sluice_controller.serializers import CheckedSerializer, PolicySerializer
+from sluice_core.describe import PLACES
+
+
+class CompletedActivationSerializer(s.Serializer):
+    """What is called when an action is set and taken back; of a group or ALL `{target}` is each member."""
+
+    keyword = s.CharField()
+    url = s.CharField(allow_blank=True)
+    undo = s.CharField(allow_blank=True)
+    params = s.DictField()
+    place = s.ChoiceField(PLACES)
+
+
+class ShownPolicySerializer(PolicySerializer):
+    """A policy with the activation URL of each action."""
+
+    activations = CompletedActivationSerializer(many=True)
+
+
+class CheckedPolicySerializer(CheckedSerializer):
+    """A sentence with the activation URL of each action."""
+
+    activations = CompletedActivationSerializer(many=True)
+
+
+class CheckResultSerializer(s.Serializer):
+    """One entry per sentence."""
+
+    policies = CheckedPolicySerializer(many=True)

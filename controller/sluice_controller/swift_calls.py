@@ -1,0 +1,172 @@
+"""The API's one door to Swift's proxy, for what only Swift knows: where data lie, and its storage policies.
+
+* Where an object's replicas or fragments are is asked of Swift's own ``list_endpoints`` middleware, which knows
+  the rings that the proxies use; the controller needs no ring file and no Swift.
+* Containers are created as whoever asks, by his own token, where Keystone says who asks; with the static
+  token of a development machine by the user of ``swift_user``.  So no secret that opens every account lies here.
+
+Every fault of the way there is a :class:`PeerError`; no header, and so no token, is in any message.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from sluice_controller.config import KEYSTONE, Config
+from sluice_core.errors import CallerError, Conflict, PeerError
+
+_TIMEOUT: Final = 10.0
+_LARGEST_ANSWER: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What Swift said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One place of an object; of an erasure-coded one ``number`` is that of the fragment."""
+
+    number: int
+    address: str
+    port: int
+    device: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """Where the rings put an object."""
+
+    policy_index: int
+    partition: int
+    locations: tuple[Location, ...]
+
+
+class SwiftDoor:
+    """One Swift; does not connect when made."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def locality(self, account: str, container: str, obj: str) -> Locality:
+        """The devices that an object's replicas or fragments belong on, whether it exists or not.
+
+        :raises CallerError: when Swift cannot have such a name
+        """
+        path = "/endpoints/v2/" + "/".join((quote(account, safe=""), quote(container, safe=""), quote(obj)))
+        answer = self._ask("GET", path)
+        if answer.status == 400:
+            raise CallerError(f"swift cannot have an object `{account}/{container}/{obj}`")
+        if answer.status != 200:
+            raise PeerError(f"swift answers {answer.status}, expected the middleware `list_endpoints` in its pipeline")
+        return _locality(answer.body)
+
+    def storage_policies(self) -> list[str]:
+        """Names and aliases of the storage policies that containers can be created on."""
+        answer = self._ask("GET", "/info")
+        if answer.status != 200:
+            raise PeerError(f"swift does not tell its storage policies: {answer.status}")
+        found = _json(answer.body)
+        names: dict[str, None] = {}
+        for policy in found.get("swift", {}).get("policies", ()):
+            names |= dict.fromkeys(
+                filter(None, map(str.strip, [policy["name"], *policy.get("aliases", "").split(",")]))
+            )
+        return list(names)
+
+    def create_container(self, account: str, container: str, policy: str, token: str) -> bool:
+        """A container on a storage policy; False when it was there already, on the same one.
+
+        :param token: of whoever asks, for Swift to decide
+        :raises Conflict: when it is there, on another one
+        """
+        storage, good = self._storage_of(account, token)
+        headers = {"X-Auth-Token": good, "X-Storage-Policy": policy, "Content-Length": "0"}
+        answer = self._ask("PUT", f"{storage}/{quote(container, safe='')}", headers)
+        if answer.status in (201, 202):
+            return answer.status == 201
+        if answer.status == 409:
+            raise Conflict(f"container `{account}/{container}` is there already, on another storage policy")
+        if answer.status == 400:
+            raise CallerError(f"swift refuses container `{account}/{container}` on storage policy `{policy}`")
+        if answer.status in (401, 403):
+            raise _refused(f"swift does not let you create containers in account `{account}`")
+        raise PeerError(f"swift does not create container `{account}/{container}`: {answer.status}")
+
+    def _storage_of(self, account: str, token: str) -> tuple[str, str]:
+        """Path of an account, and a token for it."""
+        path = f"/v1/{quote(account, safe='')}"
+        if self._config.auth == KEYSTONE:
+            return path, token
+        if not self._config.swift_user:
+            raise PeerError("this API has no user of Swift's, its option `swift_user` and following name one")
+        given = {"X-Auth-User": self._config.swift_user, "X-Auth-Key": self._key()}
+        answer = self._ask("GET", "/auth/v1.0", given)
+        if answer.status != 200 or "x-auth-token" not in answer.headers:
+            raise PeerError(f"swift gives `{self._config.swift_user}` no token: {answer.status}")
+        return path, answer.headers["x-auth-token"]
+
+    def _key(self) -> str:
+        try:
+            return Path(self._config.swift_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise PeerError(f"option `swift_key_file` cannot be read: {error.strerror}") from error
+
+    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+        if not self._config.swift_url:
+            raise PeerError("this API knows no Swift, its option `swift_url` names one")
+        place = urlsplit(self._config.swift_url)
+        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        connection = kind(place.netloc, timeout=_TIMEOUT)
+        try:
+            connection.request(method, place.path.rstrip("/") + path, headers=dict(headers or {}))
+            answer = connection.getresponse()
+            body = answer.read(_LARGEST_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise PeerError(f"swift at `{place.netloc}`: {type(error).__name__}") from error
+        finally:
+            connection.close()
+        if len(body) > _LARGEST_ANSWER:
+            raise PeerError(f"swift at `{place.netloc}` answers more than {_LARGEST_ANSWER} bytes")
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+
+
+def _refused(message: str) -> CallerError:
+    error = CallerError(message)
+    error.status = 403
+    return error
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise PeerError("swift answers with something else than JSON") from error
+
+
+def _locality(body: bytes) -> Locality:
+    found = _json(body)
+    try:
+        parts = [(url, urlsplit(url)) for url in found["endpoints"]]
+        # the path is /device/partition/account/container/object
+        words = [split.path.split("/", 3) for _, split in parts]
+        locations = tuple(
+            Location(number, split.hostname or "", split.port or 80, word[1], url)
+            for number, ((url, split), word) in enumerate(zip(parts, words, strict=True))
+        )
+        index = int(found.get("headers", {}).get("X-Backend-Storage-Policy-Index", 0))
+        return Locality(index, int(words[0][2]) if words else 0, locations)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise PeerError("swift tells endpoints in a form that is not known") from error

@@ -1,0 +1,73 @@
+"""What the registry's entries add to the vocabulary that sentences are checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from sluice_core import registry
+from sluice_core.describe import MetricInfo, Scalar
+from sluice_core.messages import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
+from sluice_dsl.catalogue import ActionAlias, Catalogue, MetricAlias
+
+#: Number of slashes in a path → what it is the path of; an object's name may hold more.
+_LEVELS: Final = (TENANT, CONTAINER, OBJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of all entries at one moment, sorted by what they stand for."""
+
+    groups: Mapping[str, str] = field(default_factory=dict)
+    terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    actions: Mapping[str, ActionAlias] = field(default_factory=dict)
+    metrics: Mapping[str, MetricAlias] = field(default_factory=dict)
+    measured: Mapping[str, MetricInfo] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Entry]) -> Self:
+        """Entries that make no sense are left out."""
+        aliases = registry.things(entries, registry.Alias)
+        return cls(
+            groups={name: one.level for name, one in registry.things(entries, registry.Group).items()},
+            terms={name: one.values for name, one in registry.things(entries, registry.Term).items()},
+            targets={name: path_target(one.text) for name, one in aliases.items() if one.of == registry.TARGET},
+            actions={
+                name: ActionAlias(one.text, {key: written(value) for key, value in one.params.items()})
+                for name, one in aliases.items()
+                if one.of == registry.FILTER
+            },
+            metrics={
+                name: MetricAlias(one.text, one.level) for name, one in aliases.items() if one.of == registry.METRIC
+            },
+            measured={name: metric_info(one) for name, one in registry.things(entries, registry.Metric).items()},
+        )
+
+    def added_to(self, catalogue: Catalogue) -> Catalogue:
+        """``catalogue`` with these words; what is there already stays as it is."""
+        return replace(
+            catalogue,
+            groups={**self.groups, **catalogue.groups},
+            terms={**self.terms, **catalogue.terms},
+            aliases={**self.targets, **catalogue.aliases},
+            metrics={**self.measured, **catalogue.metrics},
+            actions_by_alias={**self.actions, **catalogue.actions_by_alias},
+            metrics_by_alias={**self.metrics, **catalogue.metrics_by_alias},
+        )
+
+
+def path_target(path: str) -> Target:
+    """What ``account[/container[/object]]`` is the path of."""
+    return Target(_LEVELS[min(path.count("/"), 2)], NAME, path)
+
+
+def metric_info(metric: registry.Metric) -> MetricInfo:
+    """A registered metric as the language knows one."""
+    return MetricInfo(metric.name, metric.unit, metric.help, metric.granularities, metric.period)
+
+
+def written(value: Scalar | Any) -> str:
+    """A parameter's value as a sentence would have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

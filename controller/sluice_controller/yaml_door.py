@@ -1,0 +1,129 @@
+"""The one door to YAML, which is made as small as JSON before anything is built of it.
+
+A document is first read as events: aliases, anchors, tags, repeated names, more depth than any configuration
+has, and a second document are refused there, so that nothing grows and nothing is run.  Only then it is loaded, by
+the safe loader, and only texts, numbers, booleans and nothing may come out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from sluice_core.errors import CallerError
+
+MEDIA_TYPE: Final = "application/yaml"
+#: Lists and mappings inside each other.
+DEEPEST: Final = 20
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_WIDTH: Final = 120
+
+
+def dump(data: Any) -> bytes:
+    """``data`` as a document, in the order in which it is, one line per text where that can be."""
+    text: str = yaml.dump(data, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return text.encode()
+
+
+def load(raw: bytes) -> Any:
+    """The data in a document.
+
+    :raises CallerError: when it is none, or uses more of YAML than data needs
+    """
+    try:
+        text = raw.decode("utf-8")
+        _look_through(text)
+        data = yaml.load(text, Loader=_LOADER)  # noqa: S506 -- the safe loader, in C
+        _only_plain(data)
+    except yaml.YAMLError as error:
+        raise CallerError(f"the body is no YAML: {_brief(error)}") from None
+    except RecursionError:
+        raise CallerError("the body is nested too deeply") from None
+    except ValueError as error:  # not UTF-8, a date that is none, a number of thousands of digits
+        raise CallerError(f"the body is no YAML: {str(error)[:200]}") from None
+    return data
+
+
+def _brief(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    mark = getattr(error, "problem_mark", None)
+    return f"{problem} in line {mark.line + 1}" if mark is not None else str(problem)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping that has begun; of a mapping: its names so far, and whether another comes next."""
+
+    mapping: bool
+    names: set[str] = field(default_factory=set)
+    name_next: bool = True
+
+
+def _look_through(text: str) -> None:
+    """Refuse in the stream of events what must not even be built."""
+    inside: list[_Open] = []
+    documents = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise CallerError("the body holds several YAML documents, expected one")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            inside.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            _refuse_more_than_data(event)
+            if inside and inside[-1].mapping:
+                _in_mapping(event, inside[-1])
+            if isinstance(event, yaml.CollectionStartEvent):
+                if len(inside) >= DEEPEST:
+                    raise CallerError(f"{_where(event)}: nested more than {DEEPEST} deep")
+                inside.append(_Open(isinstance(event, yaml.MappingStartEvent)))
+
+
+def _refuse_more_than_data(event: Any) -> None:
+    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+        raise CallerError(f"{_where(event)}: anchors and aliases are not taken")
+    if event.tag is not None:
+        raise CallerError(f"{_where(event)}: tags such as `{event.tag}` are not taken")
+
+
+def _in_mapping(event: Any, mapping: _Open) -> None:
+    """Names and values take turns."""
+    if mapping.name_next:
+        if not isinstance(event, yaml.ScalarEvent):
+            raise CallerError(f"{_where(event)}: a name in a mapping is no text")
+        if event.value in mapping.names:
+            raise CallerError(f"{_where(event)}: `{event.value}` stands there twice")
+        mapping.names.add(event.value)
+    mapping.name_next = not mapping.name_next
+
+
+def _where(event: Any) -> str:
+    return f"line {event.start_mark.line + 1}"
+
+
+def _only_plain(data: Any) -> None:
+    """
+    :raises CallerError: when there is something else than JSON knows in it
+    """
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            if not isinstance(name, str):
+                raise CallerError(f"the name `{name}` in a mapping is no text, expected quotes around it")
+            _only_plain(name)
+            _only_plain(value)
+    elif isinstance(data, list):
+        for value in data:
+            _only_plain(value)
+    elif isinstance(data, str):
+        data.encode()  # half a surrogate pair is a ValueError
+    elif isinstance(data, float):
+        if not math.isfinite(data):
+            raise CallerError(f"`{data}` is no number that can be kept")
+    elif not (data is None or isinstance(data, int)):
+        raise CallerError(f"`{data}` is a {type(data).__name__}, expected quotes around it")

@@ -1,0 +1,286 @@
+"""Activation URLs: what is called over HTTP when a policy sets a filter, and when it takes it back.
+
+Every filter has one.  By default it is our own deploy call, which nobody needs to make, since agents follow the change
+stream; one that is registered (``registry.Activation``) belongs to a federated service and is called by
+:func:`activate`: PUT, the parameters as JSON, nothing expected but a status below 300.
+
+Whoever registers a URL must not be able to make us talk to whatever we can reach.  So:
+
+* Only hosts that the operator has listed are called (:class:`Gate`).  A listed *name* is called at global addresses
+  only; loopback, link-local, private and other special addresses must be listed themselves, as addresses or networks.
+  What counts is the address that the name resolves to, and that very address is connected to.
+* A redirect is not followed, it is a failure.  Nothing but the status of an answer is read.
+* An attempt ends at its time-out, names and TLS included; there are a few attempts, and then it has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from sluice_core.describe import PROXY, Scalar
+from sluice_core.errors import CallerError
+from sluice_core.registry import HOLE, Activation
+
+#: In a URL: where the keyword of the filter goes.
+FILTER_HOLE: Final = "{filter}"
+ATTEMPTS: Final = 3
+#: Seconds before the second attempt; twice as long before each further one.
+PAUSE: Final = 0.2
+LONGEST_URL: Final = 2048
+LONGEST_TIMEOUT: Final = 60.0
+_LONGEST_LINE: Final = 8192
+_INTERIM: Final = 5
+_AGAIN: Final = frozenset({408, 425, 429})
+_status_line = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r?\n")
+_name = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?", re.IGNORECASE)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BadUrl(CallerError):
+    """A URL that is no activation URL, or that may not be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to be made: PUT ``body`` (JSON) to ``url``, with ``timeout`` seconds for an attempt."""
+
+    url: str
+    body: bytes = b"{}"
+    timeout: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended: its last status (0: no answer), attempts made, and why it failed (empty: it did not)."""
+
+    status: int
+    attempts: int
+    reason: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the service accepted it."""
+        return not self.reason
+
+
+def own_url(target: str, keyword: str, undo: bool = False) -> str:
+    """Our own deploy call (a path of the API), by which filters are activated unless something else is registered."""
+    verb = "undeploy" if undo else "deploy"
+    return f"/filters/{quote(target, safe='/')}/{verb}/{quote(keyword, safe='')}"
+
+
+def completed(template: str, target: str, keyword: str) -> str:
+    """``template`` with target and keyword in their places, quoted."""
+    return template.replace(HOLE, quote(target, safe="/")).replace(FILTER_HOLE, quote(keyword, safe=""))
+
+
+def body_of(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
+    """What is sent: the same as our own deploy call takes."""
+    return json.dumps({"params": dict(params), "place": place}, separators=(",", ":"), sort_keys=True).encode()
+
+
+def call_for(
+    activation: Activation, target: str, params: Mapping[str, Scalar], place: str = PROXY, undo: bool = False
+) -> Call | None:
+    """The call that sets the filter for ``target`` or takes it back; None when nothing is registered for that."""
+    template = activation.undo if undo else activation.url
+    if not template:
+        return None
+    return Call(completed(template, target, activation.name), body_of(params, place), activation.timeout)
+
+
+def check_url(template: str, longest: int = LONGEST_URL) -> str:
+    """The host of ``template`` when it can be an activation URL; connects to nothing.
+
+    :raises BadUrl: with the reason
+    """
+    if len(template) > longest:
+        raise BadUrl(f"the URL has {len(template)} characters, expected at most {longest}")
+    if not template.isascii() or not template.isprintable() or " " in template:
+        raise BadUrl(f"`{template!a}` is no URL: expected printable ASCII, anything else percent-encoded")
+    bare = template.replace(HOLE, "t").replace(FILTER_HOLE, "f")
+    if "{" in bare or "}" in bare:
+        raise BadUrl(f"`{template}` holds an unknown hole, expected `{HOLE}` or `{FILTER_HOLE}`")
+    try:
+        parts, written = urlsplit(bare), urlsplit(template)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadUrl(f"`{template}` is no URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadUrl(f"`{template}` is no URL of a service, expected `http://` or `https://` and a host")
+    if "@" in parts.netloc:
+        raise BadUrl("the URL holds a user or a password, expected neither: it is shown to whoever reads the registry")
+    if "{" in written.netloc or parts.fragment:
+        raise BadUrl(f"`{template}` has a hole in its host, or a fragment; expected neither")
+    return host
+
+
+class Gate:
+    """The hosts that may be called; ``allowed`` are names (``a.example``, ``*.example``), addresses and networks."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._names: set[str] = set()
+        self._networks: list[Network] = []
+        for one in filter(None, map(str.strip, allowed)):
+            try:
+                self._networks.append(ipaddress.ip_network(one, strict=False))
+            except ValueError:
+                if not _name.fullmatch(one):
+                    raise BadUrl(f"`{one}` is no host, expected a name, `*.name`, an address or a network") from None
+                self._names.add(one.lower())
+
+    @classmethod
+    def from_option(cls, text: str) -> Gate:
+        """Out of a configuration's list with commas."""
+        return cls(text.split(","))
+
+    def admits(self, host: str) -> bool:
+        """Whether ``host`` may be called at any address at all; a name that is not listed may be at a listed one."""
+        try:
+            return self._listed(ipaddress.ip_address(host))
+        except ValueError:
+            return bool(self._networks) or self._named(host)
+
+    def refusal(self, host: str, address: str) -> str:
+        """Why ``host`` may not be called at ``address``; empty when it may."""
+        found = ipaddress.ip_address(address.partition("%")[0])
+        if self._listed(found):
+            return ""
+        if not self._named(host):
+            return f"host `{host}` is not among those that may be called"
+        special = [one for one in _meant(found) if not one.is_global or one.is_multicast]
+        return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
+
+    def _named(self, host: str) -> bool:
+        parts = host.lower().rstrip(".").split(".")
+        names = (".".join(parts), *("*." + ".".join(parts[at:]) for at in range(1, len(parts))))
+        return not self._names.isdisjoint(names)
+
+    def _listed(self, address: Address) -> bool:
+        meant = _meant(address)[-1]
+        return any(meant in network for network in self._networks if network.version == meant.version)
+
+
+def _meant(address: Address) -> list[Address]:
+    """``address`` and those that it stands for: IPv4 inside IPv6 goes where that goes."""
+    found: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        teredo = address.teredo
+        inner = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            found.append(inner)
+    return found
+
+
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+async def activate(
+    call: Call,
+    gate: Gate,
+    attempts: int = ATTEMPTS,
+    pause: float = PAUSE,
+    context: ssl.SSLContext | None = None,
+) -> Outcome:
+    """Make ``call``; never raises for what the service or the network does, nor for what the gate refuses.
+
+    Tried again: no connection, no answer in time, nonsense, 5xx, 408, 425 and 429.
+    """
+    status, reason = 0, ""
+    for attempt in range(1, attempts + 1):
+        try:
+            async with asyncio.timeout(call.timeout):
+                status = await _attempt(call, gate, context)
+        except BadUrl as error:
+            return Outcome(0, attempt, str(error))
+        except TimeoutError:
+            status, reason = 0, f"no answer within {call.timeout:g} s"
+        except (OSError, ValueError, EOFError) as error:
+            status, reason = 0, f"no answer: {str(error) or type(error).__name__}"
+        else:
+            if 200 <= status < 300:
+                return Outcome(status, attempt)
+            reason = f"the service answered {status}"
+            if status < 500 and status not in _AGAIN:
+                return Outcome(status, attempt, reason)
+        if attempt < attempts:
+            await asyncio.sleep(pause * 2 ** (attempt - 1))
+    return Outcome(status, attempts, reason)
+
+
+async def _attempt(call: Call, gate: Gate, context: ssl.SSLContext | None) -> int:
+    host = check_url(call.url, _LONGEST_LINE)
+    parts = urlsplit(call.url)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    addresses = await _allowed_addresses(host, port, gate)
+    tls: dict[str, Any] = {"ssl": context or ssl.create_default_context(), "server_hostname": host} if secure else {}
+    reader, writer = await _connected(addresses, port, tls)
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        head = (
+            f"PUT {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: sluice\r\nAccept: */*\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(call.body)}\r\nConnection: close\r\n\r\n"
+        )
+        writer.write(head.encode("ascii") + call.body)
+        await writer.drain()
+        return await _status(reader)
+    finally:
+        # not awaited: what becomes of the connection is of no interest, and the other side may be slow to say goodbye
+        writer.transport.abort()
+
+
+async def _connected(
+    addresses: list[str], port: int, tls: dict[str, Any]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the first of ``addresses`` that takes one."""
+    for address in addresses[:-1]:
+        try:
+            return await asyncio.open_connection(address, port, limit=_LONGEST_LINE, **tls)
+        except OSError:  # the next one may
+            continue
+    return await asyncio.open_connection(addresses[-1], port, limit=_LONGEST_LINE, **tls)
+
+
+async def _allowed_addresses(host: str, port: int, gate: Gate) -> list[str]:
+    """The addresses of ``host`` that may be called, of which there is one at least.
+
+    :raises BadUrl: when there is none
+    """
+    if not gate.admits(host):
+        raise BadUrl(f"host `{host}` is not among those that may be called")
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    refusals = {address: gate.refusal(host, address) for address in dict.fromkeys(str(one[4][0]) for one in found)}
+    allowed = [address for address, refusal in refusals.items() if not refusal]
+    if not allowed:
+        raise BadUrl(next(iter(refusals.values()), f"host `{host}` has no address"))
+    return allowed
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """The status of the answer, after interim ones."""
+    for _ in range(_INTERIM):
+        line = await reader.readline()
+        if not line:
+            raise EOFError("the connection ended before the status")
+        match = _status_line.fullmatch(line)
+        if match is None:
+            raise ValueError("that is no HTTP")
+        if match[1][:1] != b"1":
+            return int(match[1])
+        while (await reader.readline()).strip():
+            pass
+    raise ValueError("nothing but interim answers")

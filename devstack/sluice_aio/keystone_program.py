@@ -1,0 +1,114 @@
+"""``python keystone_program.py <folder> <port>``: a whole Keystone in one process, for one machine.
+
+Run by the Python of Keystone's own virtual environment, in which nothing of ours is installed; so this file imports
+nothing of ours.  In an empty folder it makes what Keystone needs (schema, keys, the administrator, roles, the
+catalogue's first entry) and then starts itself anew, since Keystone reads its options once per process.  The
+administrator's password comes from the file ``admin.password`` in the folder.
+
+One process with threads: Keystone's cache is in memory, and coherent only so.
+"""
+
+import os
+import socketserver
+import sys
+from pathlib import Path
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+HOST = "127.0.0.1"
+REGION = "RegionOne"
+#: Says that the folder is complete, and which address the catalogue names.
+READY = "made"
+
+CONFIG = """\
+[DEFAULT]
+use_stderr = true
+[database]
+connection = sqlite:///{folder}/keystone.db
+[fernet_tokens]
+key_repository = {folder}/fernet
+[fernet_receipts]
+key_repository = {folder}/fernet
+[credential]
+key_repository = {folder}/credential
+[identity]
+# for play: a hash that is quick to make
+password_hash_rounds = 4
+max_password_length = 72
+[cache]
+enabled = true
+backend = dogpile.cache.memory
+"""
+
+
+class ThreadingServer(socketserver.ThreadingMixIn, WSGIServer):
+    """One thread per connection; none of them keeps the process alive."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Without asking the name service for our name."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = HOST, self.server_address[1]
+        self.setup_environ()
+
+
+class Handler(WSGIRequestHandler):
+    """HTTP/1.0 with addresses instead of names in the log."""
+
+    def address_string(self) -> str:
+        """Who asks."""
+        return str(self.client_address[0])
+
+
+def configure(folder: Path) -> str:
+    """Write the configuration and let Keystone read it; its path."""
+    path = folder / "keystone.conf"
+    path.write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    sys.argv = ["keystone"]  # Keystone would read our arguments as its own
+    os.environ["OS_KEYSTONE_CONFIG_DIR"] = str(folder)
+    return str(path)
+
+
+def make(folder: Path, config: str, url: str) -> None:
+    """Schema, keys, the administrator and the roles."""
+    import keystone.server  # type: ignore[import-not-found]
+    from keystone.cmd.bootstrap import Bootstrapper  # type: ignore[import-not-found]
+    from keystone.common import fernet_utils  # type: ignore[import-not-found]
+    from keystone.common.sql import upgrades  # type: ignore[import-not-found]
+
+    keystone.server.configure(config_files=[config])
+    upgrades.offline_sync_database_to_version(None)
+    for name in ("fernet", "credential"):
+        keys = fernet_utils.FernetUtils(str(folder / name), 3, "fernet_tokens")
+        keys.create_key_directory()
+        keys.initialize_key_repository()
+    first = Bootstrapper()
+    first.admin_username = first.project_name = first.admin_role_name = "admin"
+    first.admin_password = (folder / "admin.password").read_text(encoding="ascii").strip()
+    first.service_name, first.region_id, first.immutable_roles = "keystone", REGION, False
+    first.public_url = first.internal_url = first.admin_url = url
+    first.bootstrap()
+    (folder / READY).write_text(url, encoding="ascii")
+
+
+def main(folder: Path, port: int) -> None:
+    """Make the folder's content if need be, then serve until a signal comes."""
+    arguments = [sys.executable, *sys.orig_argv[1:]]
+    os.umask(0o077)
+    config = configure(folder)
+    url = f"http://{HOST}:{port}/v3"
+    ready = folder / READY
+    if not ready.exists():
+        (folder / "keystone.db").unlink(missing_ok=True)  # of a first start that did not come to its end
+    if not ready.exists() or ready.read_text(encoding="ascii") != url:
+        make(folder, config, url)
+        os.execv(sys.executable, arguments)  # noqa: S606 - this program again
+    from keystone.server.flask import core  # type: ignore[import-not-found]
+
+    application = core.initialize_application(name="public", config_files=[config])
+    with make_server(HOST, port, application, ThreadingServer, Handler) as server:
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve(), int(sys.argv[2]))
