@@ -5,8 +5,8 @@ service never hears of what is not in force; it is made at least once, and again
 a service must take the same call twice.  The last call about one assignment is the one that counts: while a service
 is slow, what is out of date before its turn is never sent, and calls about one assignment keep their order.
 
-A host that dies between its commit and the call leaves it undone; so does a service that refuses all attempts.  Both are
-in the log, the second is counted.
+A host that dies between its commit and the call leaves it undone; so does a service that refuses all attempts.  Both
+are in the log, the second is counted.
 """
 
 from __future__ import annotations
