@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_core.messages import Counters, Hello
-from sluice_core.windows import Totals
+from sluice_core.windows import AGENT_FORGETS, Totals
 from sluice_metrics.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import FakeClock, whole_request
@@ -34,6 +34,7 @@ class Loop:
         self.meter = Meter([one() for one in BUILT_IN], self.clock, forget=100)
         self.counted = {}
         self.seen = {}
+        self.heard = self.clock.now
         self.hello()
 
     def hello(self):
@@ -47,11 +48,14 @@ class Loop:
     def send(self, arrives, acknowledged):
         rows = self.meter.changed()
         if arrives:
+            self.heard = self.clock.now
             assert self.totals.update(Counters.decode(Counters("w", 0.0, tuple(rows)).encode()))
             if acknowledged:
                 self.meter.delivered(rows)
 
     def wait(self, seconds, _):
+        if self.clock.now + seconds - self.heard > AGENT_FORGETS / 2:
+            self.send(True, False)  # who lives sends each second: nothing is so unlucky that it is all lost for so long
         self.clock.now += seconds
 
     def cut(self, *_):
