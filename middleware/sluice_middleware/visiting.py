@@ -80,6 +80,8 @@ class Company:
             reply, going_back = self._way_in(filters)
             if reply is None:
                 answer = self._forward(forward)
+                if not self._visits:
+                    return answer
             else:
                 answer = Answer.of(reply.status, list(reply.headers.items()), reply.body)
             return self._way_out(answer, going_back)
