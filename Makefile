@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv everything demo up down status test lint types imports unit functional probe swift-suite bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports unit functional probe swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -57,6 +57,9 @@ probe: everything  ## kill and cut things while a cluster is under load
 
 swift-suite: everything  ## Swift's own functional tests in every set-up, compared with plain Swift (hours); SUITE=… chooses
 	@$(PYTHON) -m sluice_aio.swift_suite $(or $(SUITE),--all)
+
+swift-sample: everything  ## a few of these tests in every set-up, others every day
+	@$(PYTHON) -m sluice_aio.swift_suite --all --sample $(or $(SAMPLE),12)
 
 bench: everything  ## measure, print a table and write JSON
 	@$(PYTHON) -m benchmarks $(BENCH)

@@ -174,7 +174,7 @@ class Trio:
         server = "proxy" if name == SLUICE else self._other
         layout = replace(self.layout, ports={**self.layout.ports, server: port})
         file = layout.swift_dir / f"bench-{name}.conf"
-        conf = proxy_conf(layout, plain=name != SLUICE, workers=1, setup=self.setup, server=server)
+        conf = proxy_conf(layout, plain=name != SLUICE, setup=self.setup, server=server)
         file.write_text(conf, encoding="utf-8")
         command = swift_command(self.layout, "swift-proxy-server", str(file), "-v")
         return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, _HEALTHCHECK)[9:12] == b"200")

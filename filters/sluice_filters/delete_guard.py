@@ -5,7 +5,11 @@ it is stored: transformed bytes stay transformed and carry what undoes them, man
 they are.  So a copy costs the stored bytes, and is restored by a server-side copy.  Large objects are
 kept as manifests; their segments are objects, and are kept when they are deleted themselves.  Where a
 copy cannot be made nothing is deleted.  The copy expires by Swift's object expirer; in the bin itself DELETE
-deletes.  An object that is written between the copy and the deletion is gone, as it would be without a bin.
+deletes.
+
+What is deleted is the very state that was copied: the deletion is dated right after it.  An object that is written
+meanwhile is newer and stays, or, when it was there before the deletion, Swift refuses (409) and it is kept and deleted
+in turn.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import ClassVar, Final
 
 from sluice_core.describe import FILTER, ActionInfo, Parameter, Scalar
@@ -40,6 +45,11 @@ _SLO_SIZE: Final = "X-Object-Sysmeta-Slo-Size"
 #: Longest name of an object, in bytes.
 _LONGEST: Final = 1024
 _WEEK: Final = 7 * 86400.0
+#: How often an object is kept and deleted anew that is written meanwhile.
+_TRIES: Final = 5
+_MOMENT: Final = "X-Timestamp"
+_STEP: Final = Decimal("0.00001")
+_CONFLICT: Final = 409
 
 
 class DeleteGuard(Filter):
@@ -75,29 +85,53 @@ class _Guard(Visit):
     def __init__(self, guard: DeleteGuard, call: Call) -> None:
         self._guard = guard
         self._call = call
+        self._dated = False
 
     def request(self) -> Reply | None:
         """Keep the object, unless the request will fail anyway, which Swift says itself."""
         denial = self._call.authorize()
         if denial is not None:
             _close(denial)
-        elif not self._keep():
-            self._make_bin()
-            if not self._keep():
-                raise FilterError(f"object is not deleted, since container `{self._guard.bin}` is not there")
+            return None
+        moment = self._kept()
+        if moment and _MOMENT not in self._call.headers:  # else another cluster dates it: container sync
+            self._call.headers[_MOMENT] = moment
+            self._dated = True
         return None
 
-    def _keep(self) -> bool:
-        """Copy the object, if there is one; False when there is no bin.
+    def response(self, reply: Reply) -> Reply:
+        """When a newer object was there, do both again."""
+        for _ in range(_TRIES):
+            if reply.code != _CONFLICT or not self._dated:
+                break
+            moment = self._kept()
+            if not moment:
+                break
+            _close(reply)
+            reply = self._call.send("DELETE", headers={_MOMENT: moment}, stored=True)
+        return reply
+
+    def _kept(self) -> str:
+        """Copy the object; the moment right after it was written, empty when there is none.
 
         :raises FilterError: when there is an object and it cannot be kept
         """
+        moment = self._keep()
+        if moment is None:
+            self._make_bin()
+            moment = self._keep()
+        if moment is None:
+            raise FilterError(f"object is not deleted, since container `{self._guard.bin}` is not there")
+        return moment
+
+    def _keep(self) -> str | None:
+        """As :meth:`_kept`; None when there is no bin."""
         call = self._call
-        found = call.send("GET", stored=True)
+        found = call.send("GET", headers={"X-Newest": "true"}, stored=True)
         if found.code != 200:
             _close(found)
             if found.code == 404:
-                return True
+                return ""
             raise FilterError(f"object is not deleted, since it cannot be read for keeping: {found.status}")
         name = bin_name(call.container, call.object, time.time())
         kept = call.send(
@@ -110,7 +144,7 @@ class _Guard(Visit):
         _close(kept)
         if kept.code not in (201, 404):
             raise FilterError(f"object is not deleted, since it cannot be kept: {kept.status}")
-        return kept.code == 201
+        return right_after(found.headers.get(_MOMENT, "")) if kept.code == 201 else None
 
     def _make_bin(self) -> None:
         made = self._call.send("PUT", (self._call.account, self._guard.bin))
@@ -119,6 +153,17 @@ class _Guard(Visit):
             raise FilterError(
                 f"object is not deleted, since container `{self._guard.bin}` cannot be made: {made.status}"
             )
+
+
+def right_after(moment: str) -> str:
+    """The next moment as Swift writes it (``swift.common.utils.Timestamp``): unix seconds, a step is 10 µs.
+
+    :raises FilterError: when ``moment`` is none
+    """
+    try:
+        return f"{Decimal(moment) + _STEP:016.5f}"
+    except ArithmeticError:
+        raise FilterError(f"object is not deleted, since nobody says when it was written: `{moment}`") from None
 
 
 def kept_headers(headers: Headers) -> dict[str, str]:

@@ -33,9 +33,8 @@ class Headers(dict[str, str]):
     """Header fields by name in any case; names are kept in Title-Case."""
 
     def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
-        super().__init__()
-        for name, value in values.items() if isinstance(values, Mapping) else values:
-            self[name] = value
+        pairs = values.items() if isinstance(values, Mapping) else values
+        super().__init__({name.title(): value for name, value in pairs})
 
     def __setitem__(self, name: str, value: str) -> None:
         super().__setitem__(name.title(), value)

@@ -31,10 +31,19 @@ class Store:
 
     def __init__(self):
         self.objects = {
-            OBJECT: (b"stored bytes", {"Content-Type": "text/plain", "Etag": "abc", "X-Object-Meta-A": "b"})
+            OBJECT: (
+                b"stored bytes",
+                {
+                    "Content-Type": "text/plain",
+                    "Etag": "abc",
+                    "X-Object-Meta-A": "b",
+                    "X-Timestamp": "1700000000.99999",
+                },
+            )
         }
         self.containers = {"c"}
         self.dictated = {}
+        self.never_deletes = False
         self.log = []
         self.bodies = []
 
@@ -60,6 +69,10 @@ class Store:
             if path not in self.objects:
                 return "404 Not Found", b"", {}
             return ("200 OK", *self.objects[path])
+        if method == "DELETE":
+            if not self.never_deletes:
+                del self.objects[path]
+            return "409 Conflict" if self.never_deletes else "204 No Content", b"", {}
         if path[1] not in self.containers:
             return "404 Not Found", b"", {}
         self.objects[path] = (b"".join(body), dict(headers))
@@ -113,6 +126,51 @@ def test_an_object_is_kept_as_it_is_stored_with_its_headers(store):
         "X-Delete-After": "3600",
     }
     assert all(stored for method, path, stored in store.log if len(path) == 3)
+
+
+def test_the_deletion_is_dated_right_after_what_was_kept(store):
+    _, visit = delete(store)
+    assert visit._call.headers["X-Timestamp"] == "1700000001.00000"
+    assert visit.response(Reply("204 No Content", Headers(), [])).code == 204
+    assert len(kept(store)) == 1
+
+
+def test_where_there_is_nothing_to_keep_swift_dates_the_deletion(store):
+    store.objects.clear()
+    _, visit = delete(store)
+    assert "X-Timestamp" not in visit._call.headers
+    assert visit.response(Reply("404 Not Found", Headers(), [])).code == 404
+
+
+def test_an_object_without_a_date_is_not_deleted(store):
+    store.objects[OBJECT][1]["X-Timestamp"] = "yesterday"
+    with pytest.raises(FilterError, match="yesterday"):
+        delete(store)
+
+
+def test_what_is_written_meanwhile_is_kept_and_deleted_in_turn(store):
+    _, visit = delete(store)
+    store.objects[OBJECT] = (b"written meanwhile", dict(store.objects[OBJECT][1]))
+    reply = visit.response(Reply("409 Conflict", Headers(), []))
+    assert reply.code == 204
+    reply.body.close()
+    assert sorted(data for _, (data, _) in kept(store)) == [b"stored bytes", b"written meanwhile"]
+    assert OBJECT not in store.objects
+
+
+def test_an_object_that_is_written_all_the_time_is_a_conflict_in_the_end(store):
+    _, visit = delete(store)
+    store.never_deletes = True
+    reply = visit.response(Reply("409 Conflict", Headers(), []))
+    reply.body.close()
+    assert reply.code == 409
+    assert OBJECT in store.objects
+
+
+def test_a_deletion_that_another_cluster_dated_stays_so(store):
+    _, visit = delete(store, headers={"X-Timestamp": "0000000001.00000"})
+    assert visit._call.headers["X-Timestamp"] == "0000000001.00000"
+    assert visit.response(Reply("409 Conflict", Headers(), [])).code == 409
 
 
 def test_the_bin_is_made_when_it_is_first_needed(store):

@@ -25,7 +25,7 @@ from sluice_middleware import green
 from sluice_middleware.answers import Answer, App, Env
 from sluice_middleware.cache_door import get_container_info
 from sluice_middleware.cache_store import POLICIES, Store, open_store
-from sluice_middleware.cache_visit import Reading, Wishes, Writing
+from sluice_middleware.cache_visit import Wishes, Writing, reading
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -85,7 +85,7 @@ class NodeCache:
         key = object_key(call.environ)
         if key is None:
             return None
-        kind = Writing if call.method == "PUT" else Reading
+        kind = Writing if call.method == "PUT" else reading
         return kind(self, call, key, self._wishes_of(params))
 
     def write(self, app: App, env: Env, key: bytes) -> Answer:

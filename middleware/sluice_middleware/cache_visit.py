@@ -139,6 +139,15 @@ class Writing(Filling):
             self._cache.later(self._store.keep, self._key, self._moment, headers, body, False)
 
 
+def reading(cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> Reading | None:
+    """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
+    environ = call.environ
+    if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
+        return None
+    visit = Reading(cache, call, key, wishes)
+    return visit if visit.interested() else None
+
+
 class Reading(Filling):
     """A GET or HEAD."""
 
@@ -146,19 +155,28 @@ class Reading(Filling):
         super().__init__(cache, call, key, wishes)
         self._moment: Moment | None = None
         self._headers: dict[str, str] = {}
+        self._entry = self._store.table.find(key)
+
+    def interested(self) -> bool:
+        """Whether there is something to answer with, or the answer may be kept."""
+        if self._entry is not None:
+            return True
+        self._store.table.count("misses")
+        return self._may_keep()
+
+    def _may_keep(self) -> bool:
+        """Whether the answer is a whole body of an object that is asked for often enough."""
+        call = self._call
+        if call.method != "GET" or "HTTP_RANGE" in call.environ:
+            return False
+        return self._store.sketch.add(self._key) >= self._wishes.admit
 
     def request(self) -> Reply | None:
-        if self._is_unusual():
-            return None
-        entry = self._store.table.find(self._key)
-        if entry is not None:
-            reply = self._from(entry)
-            if reply is not None:
+        if self._entry is not None:
+            reply = self._from(self._entry)
+            if reply is not None or not self._may_keep():
                 return reply
-        else:
-            self._store.table.count("misses")
-        environ = self._call.environ
-        if self._moment is None and self._call.method == "GET" and "HTTP_RANGE" not in environ:
+        if self._moment is None:
             self._moment = self._store.moment(self._key)
         return None
 
@@ -173,8 +191,6 @@ class Reading(Filling):
             return None
         if int(length) > self._wishes.max_size or written(reply.headers) < self._store.marks.newest(self._key):
             return None
-        if self._store.sketch.add(self._key) < self._wishes.admit:
-            return None
         self._headers = kept_headers(reply.headers)
         return self._collect(int(length))
 
@@ -184,10 +200,6 @@ class Reading(Filling):
             return
         if str(self._collector.size) == self._headers["Content-Length"]:
             self._cache.later(self._store.keep, self._key, self._moment, self._headers, body)
-
-    def _is_unusual(self) -> bool:
-        environ = self._call.environ
-        return config_true_value(environ.get("HTTP_X_NEWEST", "")) or any(name in environ for name in _UNUSUAL)
 
     def _from(self, entry: Entry) -> Reply | None:
         """The answer out of ``entry``, or None: ask Swift."""

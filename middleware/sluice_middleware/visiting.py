@@ -65,6 +65,7 @@ class Company:
         self._bodies = bodies
         self._protected = any(map(host.is_protective, filters))
         self._headers = request_headers(env)
+        self._given = dict(self._headers)
         self._visits: list[tuple[Filter, Call, Visit]] = []
         self._input: WatchedInput | None = None
         self._over = False
@@ -79,6 +80,8 @@ class Company:
             reply, going_back = self._way_in(filters)
             if reply is None:
                 answer = self._forward(forward)
+                if not self._visits:
+                    return answer
             else:
                 answer = Answer.of(reply.status, list(reply.headers.items()), reply.body)
             return self._way_out(answer, going_back)
@@ -137,7 +140,8 @@ class Company:
     def _forward(self, forward: Callable[[], Answer]) -> Answer:
         """Make the request, its body going through the visits' streams."""
         env = self._env
-        write_headers(env, self._headers)
+        if self._headers != self._given:
+            write_headers(env, self._headers)
         if env["REQUEST_METHOD"] != "PUT":
             return forward()
         size = content_length(env)
