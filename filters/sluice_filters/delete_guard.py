@@ -104,11 +104,9 @@ class _Guard(Visit):
         for _ in range(_TRIES):
             if reply.code != _CONFLICT or not self._dated:
                 break
-            moment = self._kept()
-            if not moment:
-                break
             _close(reply)
-            reply = self._call.send("DELETE", headers={_MOMENT: moment}, stored=True)
+            moment = self._kept()  # empty when somebody else deleted it: Swift says so
+            reply = self._call.send("DELETE", headers={_MOMENT: moment} if moment else {}, stored=True)
         return reply
 
     def _kept(self) -> str:

@@ -65,7 +65,9 @@ def test_a_second_worker_comes_when_the_first_is_busy(store):
         assert say(team, b"x") == 1
         busy = threading.Thread(target=say, args=(team, b"wait"))
         busy.start()
-        answers = {say(team, b"x") for _ in range(3)}
+        answers = set()
+        while busy.is_alive():  # which may come late
+            answers.add(say(team, b"x"))
         busy.join()
         assert min(answers) == 1
 

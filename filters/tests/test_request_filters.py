@@ -158,6 +158,16 @@ def test_what_is_written_meanwhile_is_kept_and_deleted_in_turn(store):
     assert OBJECT not in store.objects
 
 
+def test_an_object_that_somebody_else_deleted_meanwhile_is_not_there(store):
+    _, visit = delete(store)
+    store.objects.pop(OBJECT)
+    store.dictated["DELETE", 3] = ["404 Not Found"]
+    reply = visit.response(Reply("409 Conflict", Headers(), []))
+    reply.body.close()
+    assert reply.code == 404
+    assert len(kept(store)) == 1
+
+
 def test_an_object_that_is_written_all_the_time_is_a_conflict_in_the_end(store):
     _, visit = delete(store)
     store.never_deletes = True
