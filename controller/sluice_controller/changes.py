@@ -14,8 +14,9 @@ from sluice_controller.backend import Backend
 from sluice_controller.configuration import Configuration, Difference, differences
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages import Change
-from sluice_core.operations import Gap, Head, changes_before, oldest_change, policy_of
+from sluice_core.operations import Gap, Head, policy_of
 from sluice_core.past import Documents, past_from
+from sluice_core.stream import changes_before, oldest_change
 
 #: Entries of the stream that are looked at for one page.
 _LOOKED_AT: Final = 2000

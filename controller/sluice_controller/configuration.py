@@ -16,7 +16,8 @@ from sluice_controller.backend import Backend
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import standing_assignments
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.messages import Entry, Message, Policy, Upload
+from sluice_core.message import Message
+from sluice_core.messages import Entry, Policy, Upload
 from sluice_core.past import CONFIGURATION, Documents, past_from
 from sluice_core.store import Draft
 from sluice_dsl.plan import Plan

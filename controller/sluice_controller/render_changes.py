@@ -8,7 +8,8 @@ from sluice_controller.changes import ChangePage, Detailed, policies_of
 from sluice_controller.configuration import HOWS, Difference, Outcome
 from sluice_controller.render import head_data, iso_time
 from sluice_controller.render_effective import step_data
-from sluice_core.messages import Change, Entry, Message, Policy
+from sluice_core.message import Message
+from sluice_core.messages import Change, Entry, Policy
 
 #: Differences that are shown.
 MOST: Final = 1000

@@ -1,22 +1,13 @@
-"""Every message of Sluice: frozen, versioned, one ``encode``/``decode`` pair.
-
-Documents that people may look at in Redis are JSON; what is sent every second
-(metrics) is MessagePack.  Unknown *fields* are ignored, so that a newer sender
-may add some; an unknown *version* is a :class:`DecodeError` that keeps the bytes.
-"""
+"""Every message of Sluice; how they are written is said in ``sluice_core.message``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self
 
-import msgpack
-
 from sluice_core.describe import Scalar
-from sluice_core.errors import DecodeError
+from sluice_core.message import Message
 from sluice_core.predicate import Predicate
 
 OBJECT: Final = "object"
@@ -31,72 +22,18 @@ GROUP: Final = "group"
 ALL: Final = "all"
 SELECTORS: Final = (NAME, GROUP, ALL)
 
+#: What uploaded code can be.
+FILTER_CODE: Final = "filter"
+METRIC_CODE: Final = "metric"
+CONTROLLER_CODE: Final = "controller"
+CODE_KINDS: Final = (FILTER_CODE, METRIC_CODE, CONTROLLER_CODE)
+#: Earlier revisions of uploaded code that are kept for roll back.
+REVISIONS: Final = 10
 
-@cache
-def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(cls))
 
-
-class Message:
-    """Base of all messages: a flat frozen dataclass whose nested messages are in ``nested``."""
-
-    __slots__ = ()
-    version: ClassVar[int] = 1
-    binary: ClassVar[bool] = False
-    nested: ClassVar[Mapping[str, type[Message]]] = {}
-
-    def to_data(self) -> dict[str, Any]:
-        """Plain data: what ``encode`` writes, without the version."""
-        data = {name: getattr(self, name) for name in _names(type(self))}  # type: ignore[arg-type]
-        for name in self.nested:
-            value = data[name]
-            data[name] = [v.to_data() for v in value] if isinstance(value, tuple) else value and value.to_data()
-        return data
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The message that ``data`` (of ``to_data``) describes.
-
-        :raises DecodeError: when a field is missing or of a wrong shape
-        """
-        known = {name: data[name] for name in _names(cls) if name in data}  # type: ignore[arg-type]
-        for name, inner in cls.nested.items():
-            value = known.get(name)
-            if value is not None:
-                known[name] = tuple(map(inner.from_data, value)) if isinstance(value, list) else inner.from_data(value)
-        try:
-            return cls(**known)
-        except (TypeError, ValueError) as error:
-            raise DecodeError(f"not a {cls.__name__}: {error}") from error
-
-    def encode(self) -> bytes:
-        """Bytes for the wire."""
-        data = {"v": self.version, **self.to_data()}
-        if self.binary:
-            packed: bytes = msgpack.packb(data)
-            return packed
-        return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        """The message in ``raw``.
-
-        :raises DecodeError: with the bytes, when they are no message of this kind and version
-        """
-        try:
-            data = msgpack.unpackb(raw) if cls.binary else json.loads(raw)
-            version = data["v"]
-        except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
-            raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
-        if version != cls.version:
-            raise DecodeError(f"{cls.__name__} of version `{version}`, expected {cls.version}", raw)
-        try:
-            return cls.from_data(data)
-        except DecodeError as error:
-            error.raw = raw
-            raise
-        except (TypeError, ValueError, AttributeError) as error:
-            raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
+def upload_key(kind: str, keyword: str) -> str:
+    """What uploaded code is filed under."""
+    return keyword if kind == FILTER_CODE else f"{kind}/{keyword}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +114,37 @@ class Policy(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Upload(Message):
-    """A filter that was registered at run time, and the code it consists of.
+class Revision(Message):
+    """One revision of uploaded code: ``number`` counts from 1, ``main`` is the class, ``info`` what it says of itself.
 
-    ``keyword`` is what sentences call it.  ``environment`` is one of ``describe.ENVIRONMENTS`` but
-    native.  ``language`` and ``main`` tell a sandbox how to start it (``python``, ``java``, ``wasm``;
-    the class to run).  ``sha256`` (hex) and ``size`` identify the code, which is immutable: another
-    code is another version.  ``reverse`` says that it undoes on GET what it did on PUT; only
-    such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says,
-    by its field names, parameters as dictionaries.  ``dependencies`` are files (name → SHA-256).
-    ``earlier`` are the SHA-256 of revisions that objects may still have been written by.  ``self_service``
-    says that members of a project may use it for their own containers.
+    ``created`` in unix milliseconds.
+    """
+
+    number: int
+    sha256: str
+    size: int
+    main: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    created: int = 0
+    created_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload(Message):
+    """Something that was registered at run time, and the code it consists of.
+
+    ``kind`` is ``filter``, ``metric`` (of the proxies' workload) or ``controller`` (global, run by actor hosts).
+    ``keyword`` is what sentences call it, a controller's name.  ``environment`` is one of
+    ``describe.ENVIRONMENTS``; metrics and controllers are native.  ``language`` and ``main`` tell how to start it
+    (``python``, ``java``, ``wasm``; the class to run).  ``sha256`` (hex) and ``size`` identify the code, which is
+    immutable: another code is another revision.  ``reverse`` says that it undoes on GET what it did on PUT; only
+    such filters are recorded on objects.  ``info`` is the rest of what ``describe.ActionInfo`` says (``MetricInfo``,
+    ``control.ControllerInfo``), by its field names, parameters as dictionaries; native code says it itself.
+    ``dependencies`` are files (name → SHA-256).  ``earlier`` are the SHA-256 of revisions that objects may still have
+    been written by.  ``revisions`` are those before this one, newest first, at most :data:`REVISIONS`: a node that
+    cannot load the newest goes on with the first of them that it can.  ``running`` is False for a metric that is not
+    measured and a controller that is stopped.  ``self_service`` says that members of a project may use it for their
+    own containers.
     """
 
     keyword: str
@@ -204,14 +161,40 @@ class Upload(Message):
     created: int = 0
     created_by: str = ""
     self_service: bool = False
+    kind: str = FILTER_CODE
+    revisions: tuple[Revision, ...] = ()
+    running: bool = True
+
+    nested: ClassVar[Mapping[str, type[Message]]] = {"revisions": Revision}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         return super(Upload, cls).from_data({**data, "earlier": tuple(data.get("earlier", ()))})
 
+    @property
+    def key(self) -> str:
+        """What it is filed under: a filter's keyword, ``metric/<NAME>``, ``controller/<name>``."""
+        return upload_key(self.kind, self.keyword)
+
+    @property
+    def current(self) -> Revision:
+        """The newest revision; without a digest until code came."""
+        return Revision(self.revision, self.sha256, self.size, self.main, self.info)
+
     def files(self) -> tuple[str, ...]:
         """SHA-256 of everything that a node must have for it, earlier revisions last."""
         return tuple(dict.fromkeys((self.sha256, *self.dependencies.values(), *self.earlier)))
+
+    def at(self, revision: Revision) -> Upload:
+        """This, as it was in ``revision``."""
+        return replace(
+            self,
+            sha256=revision.sha256,
+            size=revision.size,
+            main=revision.main or self.main,
+            info=revision.info,
+            revision=revision.number,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +247,8 @@ class Change(Message):
 
     ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
     ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
-    are filters registered or replaced, ``upload_drops`` the keywords of those taken away.  ``entries`` are what is
-    new or replaced in the registry, ``entry_drops`` the ``kind/name`` of what was taken out.
+    are filters, metrics and controllers registered or replaced, ``upload_drops`` the keys of those taken away.
+    ``entries`` are what is new or replaced in the registry, ``entry_drops`` the ``kind/name`` of what was taken out.
     """
 
     epoch: int
@@ -294,7 +277,7 @@ class NodeReport(Message):
 
     ``state`` is ``ok``, ``stale_history`` (another history or a smaller epoch was seen and not
     adopted; ``detail`` names both) or ``failed`` (snapshot cannot be written; ``detail`` says why).
-    ``refused`` maps an assignment id, or ``upload/<keyword>``, to the reason (at most 100).  ``dropped``
+    ``refused`` maps an assignment id, or ``upload/<key>``, to the reason (at most 100).  ``dropped``
     counts metric batches lost.
     ``storage`` is ``ready`` when all storage daemons of the node run our disk files, else it names those that
     do not; empty on a node without any.
@@ -313,6 +296,8 @@ class NodeReport(Message):
     started: float = 0.0
     at: float = 0.0
     storage: str = ""
+    code: Mapping[str, int] = field(default_factory=dict)
+    sandbox: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

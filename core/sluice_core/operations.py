@@ -10,12 +10,13 @@ import json
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from sluice_core.errors import Conflict, DecodeError, Fenced
 from sluice_core.keys import Keys
-from sluice_core.messages import Assignment, Change, Entry, Message, NodeReport, Policy, PolicyState, Upload
+from sluice_core.message import Message
+from sluice_core.messages import Assignment, Change, Entry, NodeReport, Policy, PolicyState, Upload
 from sluice_core.scripts import ADOPT, COMMIT, POLICIES, Script
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ STREAM_LENGTH: Final = 10_000
 class Draft:
     """One atomic change to be.
 
-    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<keyword>`` and
+    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<key>`` and
     ``entry/<kind>/<name>``, values the versions found by whoever drafted; 0 means "must not exist".
     ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it;
     one that is dropped and put is replaced, so that nothing of what the old one set is left.
@@ -139,7 +140,7 @@ def commit(keys: Keys, draft: Draft, at: float, stream_length: int = STREAM_LENG
         [(name, f"{_glob_quoted(name)}.*") for name in draft.policy_drops],
         [(one.policy, one.encode()) for one in draft.states],
         [(name,) for name in sorted(touched - (set(draft.policy_drops) - {one.id for one in draft.policies}))],
-        [(one.keyword, one.encode()) for one in draft.uploads],
+        [(one.key, one.encode()) for one in draft.uploads],
         [(name,) for name in draft.upload_drops],
         [(one.key, one.encode()) for one in draft.entries],
         [(name,) for name in draft.entry_drops],
@@ -278,74 +279,6 @@ def load(keys: Keys) -> Operation[Loaded]:
     wanted = (keys.assignments, keys.uploads, keys.registry)
     commands = (("MGET", keys.history, keys.epoch), *(("HGETALL", key) for key in wanted))
     return Operation(commands, parse, atomic=True)
-
-
-def changes_after(
-    keys: Keys, epoch: int, block_ms: int, count: int, report: NodeReport | None = None
-) -> Operation[list[Change] | Gap]:
-    """The next changes, at most ``count``; ``report`` is written on the way, in the same round trip."""
-    waiting: Command = ("BLOCK", block_ms) if block_ms > 0 else ()
-    read = ("XREAD", "COUNT", count, *waiting, "STREAMS", keys.changes, f"{epoch}-0")
-    said = () if report is None else report_commands(keys, report)
-    return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch))
-
-
-def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
-    if not reply:
-        return []
-    changes: list[Change] = []
-    for entry, raw in reply[0][1]:
-        fields = fields_of(raw)
-        expected = epoch + len(changes) + 1
-        found = int(entry.partition(b"-")[0])
-        if found != expected:
-            return changes or Gap(f"change {expected} was trimmed, the oldest is {found}")
-        try:
-            changes.append(_parse_change(found, fields))
-        except DecodeError as error:
-            log.error("change %d cannot be decoded: %s; raw %r", found, error, error.raw[:200])
-            return changes or Gap(f"change {found} cannot be decoded: {error}")
-    return changes
-
-
-def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]]:
-    """At most ``count`` changes below ``epoch``, newest first; those that cannot be decoded are left out."""
-
-    def parse(replies: list[Any]) -> list[Change]:
-        found = []
-        for entry, raw in replies[0]:
-            number = int(entry.partition(b"-")[0])
-            try:
-                found.append(_parse_change(number, fields_of(raw)))
-            except DecodeError as error:
-                log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
-        return found
-
-    return Operation((("XREVRANGE", keys.changes, f"({epoch}-0", "-", "COUNT", count),), parse)
-
-
-def oldest_change(keys: Keys) -> Operation[int]:
-    """The epoch of the oldest change in the stream; 0 when there is none."""
-
-    def parse(replies: list[Any]) -> int:
-        return int(replies[0][0][0].partition(b"-")[0]) if replies[0] else 0
-
-    return Operation((("XRANGE", keys.changes, "-", "+", "COUNT", 1),), parse)
-
-
-def fields_of(raw: Any) -> Mapping[bytes, bytes]:
-    """The fields of one entry of a stream, which some clients make a mapping of and others do not."""
-    return dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
-
-
-def _parse_change(epoch: int, fields: Mapping[bytes, bytes]) -> Change:
-    try:
-        change = Change.decode(fields[b"change"])
-        more = json.loads(fields.get(b"drops", b"[]"))
-        history = fields[b"history"].decode()
-    except (KeyError, ValueError) as error:
-        raise DecodeError(f"not an entry of the change stream: {error}", repr(fields).encode()) from error
-    return replace(change, epoch=epoch, history=history, drops=tuple(dict.fromkeys((*change.drops, *more))))
 
 
 def report_commands(keys: Keys, report: NodeReport) -> tuple[Command, ...]:

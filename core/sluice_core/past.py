@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_core.keys import Keys
-from sluice_core.operations import Head, Operation, fields_of
+from sluice_core.operations import Head, Operation
+from sluice_core.stream import fields_of
 
 #: Version name of the configuration as a whole, for ``Draft.expect``.
 CONFIGURATION: Final = "config/*"

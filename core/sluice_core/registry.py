@@ -26,7 +26,8 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 from sluice_core.describe import Scalar
 from sluice_core.errors import DecodeError
-from sluice_core.messages import CONTAINER, TENANT, Entry, Message
+from sluice_core.message import Message
+from sluice_core.messages import CONTAINER, TENANT, Entry
 
 GROUP: Final = "group"
 CONTAINER_GROUP: Final = "container_group"

@@ -155,7 +155,7 @@ class Contents:
             records.setdefault(EVERYTHING_KEY, {})
         self.entries.update((key, encode_members(members)) for key, members in records.items())
         if loaded.uploads:
-            uploads = {one.keyword: one.to_data() for one in loaded.uploads}
+            uploads = {one.key: one.to_data() for one in loaded.uploads}
             self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
         self.entries[SNAPSHOT_REGISTRY_KEY] = KEPT
 

@@ -103,7 +103,7 @@ class SnapshotWriter:
             puts.update(dict.fromkeys(change.drops))
             puts.update((one.id, one) for one in change.puts)
             uploads.update(dict.fromkeys(change.upload_drops))
-            uploads.update((one.keyword, one) for one in change.uploads)
+            uploads.update((one.key, one) for one in change.uploads)
             entries.update(dict.fromkeys(change.entry_drops))
             entries.update((one.key, one) for one in change.entries)
         last = changes[-1]

@@ -18,7 +18,7 @@ import redis
 import redis.asyncio
 import redis.exceptions
 
-from sluice_core import operations
+from sluice_core import operations, stream
 from sluice_core.keys import Keys
 from sluice_core.messages import Assignment, Change, Entry, NodeReport, Policy, PolicyState, Upload
 from sluice_core.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
@@ -156,7 +156,7 @@ class Store(_Common):
         Empty when there is none.  ``report`` is written in the same round trip, before.  Changes of
         another history are not sorted out: compare :attr:`Change.history`.
         """
-        return self._run(operations.changes_after(self.keys, epoch, self._block(block_ms), count, report))
+        return self._run(stream.changes_after(self.keys, epoch, self._block(block_ms), count, report))
 
     def nodes(self) -> list[NodeReport]:
         """What every node reported last, by node."""
@@ -320,7 +320,7 @@ class AsyncStore(_Common):
     async def changes_after(
         self, epoch: int, block_ms: int = 0, count: int = 500, report: NodeReport | None = None
     ) -> list[Change] | Gap:
-        operation = operations.changes_after(self.keys, epoch, self._block(block_ms), count, report)
+        operation = stream.changes_after(self.keys, epoch, self._block(block_ms), count, report)
         try:
             return operation.parse(await self._on_the_line(operation.commands))
         except _FAULTS as error:

@@ -4,9 +4,9 @@ import pytest
 
 from sluice_core.errors import Conflict
 from sluice_core.messages import Entry, PolicyState
-from sluice_core.operations import changes_before, oldest_change
 from sluice_core.past import CONFIGURATION, past_from
 from sluice_core.store import Draft
+from sluice_core.stream import changes_before, oldest_change
 from sluice_core.testing import assignment, policy
 
 

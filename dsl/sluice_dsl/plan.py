@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 from sluice_core.describe import Scalar
-from sluice_core.messages import Message, Target
+from sluice_core.message import Message
+from sluice_core.messages import Target
 from sluice_core.predicate import OPERATORS, Predicate, all_of, any_of
 
 #: Version of the language; GRAMMAR.md carries the same number.

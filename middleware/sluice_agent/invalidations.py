@@ -36,7 +36,7 @@ from sluice_core.errors import DecodeError, PeerError
 from sluice_core.journal import JournalReader, Record
 from sluice_core.keys import WRITES_EXCHANGE, writes_routing_key
 from sluice_core.marks import BEGUN, DIGEST_SIZE, ENDED, Marks, open_marks
-from sluice_core.messages import Message
+from sluice_core.message import Message
 
 log = logging.getLogger(__name__)
 
