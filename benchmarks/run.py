@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import (
+    api,
     caching,
     compression,
     csv_link,
@@ -67,6 +69,7 @@ ALONE: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "isolated": isolated.measure,
     "storlets": storlets.measure,
     "csv_link": csv_link.measure,
+    "api": api.measure,
 }
 #: Measured only when asked for, since they take long: the soak half an hour.
 LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
@@ -104,6 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     file = given.json or (None if given.quick else RESULTS)
     for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
         signal.signal(number, lambda *_: sys.exit(1))
+    logging.getLogger("pika").setLevel(logging.CRITICAL)  # it reports each step of each connection attempt
     begin = time.monotonic()
     with _folder(given.folder) as folder:
         machine = machine_facts(folder)

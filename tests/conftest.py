@@ -25,7 +25,8 @@ def cluster():
 
 @pytest.fixture(scope="session")
 def api(cluster):
-    return Client(cluster.api_url, cluster.token)
+    with Client(cluster.api_url, cluster.token) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

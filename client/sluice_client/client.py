@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from sluice_client.collection import Data, expecting, path_of
-from sluice_client.operating import Operating, waiting
-from sluice_client.senders import Sender, SessionSender, TokenSender
+from sluice_client.operating import Operating
+from sluice_client.senders import REPEATED, Sender, SessionSender, TokenSender
 from sluice_client.transport import Retries, Transport
+from sluice_client.uploads import Uploads, waiting
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
 
 TIMEOUT: Final = 10.0
 PAGE: Final = 100
-_NOTHING: Final = hashlib.sha256().hexdigest()
 
 
 class Client(Operating):
@@ -25,6 +25,8 @@ class Client(Operating):
     Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises
     :class:`~sluice_client.ApiError` when the controller refuses, and
     :class:`~sluice_client.Unreachable` when it does not answer.
+
+    ``filter_code``, ``metric_code``, ``controller_code`` and ``dependency_data`` bring code and go back from it.
 
     :param timeout: seconds for connecting, and for each answer
     :param retries: how often calls are tried again that mean the same when they happen twice
@@ -55,6 +57,7 @@ class Client(Operating):
         self._transport = Transport(sender, retries or Retries())
         self._nodes = self.collection("/nodes", "nodes")
         self._filters = self.collection("/filters", "filters")
+        self._controllers = self.collection("/controllers", "controllers")
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +77,12 @@ class Client(Operating):
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
         """
         created: Data = self._transport.call(
-            "POST", "/policies", body={"policy": text}, query=waiting(wait), patience=wait
+            "POST",
+            "/policies",
+            body={"policy": text},
+            query=waiting(wait),
+            headers={REPEATED: uuid.uuid4().hex},
+            patience=wait,
         )
         return created
 
@@ -172,18 +180,27 @@ class Client(Operating):
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
         :param etag: refuse (412) when the registration has another one meanwhile
         """
-        digest = _digest(code)
-        headers = {"X-Content-Sha256": digest, "Content-Type": "application/octet-stream"}
-        made: Data = self._transport.call(
-            "PUT",
-            path_of("filters", keyword, "data"),
-            query=waiting(wait),
-            headers=headers | expecting(etag),
-            patience=wait,
-            # requests would send an empty file in chunks, as it would one of unknown length
-            data=b"" if digest == _NOTHING else code,
-        )
-        return made
+        return self.filter_code.upload(keyword, code, wait, etag)
+
+    @property
+    def filter_code(self) -> Uploads:
+        """The code of registered filters."""
+        return self.uploads("/filters")
+
+    @property
+    def dependency_data(self) -> Uploads:
+        """The data of files that registered filters need; they have no revisions to go back to."""
+        return self.uploads("/filters/dependencies")
+
+    @property
+    def metric_code(self) -> Uploads:
+        """The code of workload metrics that are uploaded; the first makes a metric, which is not measured yet."""
+        return self.uploads("/registry/metrics")
+
+    @property
+    def controller_code(self) -> Uploads:
+        """The code of global controllers; the first makes a controller, which is stopped."""
+        return self.uploads("/controllers")
 
     def unregister_filter(self, keyword: str, force: bool = False) -> None:
         """Forget a registered filter that no policy uses.
@@ -196,6 +213,22 @@ class Client(Operating):
         """The workload metrics."""
         return list(self.collection("/registry/metrics", "metrics").all())
 
+    def metric(self, name: str) -> Data:
+        """One workload metric."""
+        return self.collection("/registry/metrics", "metrics").one(name)
+
+    def controllers(self) -> list[Data]:
+        """The global controllers and how they fare."""
+        return list(self._controllers.all())
+
+    def controller(self, name: str) -> Data:
+        """One global controller."""
+        return self._controllers.one(name)
+
+    def delete_controller(self, name: str) -> None:
+        """Forget a controller and take back what it set."""
+        self._controllers.delete(name)
+
     def terms(self) -> list[Data]:
         """The coined terms."""
         return list(self.collection("/registry/terms", "terms").all())
@@ -204,13 +237,3 @@ class Client(Operating):
         """How the controller and what it depends on fare; needs no token."""
         found: Data = self._transport.call("GET", "/health", accepted=(503,))
         return found
-
-
-def _digest(code: bytes | IO[bytes]) -> str:
-    if isinstance(code, bytes):
-        return hashlib.sha256(code).hexdigest()
-    found = hashlib.sha256()
-    while piece := code.read(1 << 20):
-        found.update(piece)
-    code.seek(0)
-    return found.hexdigest()

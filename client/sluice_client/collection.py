@@ -24,12 +24,14 @@ class Collection:
     def all(self, **query: Any) -> Iterator[Data]:
         """Everything that fits, page after page; empty values are not asked for.
 
-        :raises Unreachable: when the pages go round in a circle
+        :raises Unreachable: when the answer is no page, or the pages go round in a circle
         """
         given = {key: value for key, value in query.items() if value}
         marker = None
         while True:
             found = self._transport.call("GET", self._path, query=given)
+            if not isinstance(found, dict) or not isinstance(found.get(self._name), list):
+                raise Unreachable(f"`{self._path}` is answered without `{self._name}`; is it the controller?")
             yield from found[self._name]
             following = found.get("next_marker")
             if not following:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from abc import abstractmethod
-from argparse import Action, ArgumentError, ArgumentParser, Namespace
+from argparse import Action, ArgumentError, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TextIO
@@ -91,6 +91,8 @@ class SluiceCommand(Command):
     #: read by ``openstack``, which logs in first
     auth_required = True
     arguments: ClassVar[tuple[Argument, ...]] = ()
+    #: what may stand behind its words, for its help and its documentation
+    examples: ClassVar[tuple[str, ...]] = ()
 
     @property
     def client(self) -> Client:
@@ -103,6 +105,11 @@ class SluiceCommand(Command):
         parser = super().get_parser(prog_name)
         for argument in self.accepted():
             argument.add_to(parser)
+        if self.examples:
+            # the formatter of cliff would make one paragraph of them
+            parser.formatter_class = RawDescriptionHelpFormatter
+            shown = "\n".join(f"  {prog_name} {one}".rstrip() for one in self.examples)
+            parser.epilog = f"examples:\n{shown}\n\n{parser.epilog or ''}".rstrip()
         return parser
 
     @classmethod

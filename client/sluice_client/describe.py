@@ -1,7 +1,7 @@
 """The reference of all commands, written out of their own tables: ``python -m sluice_client.describe``.
 
-It replaces what stands between two marks in ``docs/client.md``.  With ``--entry-points`` it prints
-instead what ``setup.cfg`` must say for ``openstack`` to know the commands.
+It replaces what stands between two marks in ``docs/client.md``, and the manual pages in ``docs/man``.  With
+``--entry-points`` it prints instead what ``setup.cfg`` must say for ``openstack`` to know the commands.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from typing import Final
 from sluice_client.command import Argument, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS
 from sluice_client.errors import ClientError
+from sluice_client.manual import pages
+from sluice_client.wording import form, shown_by
 
 BEGIN: Final = "<!-- made by python -m sluice_client.describe: begin -->"
 END: Final = "<!-- made by python -m sluice_client.describe: end -->"
 PAGE: Final = Path("docs/client.md")
+MANUAL: Final = Path("docs/man")
 
 
 def reference() -> str:
@@ -49,47 +52,38 @@ def entry_points() -> dict[str, list[str]]:
 
 def _command(words: str, command: type[SluiceCommand]) -> str:
     usage = " ".join(["sluice", words, *map(_usage, command.accepted())])
-    return "\n\n".join([f"### {words}", f"    {usage}", *_body(command)])
+    return "\n\n".join([f"### {words}", f"    {usage}", *_body(words, command)])
 
 
-def _body(command: type[SluiceCommand]) -> Iterator[str]:
+def _body(words: str, command: type[SluiceCommand]) -> Iterator[str]:
     yield str(command.__doc__).strip()
     arguments = command.accepted()
     if arguments:
-        rows = [f"| `{_form(one)}` | {one.help} |" for one in arguments]
+        rows = [f"| `{form(one)}` | {one.help} |" for one in arguments]
         yield "\n".join(["| argument | |", "|---|---|", *rows])
-    if issubclass(command, ListCommand):
-        short = ", ".join(column.title for column in command.columns if not column.long)
-        long = ", ".join(column.title for column in command.columns if column.long)
-        yield f"Columns: {short}" + (f"; with `--long` also {long}." if long else ".")
-    elif issubclass(command, ShowCommand):
-        yield f"Fields: {', '.join(column.title for column in command.columns)}."
-
-
-def _form(argument: Argument) -> str:
-    """An argument as it is typed: ``--wait SECONDS``."""
-    flag = argument.flags.split()[-1]
-    more = argument.more
-    if not flag.startswith("-"):
-        return f"{more['metavar']}{' …' if more.get('nargs') == '+' else ''}"
-    if more.get("action") == "store_true":
-        return flag
-    if more.get("action") is argparse.BooleanOptionalAction:
-        return f"{flag}, --no-{flag.removeprefix('--')}"
-    choices = more.get("choices")
-    value = "{" + ",".join(choices) + "}" if choices else more.get("metavar", flag.removeprefix("--").upper())
-    return f"{flag} {value}"
+    if issubclass(command, ListCommand | ShowCommand):
+        yield shown_by(command)
+    if command.examples:
+        yield "\n".join(["```sh", *(f"sluice {words} {one}" for one in command.examples), "```"])
 
 
 def _usage(argument: Argument) -> str:
-    form = _form(argument).replace(", ", " | ")
-    return f"[{form}]" if argument.flags.startswith("-") else form
+    typed = form(argument).replace(", ", " | ")
+    return f"[{typed}]" if argument.flags.startswith("-") else typed
+
+
+def write_manual(folder: Path) -> None:
+    """Write the manual pages as they are now into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="ascii")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """1 when the page cannot be written."""
     parser = argparse.ArgumentParser(prog="python -m sluice_client.describe", description="Document all commands.")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/client.md")
+    parser.add_argument("--man", type=Path, default=MANUAL, help="folder of the manual pages, default: docs/man")
     parser.add_argument("--entry-points", action="store_true", help="print the entry points of the plugin instead")
     given = parser.parse_args(argv)
     if given.entry_points:
@@ -99,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         page = with_reference(given.page.read_text(encoding="utf-8"))
         given.page.write_text(page, encoding="utf-8")
+        write_manual(given.man)
     except (ClientError, OSError) as error:
         print(f"describe: {error}", file=sys.stderr)
         return 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_client.collection import Collection, Data, expecting, path_of
 from sluice_client.senders import Request
 from sluice_client.transport import Transport
+from sluice_client.uploads import Uploads, waiting
 
 _YAML: Final = "application/yaml"
 
@@ -20,6 +21,10 @@ class Operating:
     def collection(self, path: str, name: str) -> Collection:
         """Any resource: what is at ``path``, listed under ``name``."""
         return Collection(self._transport, path, name)
+
+    def uploads(self, path: str) -> Uploads:
+        """The code of the things at ``path``."""
+        return Uploads(self._transport, path)
 
     def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
         """What became of what is at ``path``, for resources that are set and not created."""
@@ -58,8 +63,9 @@ class Operating:
 
     def export(self) -> str:
         """The whole configuration as YAML."""
-        request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, as_text=True)
-        return str(self._transport.ask(request).data)
+        request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, raw=True)
+        found: bytes = self._transport.ask(request).data
+        return found.decode("utf-8", "replace")
 
     def import_configuration(self, text: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
         """Replace the whole configuration; with ``plan`` only say what would change."""
@@ -85,10 +91,36 @@ class Operating:
         """Take back what deploying it has set; what is still deployed there."""
         return self.put(path_of("filters", target, "undeploy", keyword), wait=wait)
 
+    def deployed_dependencies(self, target: str) -> Iterator[Data]:
+        """The files that filters deployed at a target use."""
+        return self.collection(path_of("filters", "dependencies", target, "deploy"), "dependencies").all()
 
-def waiting(seconds: float) -> dict[str, Any]:
-    """The query that lets the controller wait for all live nodes; empty when it need not."""
-    return {"wait": seconds} if seconds else {}
+    def deploy_dependency(self, target: str, name: str, filters: Sequence[str] = (), wait: float = 0.0) -> Data:
+        """Attach a file to ``filters``, or to the registered filters that are deployed at ``target``."""
+        body = {"filters": list(filters)} if filters else {}
+        return self.put(path_of("filters", "dependencies", target, "deploy", name), body, wait)
+
+    def undeploy_dependency(self, target: str, name: str, filters: Sequence[str] = (), wait: float = 0.0) -> Data:
+        """Detach a file from ``filters``, or from those that are deployed at ``target``."""
+        body = {"filters": list(filters)} if filters else {}
+        return self.put(path_of("filters", "dependencies", target, "undeploy", name), body, wait)
+
+    def locality(self, account: str, container: str, name: str) -> Data:
+        """The devices that hold the replicas or fragments of an object."""
+        found: Data = self._transport.call("GET", path_of("locality", account, container, name))
+        return found
+
+    def create_container(self, account: str, container: str, storage_policy: str) -> Data:
+        """A container on a storage policy of Swift's."""
+        return self.put(path_of("containers", account, container), {"storage_policy": storage_policy})
+
+    def place(self, account: str, storage_policy: str, wait: float = 0.0, etag: str = "") -> Data:
+        """Let a tenant's new containers go to a storage policy."""
+        return self.put(path_of("placements", account), {"storage_policy": storage_policy}, wait, etag)
+
+    def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
+        """What the actor of a policy did, newest first."""
+        return self.collection(path_of("policies", policy_id, "firings"), "firings").all(what=what, member=member)
 
 
 def _becoming(plan: bool, force: bool, wait: float) -> dict[str, Any]:

@@ -42,8 +42,22 @@ def _action(action: Data) -> str:
     return " ".join(filter(None, words))
 
 
+def _activation(one: Data) -> str:
+    undone = f", taken back by {one['undo']}" if one["undo"] else ""
+    return f"{one['keyword']}: {one['url']}{undone}"
+
+
 def _target(target: Any) -> str:
     return " ".join(filter(None, [target["level"], target["select"], target["name"]]))
+
+
+def _running(code: tuple[str, int]) -> str:
+    """``code`` is a key and the revision that runs."""
+    return f"{code[0]}: revision {code[1]}"
+
+
+def _items(found: Any) -> list[Any]:
+    return list(found.items())
 
 
 def _parameters(parameters: Any) -> str:
@@ -82,7 +96,10 @@ POLICY: Final[Columns] = (
     *map(_of_enforced, ("refused", "waiting", "away")),
     of("observed", human=_observed),
     of("firings", human=_firings),
+    of("origin"),
+    of("activations", human=lines(_activation)),
 )
+FIRING_LIST: Final[Columns] = (of("At"), of("What"), of("Member"), of("Window"))
 CHECKED_LIST: Final[Columns] = (
     Column("Kind", lambda one: "dynamic" if one["dynamic"] else "static"),
     of("Policy"),
@@ -98,6 +115,8 @@ NODE_LIST: Final[Columns] = (
     of("Workers"),
     Column("Refused", lambda one: len(one["refused"])),
     of("Detail"),
+    of("Code", long=True),
+    of("Sandbox", long=True),
     of("Storage", long=True),
     of("Dropped", long=True),
     of("Software", long=True),
@@ -107,7 +126,10 @@ NODE_LIST: Final[Columns] = (
 NODE: Final[Columns] = (
     *map(of, ("node", "state", "detail", "history", "epoch")),
     of("refused", human=lines(lambda one: f"{one['assignment']}: {one['reason']}")),
-    *map(of, ("workers", "assignments", "dropped", "storage", "software", "started_at", "reported_at")),
+    *map(of, ("workers", "assignments", "dropped", "storage")),
+    of("code", human=lambda found: lines(_running)(_items(found))),
+    of("sandbox", human=lambda found: lines(": ".join)(_items(found))),
+    *map(of, ("software", "started_at", "reported_at")),
 )
 HEAD: Final[Columns] = (of("history"), of("epoch"))
 FILTER_LIST: Final[Columns] = (
@@ -141,5 +163,8 @@ METRIC_LIST: Final[Columns] = (
     of("Aliases", long=True),
     of("Location", long=True),
     of("Registered", long=True),
+    of("Uploaded", long=True),
+    of("Running", long=True),
+    of("Revision", long=True),
 )
-HEALTH: Final[Columns] = (of("status"), of("dependencies", human=lambda found: lines(": ".join)(found.items())))
+HEALTH: Final[Columns] = (of("status"), of("dependencies", human=lambda found: lines(": ".join)(_items(found))))

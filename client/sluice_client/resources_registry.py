@@ -9,22 +9,32 @@ from sluice_client.resources import Columns
 
 of = Column.of
 
-_MADE: Final[Columns] = (of("Created At", long=True), of("Created By", long=True))
-_MADE_SHOWN: Final[Columns] = (of("created_at"), of("created_by"))
+MADE: Final[Columns] = (of("Created At", long=True), of("Created By", long=True))
+MADE_SHOWN: Final[Columns] = (of("created_at"), of("created_by"))
+
+
+def _of_activation(title: str, key: str = "", long: bool = False) -> Column:
+    name = key or title.lower()
+    return Column(title, lambda one: one["activation"][name], long)
+
+
+def _location(one: Data) -> str:
+    return f"{one['number']}: {one['address']}:{one['port']} {one['device']}"
+
 
 METRIC: Final[Columns] = tuple(
     map(of, ("name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"))
 )
-TERM_LIST: Final[Columns] = (of("Term"), of("Patterns"), of("Builtin", long=True), *_MADE)
-TERM: Final[Columns] = (*map(of, ("term", "patterns", "builtin")), *_MADE_SHOWN)
-ALIAS_LIST: Final[Columns] = (of("Name"), of("Of"), of("Text"), of("Level", long=True), of("Params", long=True), *_MADE)
-ALIAS: Final[Columns] = (*map(of, ("name", "of", "text", "level", "params")), *_MADE_SHOWN)
-TENANT_GROUP_LIST: Final[Columns] = (of("Name"), of("Tenants"), of("Labels", long=True), *_MADE)
-TENANT_GROUP: Final[Columns] = (*map(of, ("name", "tenants", "labels")), *_MADE_SHOWN)
-CONTAINER_GROUP_LIST: Final[Columns] = (of("Name"), of("Containers"), of("Labels", long=True), *_MADE)
-CONTAINER_GROUP: Final[Columns] = (*map(of, ("name", "containers", "labels")), *_MADE_SHOWN)
-STEREOTYPE_LIST: Final[Columns] = (of("Name"), of("Help"), of("Text", long=True), *_MADE)
-STEREOTYPE: Final[Columns] = (*map(of, ("name", "text", "help", "applied")), *_MADE_SHOWN)
+TERM_LIST: Final[Columns] = (of("Term"), of("Patterns"), of("Builtin", long=True), *MADE)
+TERM: Final[Columns] = (*map(of, ("term", "patterns", "builtin")), *MADE_SHOWN)
+ALIAS_LIST: Final[Columns] = (of("Name"), of("Of"), of("Text"), of("Level", long=True), of("Params", long=True), *MADE)
+ALIAS: Final[Columns] = (*map(of, ("name", "of", "text", "level", "params")), *MADE_SHOWN)
+TENANT_GROUP_LIST: Final[Columns] = (of("Name"), of("Tenants"), of("Labels", long=True), *MADE)
+TENANT_GROUP: Final[Columns] = (*map(of, ("name", "tenants", "labels")), *MADE_SHOWN)
+CONTAINER_GROUP_LIST: Final[Columns] = (of("Name"), of("Containers"), of("Labels", long=True), *MADE)
+CONTAINER_GROUP: Final[Columns] = (*map(of, ("name", "containers", "labels")), *MADE_SHOWN)
+STEREOTYPE_LIST: Final[Columns] = (of("Name"), of("Help"), of("Text", long=True), *MADE)
+STEREOTYPE: Final[Columns] = (*map(of, ("name", "text", "help", "applied")), *MADE_SHOWN)
 APPLIED_LIST: Final[Columns] = (of("Target"), of("Level"), of("Policies"), of("Label", long=True))
 APPLIED: Final[Columns] = tuple(map(of, ("target", "level", "label", "policies", "changed")))
 DEPLOYED_LIST: Final[Columns] = (
@@ -38,6 +48,21 @@ DEPLOYED_LIST: Final[Columns] = (
 )
 DEPLOYED: Final[Columns] = tuple(
     map(of, ("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed"))
+)
+ACTIVATION_LIST: Final[Columns] = (
+    of("Filter", "keyword"),
+    _of_activation("URL", "url"),
+    _of_activation("Federated"),
+    _of_activation("Undo", long=True),
+    _of_activation("Timeout", long=True),
+)
+ACTIVATION: Final[Columns] = (of("keyword"), *map(_of_activation, ("url", "undo", "timeout", "federated")))
+PLACEMENT_LIST: Final[Columns] = (of("Account"), of("Storage Policy"), *MADE)
+PLACEMENT: Final[Columns] = (of("account"), of("storage_policy"), *MADE_SHOWN)
+CONTAINER: Final[Columns] = tuple(map(of, ("account", "container", "storage_policy", "created")))
+LOCALITY: Final[Columns] = (
+    *map(of, ("account", "container", "object", "storage_policy_index", "partition")),
+    of("locations", human=lines(_location)),
 )
 CHANGE_LIST: Final[Columns] = (
     of("Epoch"),

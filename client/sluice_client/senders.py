@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import BadStatusLine, RemoteDisconnected
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import requests
+import urllib3
 
 from sluice_client.errors import ApiError, ClientError, Unreachable
 
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
     from keystoneauth1.session import Session
 
 SERVICE_TYPE: Final = "sluice"
+#: With this header the controller creates once, however often it is asked.
+REPEATED: Final = "Idempotency-Key"
 _BROKEN: Final = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
+#: A body that does not come in time is said to be a broken connection, with the time-out inside.
+_TIMEOUTS: Final = (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)
+#: The second is what is raised for addresses that are none, such as those of a strange ``Location``.
+_WRONG: Final = (requests.RequestException, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Request:
     """One request; ``patience`` are seconds that the controller itself may wait before it answers.
 
     ``accepted`` are statuses from 400 on that are no errors, ``once`` forbids to send it again;
-    ``as_text`` says that the answer is no JSON.
+    ``raw`` says that the answer is no JSON, but bytes.
     """
 
     method: str
@@ -40,13 +48,14 @@ class Request:
     accepted: tuple[int, ...] = ()
     data: IO[bytes] | bytes | None = None
     once: bool = False
-    as_text: bool = False
+    raw: bool = False
 
     @property
     def repeatable(self) -> bool:
         """Whether sending it twice is the same as sending it once."""
         guarded = self.method == "PUT" and "If-Match" in self.headers
-        return not self.once and (self.method in ("GET", "DELETE") or guarded)
+        keyed = self.method == "POST" and REPEATED in self.headers
+        return not self.once and (self.method in ("GET", "DELETE") or guarded or keyed)
 
     def rewind(self) -> None:
         """Let the body begin anew."""
@@ -98,14 +107,8 @@ class TokenSender:
                 timeout=(self._timeout, self._timeout + request.patience),
                 allow_redirects=False,
             )
-        except requests.exceptions.SSLError as error:
-            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}") from error
-        except _BROKEN as error:
-            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}", passing=True) from error
-        except requests.Timeout as error:
-            raise Unreachable(f"{self.place} does not answer within {self._timeout + request.patience:g} s") from error
-        except (requests.RequestException, ValueError) as error:
-            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}") from error
+        except _WRONG as error:
+            raise _unreachable(self.place, error, self._timeout + request.patience) from error
 
 
 class SessionSender:
@@ -157,11 +160,11 @@ class SessionSender:
         except exceptions.HttpError as error:
             message = f"keystone refuses: {error.message.partition(' (HTTP ')[0]}"
             raise ApiError(error.http_status, message, request_id=error.request_id or "") from error
-        except exceptions.ConnectTimeout as error:
-            raise Unreachable(f"{self.place} does not answer in time") from error
-        except exceptions.ConnectFailure as error:
-            raise Unreachable(f"{self.place} cannot be reached: {_reason(error)}", passing=True) from error
-        except exceptions.ClientException as error:
+        except exceptions.ConnectionError as error:
+            # raised while that of requests was handled, which says what it was
+            cause = error.__context__ or error
+            raise _unreachable(self.place, cause, self._timeout + request.patience) from error
+        except (exceptions.ClientException, *_WRONG) as error:
             raise Unreachable(f"{self.place} cannot be reached: {error}") from error
 
 
@@ -171,7 +174,24 @@ def without_password(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def _reason(error: Exception) -> str:
-    """The last cause: what requests, urllib3 and keystoneauth wrap around it names objects of theirs."""
-    cause = getattr(error.args[0], "reason", None) if error.args else None
-    return str(cause or error).rpartition(": ")[2].rstrip("'\")")
+def _unreachable(place: str, error: BaseException, seconds: float) -> Unreachable:
+    """What became of a request to ``place`` that was answered by an exception."""
+    cause = _innermost(error)
+    # a connection that was refused is derived from one that was not made in time
+    if isinstance(cause, _TIMEOUTS) and not isinstance(cause, urllib3.exceptions.NewConnectionError):
+        return Unreachable(f"{place} does not answer within {seconds:g} s")
+    passing = isinstance(error, _BROKEN) and not isinstance(error, requests.exceptions.SSLError)
+    return Unreachable(f"{place} cannot be reached: {_reason(cause)}", passing)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The cause: what requests and urllib3 wrap around it names objects of theirs."""
+    found = (getattr(error, "reason", None), *reversed(error.args))
+    inner = next((one for one in found if isinstance(one, BaseException)), None)
+    return error if inner is None else _innermost(inner)
+
+
+def _reason(cause: BaseException) -> str:
+    if isinstance(cause, BadStatusLine) and not isinstance(cause, RemoteDisconnected):
+        return "what it answers is no HTTP"
+    return str(cause).rpartition(": ")[2].rstrip("'\")") or type(cause).__name__

@@ -2,11 +2,13 @@
 
 Rules of trying again:
 
-- only what means the same when it happens twice: GET, DELETE, and PUT that names the version it
-  replaces.  POST is sent once: when its answer is lost, only the caller can look what became of it.
+- only what means the same when it happens twice: GET, DELETE, PUT that names the version it
+  replaces, and POST with a key by which the controller knows it again.  Any other POST is sent once: when its answer
+  is lost, only the caller can look what became of it.
 - only when the connection failed, or the controller said 503 and when to come back.  A time-out is
   not tried again, since whoever is slow does not get faster by being asked more.
 - a few times, with pauses that grow and differ between clients, none longer than ``longest``.
+- an answer that was cut is none; one that cannot be told from a cut one is none either.
 - an earlier try whose answer was lost may have worked.  So a DELETE that then finds nothing is done,
   and a PUT that then finds another version says so.
 """
@@ -23,6 +25,8 @@ from sluice_client.errors import ApiError, Unreachable
 from sluice_client.senders import Request, Sender
 
 _BUSY: Final = 503
+#: Statuses of answers that have no body and need not say so.
+_EMPTY: Final = (204, 304)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,11 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer's JSON or text (None when it has no body) and its ``ETag``."""
+    """An answer's JSON or bytes (None without a body), its ``ETag``, and the digest that it says its bytes have."""
 
     data: Any
-    etag: str
+    etag: str = ""
+    sha256: str = ""
 
 
 class Transport:
@@ -72,7 +77,7 @@ class Transport:
         """
         response, lost = self._send(request)
         if lost and request.method == "DELETE" and response.status_code == 404:
-            return Answer(None, "")
+            return Answer(None)
         try:
             return self._read(response, request)
         except ApiError as error:
@@ -87,7 +92,7 @@ class Transport:
         for turn in range(1, last + 1):
             request.rewind()
             try:
-                response = self._sender.send(request)
+                response = self._whole(self._sender.send(request))
             except Unreachable as error:
                 if turn == last or not error.passing:
                     raise
@@ -101,25 +106,43 @@ class Transport:
         raise AssertionError("the last try returns or raises")
 
     def _read(self, response: Any, request: Request) -> Answer:
-        status = response.status_code
+        status, place = response.status_code, self._sender.place
         etag = response.headers.get("ETag", "")
-        if status == 204:
+        if status == 204 and request.method != "GET":
             return Answer(None, etag)
-        if request.as_text and status < 300:
-            return Answer(response.content.decode("utf-8", "replace"), etag)
-        place = self._sender.place
+        if request.raw and status < 300:
+            return Answer(response.content, etag, response.headers.get("X-Content-Sha256", ""))
         try:
             data = response.json()
         except ValueError as error:
             raise Unreachable(f"{place} answered {status} without JSON; is it the controller?") from error
         if status < 300 or status in request.accepted:
             return Answer(data, etag)
+        raise self._refusal(response, data)
+
+    def _refusal(self, response: Any, data: Any) -> Exception:
         try:
             detail = data["error"]
             message, problems = detail["message"], detail["problems"]
-        except (KeyError, TypeError) as error:
-            raise Unreachable(f"{place} answered {status} in a form that is not the controller's") from error
-        raise ApiError(status, message, problems, response.headers.get("X-Request-Id", ""))
+        except (KeyError, TypeError):
+            status = response.status_code
+            return Unreachable(f"{self._sender.place} answered {status} in a form that is not the controller's")
+        return ApiError(response.status_code, message, problems, response.headers.get("X-Request-Id", ""))
+
+    def _whole(self, response: Any) -> Any:
+        """``response``, if it is one and all of it has come.
+
+        :raises Unreachable: when it is another's beginning, or ends with the connection, which may have been cut
+        """
+        status, place = response.status_code, self._sender.place
+        if status < 200:
+            # the answer that follows would be taken for that to the next request
+            response.connection.close()
+            raise Unreachable(f"{place} answered {status} and not what came of it")
+        measured = {"content-length", "transfer-encoding"} & {name.lower() for name in response.headers}
+        if not measured and status not in _EMPTY:
+            raise Unreachable(f"{place} cut its answer, or did not say how long it is", passing=True)
+        return response
 
 
 def _retry_after(response: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""Following a policy until every node enforces it.
+"""Following a policy, or uploaded code, until every node has it.
 
 The controller is asked again and again, with pauses that grow while nothing changes and are short
 again when something did.  That it is away for a moment ends nothing: the pauses go on growing.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from sluice_client.client import Client
 from sluice_client.columns import Data, plain
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources import enforced
+from sluice_client.resources_code import refusal, rolled_out
 
 _SHORTEST: Final = 0.2
 _LONGEST: Final = 3.0
@@ -22,7 +23,29 @@ _GROWTH: Final = 1.5
 
 
 class NotEnforced(ClientError):
-    """A policy failed, was refused, or was not enforced by every node in time."""
+    """What was followed failed, was refused, or was not on every node in time."""
+
+
+class Followed(Protocol):
+    """Something on its way to all nodes; ``name`` is what it is called, ``goal`` what it will be."""
+
+    name: str
+    goal: str
+
+    def look(self) -> Data:
+        """What it is now."""
+
+    def line(self, found: Data) -> str:
+        """Where it stands."""
+
+    def settled(self, found: Data) -> bool:
+        """Whether every node has it.
+
+        :raises NotEnforced: when that will not be
+        """
+
+    def left(self, found: Data) -> str:
+        """What it still waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,66 +62,111 @@ class Watch:
 
         :raises NotEnforced: when that will not be, or not in time
         """
+        return self.follow(_Policy(client, policy_id))
+
+    def until_rolled_out(self, client: Client, keyword: str) -> Data:
+        """The filter, once every node has the newest revision of its code.
+
+        :raises NotEnforced: when that will not be, or not in time
+        """
+        return self.follow(_Rollout(client, keyword))
+
+    def follow(self, one: Followed) -> Data:
+        """What it is when every node has it.
+
+        :raises NotEnforced: when that will not be, or not in time
+        """
         deadline = None if self.timeout is None else self.clock() + self.timeout
-        pause, said, policy, trouble = _SHORTEST, "", None, ""
+        pause, said, found, trouble = _SHORTEST, "", None, ""
         while True:
-            policy, trouble = self._look(client, policy_id, policy)
-            line = trouble or describe(policy)
+            found, trouble = _look(one, found)
+            line = trouble or (one.line(found) if found is not None else "")
             if line != said:
                 self.say(line)
                 said, pause = line, _SHORTEST
-            if policy is not None and not trouble and settled(policy):
-                return policy
+            if found is not None and not trouble and one.settled(found):
+                return found
             rest = _LONGEST if deadline is None else deadline - self.clock()
             if rest <= 0:
-                raise NotEnforced(
-                    f"policy `{policy_id}` is not enforced after {self.timeout:g} s: {trouble or _left(policy)}"
-                )
+                left = trouble or ("it could not be read" if found is None else one.left(found))
+                raise NotEnforced(f"{one.name} is not {one.goal} after {self.timeout:g} s: {plain(left)}")
             self.pause(min(pause, rest))
             pause = min(pause * _GROWTH, _LONGEST)
 
-    @staticmethod
-    def _look(client: Client, policy_id: str, before: Data | None) -> tuple[Data | None, str]:
-        """The policy as it is now, or as it was ``before`` and why it could not be read."""
-        try:
-            return client.policy(policy_id), ""
-        except Unreachable as error:
-            return before, str(error)
-        except ApiError as error:
-            if error.status != 503:
-                raise
-            return before, error.message
+
+def _look(one: Followed, before: Data | None) -> tuple[Data | None, str]:
+    """What it is now, or was ``before`` and why it could not be read."""
+    try:
+        return one.look(), ""
+    except Unreachable as error:
+        return before, str(error)
+    except ApiError as error:
+        if error.status != 503:
+            raise
+        return before, error.message
 
 
-def describe(policy: Data | None) -> str:
-    """Where a policy stands, in a line."""
-    return f"{policy['state']}, enforced {enforced(policy)}" if policy else ""
+class _Policy:
+    goal = "enforced"
+
+    def __init__(self, client: Client, policy_id: str) -> None:
+        self.name = f"policy `{policy_id}`"
+        self._client, self._id = client, policy_id
+
+    def look(self) -> Data:
+        return self._client.policy(self._id)
+
+    def line(self, found: Data) -> str:
+        return f"{found['state']}, enforced {enforced(found)}"
+
+    def settled(self, found: Data) -> bool:
+        if found["state"] == "failed":
+            raise NotEnforced(f"{self.name} failed: {plain(found['reason'])}")
+        refused = found["enforced"]["refused"]
+        if refused:
+            reasons = "; ".join(plain(f"{one['node']}: {one['reason']}") for one in refused)
+            raise NotEnforced(f"{self.name} is refused by {reasons}")
+        return bool(found["state"] == "active" and _everywhere(found["enforced"]))
+
+    def left(self, found: Data) -> str:
+        told = _missing(found["enforced"])
+        if found["state"] != "active":
+            told.append("no actor has taken it")
+        return "; ".join(told) or self.line(found)
 
 
-def settled(policy: Data) -> bool:
-    """Whether every node enforces it.
+class _Rollout:
+    goal = "everywhere"
 
-    :raises NotEnforced: when it failed, or a node refuses it
-    """
-    if policy["state"] == "failed":
-        raise NotEnforced(f"policy `{policy['id']}` failed: {plain(policy['reason'])}")
-    refused = policy["enforced"]["refused"]
-    if refused:
-        reasons = "; ".join(plain(f"{one['node']}: {one['reason']}") for one in refused)
-        raise NotEnforced(f"policy `{policy['id']}` is refused by {reasons}")
-    # without any node nothing is enforced, however complete that looks
-    total: int = policy["enforced"]["total"]
-    return bool(policy["state"] == "active" and 0 < total == policy["enforced"]["nodes"])
+    def __init__(self, client: Client, keyword: str) -> None:
+        self.name = f"filter `{keyword}`"
+        self._client, self._keyword = client, keyword
+
+    def look(self) -> Data:
+        return self._client.filter(self._keyword)
+
+    def line(self, found: Data) -> str:
+        return f"revision {found['revision']} on {rolled_out(found)} nodes"
+
+    def settled(self, found: Data) -> bool:
+        if not found["sha256"]:
+            raise NotEnforced(f"{self.name} has no code yet, expected some by `filter upload`")
+        refused = found["rollout"]["refused"]
+        if refused:
+            revision = f"revision {found['revision']} of {self.name}"
+            raise NotEnforced(f"{revision} is refused: {'; '.join(map(refusal, refused))}")
+        return _everywhere(found["rollout"])
+
+    def left(self, found: Data) -> str:
+        return "; ".join(_missing(found["rollout"])) or self.line(found)
 
 
-def _left(policy: Data | None) -> str:
-    """What it still waits for."""
-    if policy is None:
-        return "it could not be read"
-    named = {name: ", ".join(policy["enforced"][name]) for name in ("waiting", "away")}
-    found = [f"{name}: {nodes}" for name, nodes in named.items() if nodes]
-    if policy["enforced"]["total"] == 0:
-        found.append("no node has reported")
-    if policy["state"] != "active":
-        found.append("no actor has taken it")
-    return plain("; ".join(found) or describe(policy))
+def _everywhere(nodes: Data) -> bool:
+    # without any node nothing is anywhere, however complete that looks
+    return bool(0 < nodes["total"] == nodes["nodes"])
+
+
+def _missing(nodes: Data) -> list[str]:
+    named = {name: ", ".join(nodes[name]) for name in ("waiting", "away")}
+    found = [f"{name}: {those}" for name, those in named.items() if those]
+    return found if nodes["total"] else [*found, "no node has reported"]

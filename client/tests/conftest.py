@@ -42,6 +42,7 @@ class ApiServer(Server):
             f"[api]\nbind = 127.0.0.1:{self.port}\nredis_url = {redis_url}\nredis_prefix = {PREFIX}\n"
             f"auth = token\ntoken_file = {self.token}\nworkers = 1\ncode_auth_url = http://127.0.0.1:{swift_port}/auth/v1.0\n"
             f"code_user = s:s\ncode_key_file = {key}\n"
+            f"swift_url = http://127.0.0.1:{swift_port}\nswift_user = s:s\nswift_key_file = {key}\n"
         )
 
     @property
@@ -63,7 +64,7 @@ class ApiServer(Server):
 
 
 class SmallSwift(BaseHTTPRequestHandler):
-    """Tokens for everybody, objects in a dictionary."""
+    """Tokens for everybody, objects in a dictionary; it knows two storage policies, and one place of each object."""
 
     def log_message(self, *args):
         pass
@@ -72,6 +73,10 @@ class SmallSwift(BaseHTTPRequestHandler):
         if self.path == "/auth/v1.0":
             here = f"http://127.0.0.1:{self.server.server_port}/v1/AUTH_s"
             self.answer(200, b"", {"X-Auth-Token": "t", "X-Storage-Url": here})
+        elif self.path == "/info":
+            self.answer(200, b'{"swift": {"policies": [{"name": "gold"}, {"name": "Policy-0"}]}}')
+        elif self.path.startswith("/endpoints/v2/"):
+            self.answer(200, b'{"endpoints": ["http://127.0.0.1:6010/sdb1/7/a/c/o"], "headers": {}}')
         else:
             found = self.server.objects.get(self.path)
             self.answer(404 if found is None else 200, found or b"")

@@ -30,6 +30,10 @@ _AT_ONCE: Final = 8
 _MOST_WAITING: Final = 10_000
 
 
+#: An assignment's id, its filter and its target: all three of a replaced policy may differ from what was before.
+About = tuple[str, str, str]
+
+
 @dataclass(slots=True)
 class Counts:
     """Calls that were accepted, that failed, and that were dropped because too many waited."""
@@ -46,14 +50,19 @@ class Activations:
     gate: Gate
     counts: Counts = field(default_factory=Counts)
     _known: dict[str, Activation] = field(default_factory=dict)
-    _waiting: dict[str, Call] = field(default_factory=dict)
-    _busy: set[str] = field(default_factory=set)
+    _waiting: dict[About, Call] = field(default_factory=dict)
+    _busy: set[About] = field(default_factory=set)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def waiting(self) -> int:
         """How many assignments wait for their call."""
         return len(self._waiting)
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The filters that have one."""
+        return frozenset(self._known)
 
     def replace(self, entries: Iterable[Entry]) -> None:
         """Know exactly the activations among ``entries``."""
@@ -77,8 +86,9 @@ class Activations:
         for assignment, undo in (*((one, False) for one in puts), *((one, True) for one in drops)):
             call = self._call(assignment, undo)
             if call is not None:
-                self._waiting.pop(assignment.id, None)
-                self._waiting[assignment.id] = call
+                about = (assignment.id, assignment.keyword, assignment.member or assignment.target.name)
+                self._waiting.pop(about, None)
+                self._waiting[about] = call
                 self._work.set()
         while len(self._waiting) > _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
@@ -115,24 +125,26 @@ class Activations:
 
     async def _serve(self) -> None:
         while True:
-            name = self._next()
-            if name is None:
+            about = self._next()
+            if about is None:
                 self._work.clear()
                 await self._work.wait()
                 continue
-            call = self._waiting.pop(name)
-            self._busy.add(name)
+            call = self._waiting.pop(about)
+            self._busy.add(about)
             try:
                 outcome = await activate(call, self.gate)
             finally:
-                self._busy.discard(name)
+                self._busy.discard(about)
                 self._work.set()  # the next call about it may go now
             if outcome.done:
                 self.counts.done += 1
             else:
                 self.counts.failed += 1
-                log.error("activation for `%s` failed after %d attempts: %s", name, outcome.attempts, outcome.reason)
+                log.error(
+                    "activation for `%s` failed after %d attempts: %s", about[0], outcome.attempts, outcome.reason
+                )
 
-    def _next(self) -> str | None:
+    def _next(self) -> About | None:
         """The assignment that has waited longest and about which no call is under way."""
-        return next((name for name in self._waiting if name not in self._busy), None)
+        return next((about for about in self._waiting if about not in self._busy), None)

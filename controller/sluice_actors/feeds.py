@@ -71,7 +71,7 @@ class Hub:
         self._clock = clock
         self._feeds: dict[tuple[tuple[str, ...], str], Feed] = {}
         self._open: dict[str, list[Feed]] = {}
-        self._taps: dict[str, Tap] = {}
+        self._taps: dict[str, dict[str, Tap]] = {}
         self._aggregators: dict[str, Aggregator] = {}
         self._followed: dict[str, Windows] = {}
         # As routing keys spell them.
@@ -122,8 +122,8 @@ class Hub:
         for closed in aggregator.due(now):
             if metric not in self._followed:
                 self._hand_on(closed)
-            if metric in self._taps:
-                self._taps[metric](closed)
+            for tap in list(self._taps.get(metric, {}).values()):
+                tap(closed)
         self._disarm(metric)
         deadline = aggregator.deadline()
         if deadline is not None:
@@ -197,12 +197,17 @@ class Hub:
         else:
             self._settle(metric, followed)
 
-    def tap(self, metric: str, tap: Tap | None) -> None:
-        """Have ``tap`` called with every window of ``metric``, which is closed here; None ends that."""
-        if tap is None:
+    def tap(self, metric: str, tap: Tap, who: str) -> None:
+        """Have ``tap`` called with every window of ``metric``, which is closed here, until ``who`` wants no more."""
+        self._taps.setdefault(metric, {})[who] = tap
+        self._settle(metric)
+
+    def untap(self, metric: str, who: str) -> None:
+        """Call what ``who`` gave to :meth:`tap` no more."""
+        taps = self._taps.get(metric, {})
+        taps.pop(who, None)
+        if not taps:
             self._taps.pop(metric, None)
-        else:
-            self._taps[metric] = tap
         self._settle(metric)
 
     def _settle(self, metric: str, before: Windows | None = None) -> None:

@@ -7,6 +7,7 @@ Tasks beside the actor system:
   actors whose policy is the same version go on untouched, and what the store holds is reconciled with
   what they want.
 * *write* (``sluice_actors.writer``) commits what actors decide.
+* *controllers* begins and ends global controllers (``sluice_actors.controllers``).
 * *show* publishes the observed values of the policies that somebody looks at, and the host's report.
 * *own* and *team*, with other hosts: what became ours is read and begins with the windows of the last seconds
   (``sluice_actors.replay``), what ceased to be ours stops at once.
@@ -25,33 +26,33 @@ from typing import Any, Final
 
 from sluice_actors.activations import Activations
 from sluice_actors.backlog import Backlog
+from sluice_actors.controllers import Controllers
 from sluice_actors.feeds import Hub
+from sluice_actors.following import Stream
 from sluice_actors.groups import Groups
 from sluice_actors.ownership import Ownership, SingleHost
 from sluice_actors.plans import Plans
 from sluice_actors.policy import Context, PolicyActor, policy_actor
 from sluice_actors.program import Programs
-from sluice_actors.reading import Found, read_names, read_policies
+from sluice_actors.reading import Found, read_names, read_policies, steps
 from sluice_actors.replay import Replay
 from sluice_actors.runtime import ActorSystem
+from sluice_actors.showing import Showing
 from sluice_actors.tasks import end_tasks, keep_on
 from sluice_actors.teamwork import Teamwork
+from sluice_actors.witness import ACTORS, Witness
 from sluice_actors.writer import Writer
 from sluice_core.activation import Gate
 from sluice_core.bus import Consumer
 from sluice_core.errors import Conflict, DecodeError, PeerError
-from sluice_core.fencing import SLOTS, slot_of
+from sluice_core.fencing import slot_of
 from sluice_core.keys import metric_routing_key
-from sluice_core.messages import Assignment, Change, Policy, PolicyState
-from sluice_core.operations import Draft, Gap, Head
+from sluice_core.messages import Change, Policy, PolicyState
+from sluice_core.operations import Draft
 from sluice_core.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
-_BLOCK_MS: Final = 1000
-#: How much is read before a host looks whether it is still to have the rest.
-_SLOTS_PER_STEP: Final = 8
-_REPORT_INTERVAL: Final = 5.0
 _LAST_WORDS: Final = 2.0
 #: What is ours is compared with what Redis says so often, should a message about it get lost.
 _LOOK_AGAIN: Final = 2.0
@@ -85,7 +86,7 @@ class Host:
         self.activations = Activations(Gate.from_option(settings["activation_hosts"]))
         self.writer = Writer(
             self.store,
-            f"actors@{self.name}",
+            f"{ACTORS}{self.name}",
             self._lost,
             settings["commit_size"],
             fences,
@@ -105,7 +106,7 @@ class Host:
         )
         self._plans = Plans()
         self._actors: dict[str, PolicyActor] = {}
-        self._head = Head()
+        self._stream = Stream(self.store)
         self._stale = True
         self._reread: set[str] = set()
         self._unread: set[str] = set()
@@ -113,8 +114,13 @@ class Host:
         # Held by whichever task changes what runs.
         self._turn = asyncio.Lock()
         self._clock = clock
+        self.witness = Witness(self.store, self.activations, self._ownership, clock)
+        self.showing = Showing(self.name, self.store, self.system, self.hub, self._actors, self.report, clock)
+        self.controllers = Controllers(
+            settings, self.store, self.writer, self.hub, self._ownership, fences, clock,
+            self.activations.committed, self.showing.soon,
+        )  # fmt: skip
         self._started = 0.0
-        self._reported = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -134,7 +140,8 @@ class Host:
         self._spawn_task(keep_on("follow", self._follow))
         self._spawn_task(self.writer.run())
         self._spawn_task(self.activations.run())
-        self._spawn_task(keep_on("show", self._show))
+        self._spawn_task(keep_on("controllers", self.controllers.step))
+        self._spawn_task(keep_on("show", self.showing.step))
 
     async def failed(self) -> None:
         """Return never; raise what ended one of the tasks, which is a bug of ours."""
@@ -145,6 +152,7 @@ class Host:
     async def close(self) -> None:
         """Write down what is decided (for at most 2 s) and end."""
         await end_tasks(self._tasks)
+        await self.controllers.close()
         await self.consumer.close()
         self.hub.close()
         await self.system.idle()
@@ -166,7 +174,7 @@ class Host:
             for policy in list(self._reread):
                 await self._read_policy(policy)
                 self._reread.discard(policy)
-        changes = await self.store.changes_after(self._head.epoch, _BLOCK_MS)
+        changes = await self._stream.next()
         async with self._turn:
             await self._take(changes)
 
@@ -180,56 +188,46 @@ class Host:
                 self._stale = True
                 raise
 
-    async def _take(self, changes: list[Change] | Gap) -> None:
-        if isinstance(changes, Gap):
-            log.warning("reading everything again: %s", changes.reason)
-            self._stale = True
-            return
-        for change in changes:
-            if change.history != self._head.history:
+    async def _take(self, changes: list[Change] | None) -> None:
+        self._stale = changes is None or self._stale
+        for change in changes or ():
+            if change.history != self._stream.head.history:
                 self._stale = True
                 return
             await self._apply(change)
-            self._head = Head(change.history, change.epoch)
-        if not changes:
-            head = await self.store.head()
-            if head.history != self._head.history or head.epoch < self._head.epoch:
-                log.warning("history `%s` at %d after `%s` at %d: reading everything again",
-                            head.history, head.epoch, self._head.history, self._head.epoch)  # fmt: skip
-                self._stale = True
+            self._stream.follow(change)
 
     async def _read_everything(self) -> None:
-        self._head = await self.store.head()
-        self.writer.history = self._head.history
+        self.writer.history = (await self._stream.begin()).history
         entries = (await self.store.entries()).values()
         self._groups.replace(entries)
         self.activations.replace(entries)
+        await self.witness.reread(self.writer.history)
+        self.controllers.replace((await self.store.uploads()).values())
         there: set[str] = set()
         names = await read_names(self.store, self._ownership.owns_slot)
         async for found in read_policies(self.store, names, names.policies):
             there.update(one.policy.id for one in found if self._ours(one.policy))
-            await self._settle_all(found)
+            self._begin(await self._settle_all(found))
         for name in self._actors.keys() - there:
             self._stop(name)
         if self.teamwork is None:
             self.synced.set()
 
     async def _settle_all(self, found: list[Found]) -> list[PolicyActor]:
-        """Have the right actor for each; those that are new."""
+        """Have the right actor for each; those that are new, for :meth:`_begin`."""
         made = []
         for one in found:
             if self._ours(one.policy):
-                before = self._actors.get(one.policy.id)
-                await self._settle(one.policy, one.version, one.state, list(one.stored))
-                actor = self._actors.get(one.policy.id)
-                if actor is not None and actor is not before:
-                    made.append(actor)
+                made += await self._settle(one)
         await asyncio.sleep(0)
         return made
 
     async def _apply(self, change: Change) -> None:
         self._groups.apply(change)
         self.activations.apply(change)
+        self.controllers.apply(change)
+        await self.witness.apply(change)
         for name in change.policies:
             await self._read_policy(name)
 
@@ -243,7 +241,7 @@ class Host:
         if actor is None or actor.version != version:
             state = await self.store.state(name)
             stored = [one for one in await self.store.assignments() if one.policy == name] if state else []
-            await self._settle(policy, version, state, stored)
+            self._begin(await self._settle(Found(policy, version, state, stored)))
 
     async def _own(self) -> None:
         """Act for what is ours and for nothing else."""
@@ -267,62 +265,80 @@ class Host:
         if self.teamwork.team.held and not self._unread:
             self.synced.set()
         if moved.gained or moved.lost:
-            self._reported = 0.0  # and say so at once
+            self.controllers.look_at_all()
+            self.witness.gained(moved.gained)
+            self.showing.soon()
 
     async def _take_over(self, backlog: Backlog) -> None:
         """Read and begin what became ours; it sees the windows again that nobody may have looked at.
 
         When the team changes meanwhile, the rest is left for the next turn: it may be somebody else's by then.
+        All begin at once, right before they are told of the past: what is closed meanwhile is told behind that.
         """
         began = self._clock()
         made: list[PolicyActor] = []
-        names = await read_names(self.store, self._unread.__contains__)
-        for at in range(0, SLOTS, _SLOTS_PER_STEP):
-            slots = self._unread.intersection(map(str, range(at, at + _SLOTS_PER_STEP)))
-            async for found in read_policies(self.store, names, slots):
-                made += await self._settle_all(found)
-            self._unread -= slots
-            if self._moved.is_set():
-                break
-        replay = Replay(backlog, {metric for actor in made for metric in actor.plan.metrics}, self._clock)
-        await replay.prepare()
-        self.system.tell_each(replay.deliveries(made))
+        read: set[str] = set()
+        try:
+            names = await read_names(self.store, self._unread.__contains__)
+            for slots in steps(self._unread):
+                async for found in read_policies(self.store, names, slots):
+                    made += await self._settle_all(found)
+                read |= slots
+                if self._moved.is_set():
+                    break
+            replay = Replay(backlog, {metric for actor in made for metric in actor.plan.metrics}, self._clock)
+            await replay.prepare()
+        except PeerError:
+            for actor in made:
+                self._stop(actor.policy)  # and made anew when Redis is back
+            raise
+        self._unread -= read
+        self.system.tell_each(replay.deliveries(self._begin(made)))
         log.info("took over %d policies in %.2f s", len(made), self._clock() - began)
+
+    def _begin(self, made: list[PolicyActor]) -> list[PolicyActor]:
+        """Start those that are still wanted."""
+        made = [actor for actor in made if self._actors.get(actor.policy) is actor]
+        for actor in made:
+            self.system.spawn(actor)
+        return made
 
     def _ours(self, policy: Policy) -> bool:
         return policy.dynamic and policy.enabled and self._ownership.owns(policy.id)
 
-    async def _settle(self, policy: Policy, version: int, state: PolicyState | None, stored: list[Assignment]) -> None:
-        """Have the right actor for ``policy``, which the store knows in ``version``."""
-        actor = self._actors.get(policy.id)
-        if actor is not None and actor.version == version:
-            self.writer.reconcile(actor, stored)
-            return
-        self._stop(policy.id)
+    async def _settle(self, found: Found) -> list[PolicyActor]:
+        """Have the right actor for a policy as the store knows it; this actor, when it is to begin."""
+        name = found.policy.id
+        actor = self._actors.get(name)
+        if actor is not None and actor.version == found.version:
+            self.writer.reconcile(actor, found.stored)
+            return []
+        self._stop(name)
         try:
-            actor = self._make(policy, version, state)
+            actor = self._actors[name] = self._make(found)
         except DecodeError as error:
-            await self._refuse(policy, version, state, error)
-            return
-        self._actors[policy.id] = actor
-        self.writer.begin(actor, stored)
-        self.system.spawn(actor)
+            await self._refuse(found, error)
+            return []
+        self.writer.begin(actor, found.stored)
+        return [actor]
 
-    def _make(self, policy: Policy, version: int, state: PolicyState | None) -> PolicyActor:
-        plan = self._plans.decode(policy.plan)
+    def _make(self, found: Found) -> PolicyActor:
+        policy = found.policy
+        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, found.version)
         try:
-            return policy_actor(self._context, policy.id, plan, policy.created, version, state)
+            return policy_actor(*given, found.state)
         except DecodeError as error:
             log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
-            return policy_actor(self._context, policy.id, plan, policy.created, version)
+            return policy_actor(*given)
 
-    async def _refuse(self, policy: Policy, version: int, state: PolicyState | None, error: DecodeError) -> None:
-        """Say that no actor can run for ``policy``; what is in force for it stays."""
-        log.error("policy `%s` cannot run: %s", policy.id, error)
+    async def _refuse(self, found: Found, error: DecodeError) -> None:
+        """Say that no actor can run for a policy; what is in force for it stays."""
+        name, state = found.policy.id, found.state
+        log.error("policy `%s` cannot run: %s", name, error)
         members, firings = (state.members, state.firings) if state is not None else ({}, ())
-        failed = PolicyState(policy.id, "failed", members, firings, str(error))
-        fence = self._ownership.fence((policy.id,))
-        draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{policy.id}": version}, fence=fence)
+        failed = PolicyState(name, "failed", members, firings, str(error))
+        fence = self._ownership.fence((name,))
+        draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{name}": found.version}, fence=fence)
         with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
             await self.store.commit(draft)
 
@@ -353,27 +369,6 @@ class Host:
         else:
             self.consumer.unbind(pattern)
 
-    # -- show
-
-    async def _show(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_REPORT_INTERVAL):
-                await self.hub.delivered.wait()
-        await self.system.idle()
-        self.hub.delivered.clear()
-        now = self._clock()
-        shown = {}
-        for name in await self.store.watched(now):
-            actor = self._actors.get(name)
-            observed = None if actor is None else self.hub.observed(actor)
-            if observed is not None:
-                shown[name] = observed
-        if shown:
-            await self.store.observe(shown)
-        if now - self._reported >= _REPORT_INTERVAL or now < self._reported:
-            await self.store.host_report(self.name, self.report())
-            self._reported = now
-
     def report(self) -> dict[str, Any]:
         """What the host says of itself."""
         return {
@@ -385,11 +380,12 @@ class Host:
             "restarts": self.system.counts.restarts,
             "dropped": self.system.counts.dropped,
             "pending": self.writer.pending,
-            "history": self._head.history,
-            "epoch": self._head.epoch,
+            "history": self._stream.head.history,
+            "epoch": self._stream.head.epoch,
             "bus": self.consumer.connected.is_set(),
             "undecodable": self.hub.undecodable,
             "activations": self.activations.report(),
+            "controllers": self.controllers.report(),
             "metrics": self.hub.report(),
             **({} if self.teamwork is None else self.teamwork.report()),
         }

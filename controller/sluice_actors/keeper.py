@@ -14,6 +14,9 @@ from sluice_actors.wire import Values, Wants
 #: A subscriber that says nothing for so long is gone.
 FORGOTTEN: Final = 4.0
 
+#: Whose taps they are.
+_WHO: Final = "keeper"
+
 Column = Mapping[str, float]
 
 
@@ -108,7 +111,7 @@ class Keeper:
         hosts = self._served.setdefault(wants.metric, {})
         hosts[wants.host] = served
         if len(hosts) == 1:
-            self._hub.tap(wants.metric, partial(self._closed, wants.metric))
+            self._hub.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
         last = self._hub.last(wants.metric)
         if last is not None:
             self._push(wants.host, served.news(self._host, last))
@@ -118,7 +121,7 @@ class Keeper:
         del hosts[host]
         if not hosts:
             del self._served[metric]
-            self._hub.tap(metric, None)
+            self._hub.untap(metric, _WHO)
 
     def _closed(self, metric: str, closed: Closed) -> None:
         for host, served in self._served[metric].items():

@@ -53,9 +53,9 @@ class _Driver(RedisDriver):
         return self._made
 
     def hang_up(self) -> None:
-        """Close what ``stop`` leaves open."""
+        """Close what ``stop`` leaves open, connections to Sentinels too."""
         if self._made is not None:
-            self._made.close()
+            self._place.close(self._made)
 
 
 class Members:
@@ -115,8 +115,8 @@ class Members:
     def _stay(self) -> None:
         """Be a member until the end, or until something goes wrong."""
         driver: Any = self._make()
-        driver.start()
         try:
+            driver.start()
             self._join(driver)
             while True:
                 began = time.monotonic()

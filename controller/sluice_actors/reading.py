@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sluice_core import fencing
 from sluice_core.messages import Assignment, Policy, PolicyState
 from sluice_core.operations import policy_of
 from sluice_core.store import AsyncStore
+
+_SLOTS_PER_STEP: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class Names:
     def within(self, slots: Iterable[str]) -> list[str]:
         """The ids of the policies in ``slots``."""
         return [name for slot in slots for name in self.policies.get(slot, ())]
+
+
+def steps(slots: Collection[str]) -> Iterator[set[str]]:
+    """``slots`` in parts, after each of which a host looks whether it is still to have the rest."""
+    for at in range(0, fencing.SLOTS, _SLOTS_PER_STEP):
+        yield set(slots).intersection(map(str, range(at, at + _SLOTS_PER_STEP)))
 
 
 async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Names:

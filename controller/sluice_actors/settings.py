@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sluice_actors.writer import BATCH
 from sluice_core.activation import BadUrl, Gate
+from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, OptionError, read_file
 
 SECTION: Final = "actors"
@@ -29,10 +30,19 @@ OPTIONS: Final = (
         "",
         "who may be called when an action is set: names, `*.name`, addresses and networks, separated by commas",
     ),
+    *CODE_OPTIONS,
+    Option("code_dir", "/var/lib/sluice/code", "folder for the code of global controllers"),
+    Option("controller_memory_mb", 1024, "address space of a global controller's process, in MiB"),
     Option("log_level", "INFO", "DEBUG, INFO, WARNING or ERROR"),
 )
 
-_AT_LEAST: Final = {"transient_windows": 1, "close_delay_ms": 0, "commit_size": 1, "heartbeat_ms": 50}
+_AT_LEAST: Final = {
+    "transient_windows": 1,
+    "close_delay_ms": 0,
+    "commit_size": 1,
+    "heartbeat_ms": 50,
+    "controller_memory_mb": 64,
+}
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sluice_controller import entries, names, usage
+from sluice_controller import entries, fences, names, usage
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
@@ -65,15 +65,19 @@ def change(backend: Backend, name: str, data: Any, by: str, force: bool, expecte
 
     :raises Conflict: when policies use it, unless ``force``
     """
-    old = find(backend, name, expected)
     body = Body(data, *FIELDS)
-    of = body.one_of("of", OF, old.thing.of)
-    if (_cased(body.text("name", name), of), of) != (name, old.thing.of):
-        raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.thing.of}")
-    new = _described(name, of, body, backend.catalogue)
-    if new != old.thing:
-        _refuse_used(backend, old.thing, force)
-    return entries.update(backend, old, new, by)
+
+    def once(seen: dict[str, int]) -> Found[Alias]:
+        old = find(backend, name, expected)
+        of = body.one_of("of", OF, old.thing.of)
+        if (_cased(body.text("name", name), of), of) != (name, old.thing.of):
+            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.thing.of}")
+        new = _described(name, of, body, backend.catalogue)
+        if new != old.thing:
+            _refuse_used(backend, old.thing, force)
+        return entries.update(backend, old, new, by, seen)
+
+    return fences.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -81,9 +85,13 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: when policies use it, unless ``force``
     """
-    old = find(backend, name, expected)
-    _refuse_used(backend, old.thing, force)
-    entries.drop(backend, ALIAS, name, old.version, by)
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        _refuse_used(backend, old.thing, force)
+        entries.drop(backend, ALIAS, name, old.version, by, seen)
+
+    fences.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
 
 
 def _refuse_used(backend: Backend, alias: Alias, force: bool) -> None:

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from sluice_controller.config import KEYSTONE, Config
 from sluice_controller.counters import CountedStore
-from sluice_controller.shelf import Shelf
+from sluice_controller.shelf import Contents, Shelf
 from sluice_controller.vocabulary import build_catalogue, with_projects, with_uploads
 from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
 from sluice_core.code_shelf import CodeShelf, ShelfSettings
@@ -43,7 +43,10 @@ class Backend:
 
         :raises PeerError: when Redis is away
         """
-        contents = self.shelf.contents()
+        return self.vocabulary(self.shelf.contents())
+
+    def vocabulary(self, contents: Contents) -> Catalogue:
+        """What sentences are checked against at the moment of ``contents``."""
         return contents.words.added_to(with_uploads(self.native, contents.uploads))
 
 

@@ -68,6 +68,13 @@ class Body:
             raise CallerError(f"`{name}` is `{shortened(value)}`, expected a number from {low:g} to {high:g}")
         return float(value)
 
+    def whole(self, name: str, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``, which must be there."""
+        value = self._data.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected a whole number from {low} to {high}")
+        return value
+
     def scalars(self, name: str) -> dict[str, Scalar]:
         """An object of texts, numbers and truth values."""
         value = self._data.get(name, {})

@@ -86,7 +86,7 @@ def list_changes(backend: Backend, wanted: Filter, limit: int, marker: str = "")
 def _read_marker(marker: str) -> int:
     if not marker:
         return _BEYOND
-    if not (marker.isascii() and marker.isdigit() and len(marker) < 16):
+    if not (marker.isascii() and marker.isdigit() and len(marker) < 16 and int(marker) > 0):
         raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
     return int(marker)
 

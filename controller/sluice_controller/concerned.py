@@ -13,7 +13,7 @@ from sluice_core.keys import snapshot_group_key, snapshot_key, snapshot_keys
 from sluice_core.lmdb_records import key_of
 from sluice_core.messages import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
 from sluice_core.operations import Operation, decoded, policy_of
-from sluice_core.registry import Group, things
+from sluice_core.registry import CONTAINER_GROUP, MEMBER_KINDS
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
 #: Documents read by one command.
@@ -45,9 +45,11 @@ class Place:
             raise CallerError("`target` holds half a surrogate pair, which is no character") from None
         keys = set(snapshot_keys(account, container, obj))
         paths = {TENANT: account, CONTAINER: f"{account}/{container}" if container else ""}
-        for name, group in things(entries, Group).items():
-            if paths[group.level] and paths[group.level] in group.members:
-                keys.add(snapshot_group_key(group.level, name))
+        for entry in entries.values():
+            member = MEMBER_KINDS.get(entry.kind)
+            level = CONTAINER if entry.kind == CONTAINER_GROUP else TENANT
+            if member and paths[level] and f"{member}/{entry.name}/{paths[level]}" in entries:
+                keys.add(snapshot_group_key(level, entry.name))
         return cls(account, container, obj, frozenset(keys))
 
     def concerns(self, target: Target) -> bool:

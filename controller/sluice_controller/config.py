@@ -47,6 +47,7 @@ OPTIONS: Final = (
         "listed, empty for none",
     ),
     Option("swift_url", "", "a Swift proxy with `list_endpoints`, for locality and storage policies; empty: none"),
+    Option("swift_dir", "", "folder of Swift's rings and swift.conf, for zones and fragments of objects; empty: none"),
     Option("swift_user", "", "auth = token: the Swift user that creates containers; with keystone it is whoever asks"),
     Option("swift_key_file", "", "file with that user's key; mode 0600"),
     *CODE_OPTIONS,
@@ -78,6 +79,7 @@ class Config:
     node_timeout: float
     erasure_coded: str
     swift_url: str
+    swift_dir: str
     swift_user: str
     swift_key_file: str
     code_auth_url: str

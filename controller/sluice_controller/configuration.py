@@ -1,9 +1,9 @@
-"""The whole configuration: policies, the registry and registered filters; as it stands, stood, or shall stand.
+"""The whole configuration: policies, the registry and uploaded code; as it stands, stood, or shall stand.
 
 Import and roll back are one thing: the difference between what stands and what is wanted, written as one atomic
 change.  It expects the version of the configuration that was looked at, so nothing that somebody else
 does meanwhile is lost: it is looked at again, or refused.  What is the same in both is not touched; the actor of a
-policy that is replaced begins anew.
+policy that is replaced begins anew.  Revisions of code are counted on: what was once called a number never is again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from sluice_controller.backend import Backend
+from sluice_controller.controllers import policy_of_controller
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import standing_assignments
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.message import Message
-from sluice_core.messages import Entry, Policy, Upload
+from sluice_core.messages import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
 from sluice_core.past import CONFIGURATION, Documents, past_from
 from sluice_core.store import Draft
 from sluice_dsl.plan import Plan
@@ -27,9 +28,8 @@ REPLACE: Final = "replace"
 DELETE: Final = "delete"
 HOWS: Final = (CREATE, REPLACE, DELETE)
 POLICY: Final = "policy"
-FILTER: Final = "filter"
 ENTRY: Final = "entry"
-WHATS: Final = (POLICY, FILTER, ENTRY)
+WHATS: Final = (POLICY, *CODE_KINDS, ENTRY)
 _TRIES: Final = 3
 
 T = TypeVar("T", bound=Message)
@@ -97,7 +97,7 @@ def differences(old: Configuration, new: Configuration) -> list[Difference]:
     """What must change for ``old`` to become ``new``."""
     return [
         *_different(POLICY, old.policies, new.policies),
-        *_different(FILTER, old.uploads, new.uploads),
+        *map(_of_code, _different("", old.uploads, new.uploads)),
         *_different(ENTRY, old.entries, new.entries),
     ]
 
@@ -108,23 +108,36 @@ def _different(what: str, old: Mapping[str, Message], new: Mapping[str, Message]
             yield Difference(what, name, old.get(name), new.get(name))
 
 
+def _of_code(one: Difference) -> Difference:
+    """A difference of two uploads, by the kind and the name of the code."""
+    upload = one.new or one.old
+    assert isinstance(upload, Upload)
+    return replace(one, what=upload.kind, name=upload.keyword)
+
+
 def draft_of(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:
     """All of ``changes`` as one."""
     new = [one.new for one in changes]
     policies = tuple(one for one in new if isinstance(one, Policy))
-    gone = {what: tuple(one.name for one in changes if one.what == what and one.new is None) for what in WHATS}
+    gone = [one.old for one in changes if one.new is None]
     replaced = tuple(one.name for one in changes if one.what == POLICY and one.old is not None)
+    ended = tuple(policy_of_controller(one.name) for one in changes if one.what == CONTROLLER_CODE and _ends(one))
     return Draft(
         by,
         puts=tuple(put for one in policies for put in standing_assignments(one, Plan.from_data(one.plan))),
         policies=policies,
-        policy_drops=replaced,
+        policy_drops=(*replaced, *ended),
         uploads=tuple(one for one in new if isinstance(one, Upload)),
-        upload_drops=gone[FILTER],
+        upload_drops=tuple(one.key for one in gone if isinstance(one, Upload)),
         entries=tuple(one for one in new if isinstance(one, Entry)),
-        entry_drops=gone[ENTRY],
+        entry_drops=tuple(one.key for one in gone if isinstance(one, Entry)),
         expect=expect,
     )
+
+
+def _ends(one: Difference) -> bool:
+    """Whether a controller is stopped or forgotten, so that what it set is taken back."""
+    return not (isinstance(one.new, Upload) and one.new.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +150,22 @@ class Outcome:
 
 
 Wanted = Callable[[Configuration], Configuration]
+#: Called with what would be changed, before anything is; raises what refuses it.
+Allow = Callable[[list[Difference]], None]
+
+
+def everything(changes: list[Difference]) -> None:
+    """Refuses nothing."""
 
 
 def become(
-    backend: Backend, wanted: Wanted, by: str, plan: bool = False, force: bool = False, expected: int | None = None
+    backend: Backend,
+    wanted: Wanted,
+    by: str,
+    plan: bool = False,
+    force: bool = False,
+    expected: int | None = None,
+    allow: Allow = everything,
 ) -> Outcome:
     """Make what stands into what ``wanted`` says of it, or, for a ``plan``, only say what that takes.
 
@@ -154,7 +179,8 @@ def become(
             raise PreconditionFailed(f"the configuration is at version {version}, `If-Match` names {expected}")
         epoch = backend.store.head().epoch
         old = Configuration.now(backend)
-        changes = differences(old, keeping_readable(old, wanted(old), force))
+        changes = differences(old, counted_on(old, keeping_readable(old, wanted(old), force)))
+        allow(changes)
         if plan or not changes:
             return Outcome(changes, epoch, version)
         try:
@@ -186,6 +212,26 @@ def keeping_readable(old: Configuration, new: Configuration, force: bool) -> Con
         known = (*now.earlier, was.sha256, *was.earlier)
         uploads[keyword] = replace(now, earlier=tuple(one for one in dict.fromkeys(known) if one != now.sha256))
     return replace(new, uploads=uploads)
+
+
+def counted_on(old: Configuration, new: Configuration) -> Configuration:
+    """``new``, in which other code than what stands is a newer revision, and the same code the same one."""
+    uploads = {
+        key: _counted_on(old.uploads[key], now) if key in old.uploads else now for key, now in new.uploads.items()
+    }
+    return replace(new, uploads=uploads)
+
+
+def _counted_on(was: Upload, now: Upload) -> Upload:
+    if now.revision > was.revision or not was.sha256:
+        return now
+    if _code(was) == _code(now):
+        return replace(now, revision=was.revision, revisions=was.revisions)
+    return replace(now, revision=was.revision + 1, revisions=(was.current, *was.revisions)[:REVISIONS])
+
+
+def _code(upload: Upload) -> tuple[str, str, Mapping[str, str]]:
+    return upload.sha256, upload.main, upload.dependencies
 
 
 def configuration_at(backend: Backend, epoch: int) -> Wanted:

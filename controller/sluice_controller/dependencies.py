@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
-from sluice_controller import deployments, entries
+from sluice_controller import deployments, entries, fences
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
 from sluice_controller.intake import received
 from sluice_controller.names import new_name
-from sluice_controller.uploads import RESERVED, shelf_of
-from sluice_core.describe import PROCESS, WASM
+from sluice_controller.uploaded import shelf_of
+from sluice_controller.uploads import RESERVED
+from sluice_controller.usage import InUse
+from sluice_core.describe import NATIVE, PROCESS, WASM
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import Target, Upload
+from sluice_core.messages import FILTER_CODE, Target, Upload
 from sluice_core.registry import DEPENDENCY, Dependency
 from sluice_core.store import Draft
 
 FIELDS: Final = ("name", "help")
-#: Nodes of these environments take one file.
-_ALONE: Final = (WASM, PROCESS)
+#: Filters of these environments are one file.
+_ALONE: Final = (WASM, PROCESS, NATIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,15 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: naming the filters
     """
-    old = find(backend, name, expected)
-    if old.filters and not force:
-        raise Conflict(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or insist with `force`")
-    _commit(backend, old.filters, by, lambda upload: _without(upload, name), name, old.found.version, drop=True)
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        if old.filters and not force:
+            raise InUse(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or insist with `force`")
+        _drop(backend, old, by, seen)
+
+    # who uses it is edited, so nobody may come to use it meanwhile, also with force
+    fences.unless_used(backend, f"entry/{DEPENDENCY}/{name}", once)
 
 
 def put_data(
@@ -174,7 +181,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
         if not found:
             raise NotFound(f"no registered filter is deployed at `{target.name}`, expected some in `filters`")
         return found
-    uploads = backend.shelf.contents().uploads
+    uploads = {key: one for key, one in backend.shelf.contents().uploads.items() if one.kind == FILTER_CODE}
     keywords = body.texts("filters")
     unknown = [one for one in keywords if one not in uploads]
     if unknown or not keywords:
@@ -210,10 +217,29 @@ def _commit(
     version: int,
     new: Dependency | None = None,
     born: tuple[int, str] = (0, ""),
-    drop: bool = False,
 ) -> int:
-    """Edit the filters, and put or drop the dependency itself, in one change; the version it is at then."""
-    edited, expect = [], {f"entry/{DEPENDENCY}/{name}": version}
+    """Edit the filters, and put the dependency itself, in one change; the version it is at then."""
+    edited, expect = _edited(backend, keywords, edit)
+    if not (edited or new):
+        return version
+    written = (new.entry(*born),) if new else ()
+    expect[f"entry/{DEPENDENCY}/{name}"] = version
+    done = backend.store.commit(Draft(by, uploads=edited, entries=written, expect=expect))
+    return done.version if new else version
+
+
+def _drop(backend: Backend, old: Attached, by: str, seen: dict[str, int]) -> None:
+    """Forget it, and let the filters that use it be without, in one change."""
+    name = old.found.thing.name
+    edited, expect = _edited(backend, old.filters, lambda upload: _without(upload, name))
+    expect |= {**seen, f"entry/{DEPENDENCY}/{name}": old.found.version}
+    backend.store.commit(Draft(by, uploads=edited, entry_drops=(f"{DEPENDENCY}/{name}",), expect=expect))
+
+
+def _edited(
+    backend: Backend, keywords: Iterable[str], edit: Callable[[Upload], Upload]
+) -> tuple[tuple[Upload, ...], dict[str, int]]:
+    edited, expect = [], {}
     for keyword in keywords:
         # the version comes before what it guards
         expect[f"upload/{keyword}"] = backend.store.version(f"upload/{keyword}")
@@ -221,12 +247,7 @@ def _commit(
         if upload is None:
             raise Conflict(f"filter `{keyword}` was unregistered meanwhile")
         edited.append(edit(upload))
-    if not (edited or new or drop):
-        return version
-    written = (new.entry(*born),) if new else ()
-    dropped = (f"{DEPENDENCY}/{name}",) if drop else ()
-    done = backend.store.commit(Draft(by, uploads=tuple(edited), entries=written, entry_drops=dropped, expect=expect))
-    return done.version if new else version
+    return tuple(edited), expect
 
 
 def _listed(words: Iterable[str]) -> str:

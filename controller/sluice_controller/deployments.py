@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller import written
+from sluice_controller import fences, written
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.groups import Sort, resolve
@@ -110,14 +110,15 @@ def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, a
     keyword = _keyword(backend, keyword)
 
     def change() -> Done:
-        contents, catalogue = backend.shelf.contents(), backend.catalogue
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
         old = list(_of(contents, target, keyword))
         text = sentence(called(target, old, catalogue), keyword, data)
         others = written.others_than(contents, old)
         settled = written.settle(text, origin_of(keyword), old, others, catalogue, awake=True)
-        return written.commit(backend, [settled], by, allow=allow)
+        return written.commit(backend, [settled], by, allow=allow, contents=contents)
 
-    return written.retried(change)
+    return fences.retried(change)
 
 
 def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Allow = everything) -> Done:

@@ -18,7 +18,7 @@ from sluice_core.store import Committed, Draft
 
 T = TypeVar("T")
 LARGEST_PAGE: Final = 1000
-#: All of it travels in one change.
+#: All of it travels in one change when the group is made; who comes or goes later does alone.
 LARGEST_GROUP: Final = 10_000
 
 
@@ -78,25 +78,33 @@ def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> 
     return Found(thing, done.version, entry.created, by)
 
 
-def update(backend: Backend, old: Found[TT], new: TT, by: str) -> Found[TT]:
+def update(backend: Backend, old: Found[TT], new: TT, by: str, seen: Mapping[str, int] | None = None) -> Found[TT]:
     """Put ``new`` in the place of ``old``; nothing is written when they are the same.
+
+    :param seen: versions of what else it depends on
 
     :raises Conflict: when somebody changed it meanwhile
     """
     if old.thing == new:
         return old
     entry = new.entry(old.created, old.created_by)
-    done = backend.store.commit(Draft(by, entries=(entry,), expect={f"entry/{entry.key}": old.version}))
+    expect = {**(seen or {}), f"entry/{entry.key}": old.version}
+    done = backend.store.commit(Draft(by, entries=(entry,), expect=expect))
     return Found(new, done.version, old.created, old.created_by)
 
 
-def drop(backend: Backend, kind: str, name: str, version: int, by: str) -> Committed:
+def drop(
+    backend: Backend, kind: str, name: str, version: int, by: str, seen: Mapping[str, int] | None = None
+) -> Committed:
     """Take an entry out.
+
+    :param seen: versions of what else it depends on
 
     :raises Conflict: when somebody changed it meanwhile
     """
     key = f"{kind}/{name}"
-    return backend.store.commit(Draft(by, entry_drops=(key,), expect={f"entry/{key}": version}))
+    expect = {**(seen or {}), f"entry/{key}": version}
+    return backend.store.commit(Draft(by, entry_drops=(key,), expect=expect))
 
 
 def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "") -> Page[T]:

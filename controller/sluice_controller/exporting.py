@@ -10,13 +10,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sluice_controller.configuration import Configuration
+from sluice_controller.folding import folded
 from sluice_controller.keeping import KEPT
-from sluice_core.messages import Entry, Policy, Upload
+from sluice_core.messages import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
 
 #: Version of the format.
 FORMAT: Final = 1
 #: Name in a document → whether it is always there; the rest of a policy is derived.
 POLICY_FIELDS: Final = ("id", "policy", "source", "enabled", "created", "created_by", "origin", "kept")
+
+#: Section of a document → kind of the uploaded code in it.
+CODE_SECTIONS: Final[Mapping[str, str]] = {
+    "filters": FILTER_CODE,
+    "metrics": METRIC_CODE,
+    "controllers": CONTROLLER_CODE,
+}
 
 
 def document(configuration: Configuration) -> dict[str, Any]:
@@ -25,8 +33,11 @@ def document(configuration: Configuration) -> dict[str, Any]:
     return {
         "sluice": FORMAT,
         "policies": [policy_document(one) for one in policies],
-        "registry": [entry_document(one) for _, one in sorted(configuration.entries.items())],
-        "filters": [upload_document(one) for _, one in sorted(configuration.uploads.items())],
+        "registry": [entry_document(one) for one in folded(configuration.entries)],
+        **{
+            section: [upload_document(one) for _, one in sorted(configuration.uploads.items()) if one.kind == kind]
+            for section, kind in CODE_SECTIONS.items()
+        },
     }
 
 
@@ -52,14 +63,14 @@ def entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def upload_document(upload: Upload) -> dict[str, Any]:
-    """One registered filter."""
+    """One registered filter, uploaded metric or controller; its section says which."""
     data = upload.to_data()
     defaults = Upload("", "", "", "", "", 0).to_data()
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
-    origin = ("created", "created_by")
+    left_out = ("kind", "created", "created_by")
     needed = ("keyword", "environment", "language", "main", "sha256", "size")
     shown = {name: one for name, one in plain.items() if name in needed or one != _plain(defaults[name])}
-    return {name: one for name, one in shown.items() if name not in origin} | _origin(upload)
+    return {name: one for name, one in shown.items() if name not in left_out} | _origin(upload)
 
 
 def _plain(value: Any) -> Any:

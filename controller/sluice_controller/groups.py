@@ -1,7 +1,8 @@
 """Groups of tenants and of containers: made, filled, emptied.
 
 A member is an account or ``account/container``; a project's name stands for its account, and stays beside it as
-the member's label.  Asking for a member works with either.
+the member's label.  Asking for a member works with either.  Each member is an entry of the registry, so a change costs
+what it changes; its expected version is the group's, which every change of a member moves.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller import entries, usage
+from sluice_controller import entries, fences, usage
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
 from sluice_controller.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages import CONTAINER, NAME, TENANT
-from sluice_core.registry import ALIAS, CONTAINER_GROUP, GROUP, Group
+from sluice_core.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
+from sluice_core.store import Draft
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.problems import ERROR, Reporter
@@ -49,7 +51,9 @@ class Member:
 
 def known(backend: Backend, sort: Sort) -> dict[str, Found[Group]]:
     """All groups of one sort by name."""
-    return entries.stored(backend.shelf.contents().entries, Group, sort.kind)
+    there = backend.shelf.contents().entries
+    read = groups(there, sort.kind)
+    return {name: replace(found, thing=read[name]) for name, found in entries.stored(there, Group, sort.kind).items()}
 
 
 def find(backend: Backend, sort: Sort, name: str, expected: int | None = None) -> Found[Group]:
@@ -57,7 +61,10 @@ def find(backend: Backend, sort: Sort, name: str, expected: int | None = None) -
 
     :raises NotFound: when there is none
     """
-    return entries.find(backend, Group, sort.kind, name, sort.what, expected)
+    # read before its members are: whoever changes one of them changes this version
+    found = entries.find(backend, Group, sort.kind, name, sort.what, expected)
+    there = backend.shelf.contents().entries
+    return replace(found, thing=groups(there, sort.kind, name).get(name, found.thing))
 
 
 def create(backend: Backend, sort: Sort, data: Any, by: str) -> Found[Group]:
@@ -71,7 +78,10 @@ def create(backend: Backend, sort: Sort, data: Any, by: str) -> Found[Group]:
     catalogue = backend.catalogue
     refuse_clash(name, target_meanings(name, catalogue))
     group = _with(Group(name, sort.level), _resolved(sort, body.texts(sort.many), catalogue))
-    return entries.create(backend, group, by, (GROUP, CONTAINER_GROUP, ALIAS))
+    absent = {f"entry/{kind}/{name}": 0 for kind in (GROUP, CONTAINER_GROUP, ALIAS)}
+    created = int(backend.now() * 1000)
+    done = backend.store.commit(Draft(by, entries=group.entries(created, by), expect=absent))
+    return Found(group, done.version, created, by)
 
 
 def change(backend: Backend, sort: Sort, name: str, data: Any, by: str, expected: int | None = None) -> Found[Group]:
@@ -86,13 +96,13 @@ def change(backend: Backend, sort: Sort, name: str, data: Any, by: str, expected
         return add(backend, sort, name, body.text(sort.one), by, expected)
     old = find(backend, sort, name, expected)
     members = _resolved(sort, body.texts(sort.many), backend.catalogue)
-    return entries.update(backend, old, _with(replace(old.thing, members=(), labels={}), members), by)
+    return _update(backend, old, _with(replace(old.thing, members=(), labels={}), members), by)
 
 
 def add(backend: Backend, sort: Sort, name: str, member: str, by: str, expected: int | None = None) -> Found[Group]:
     """The group with one more member; the same when it is in there already."""
     old = find(backend, sort, name, expected)
-    return entries.update(backend, old, _with(old.thing, _resolved(sort, [member], backend.catalogue)), by)
+    return _update(backend, old, _with(old.thing, _resolved(sort, [member], backend.catalogue)), by)
 
 
 def remove(backend: Backend, sort: Sort, name: str, member: str, by: str, expected: int | None = None) -> Found[Group]:
@@ -103,8 +113,7 @@ def remove(backend: Backend, sort: Sort, name: str, member: str, by: str, expect
     old = find(backend, sort, name, expected)
     gone = member_of(sort, old.thing, member, backend.catalogue).path
     members = tuple(one for one in old.thing.members if one != gone)
-    labels = {path: label for path, label in old.thing.labels.items() if path != gone}
-    return entries.update(backend, old, replace(old.thing, members=members, labels=labels), by)
+    return _update(backend, old, old.thing.having({path: old.thing.labels.get(path, "") for path in members}), by)
 
 
 def delete(backend: Backend, sort: Sort, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -112,9 +121,29 @@ def delete(backend: Backend, sort: Sort, name: str, by: str, force: bool, expect
 
     :raises Conflict: when policies are about it, unless ``force``
     """
-    old = find(backend, sort, name, expected)
-    usage.refuse_used(f"{sort.what} `{name}`", usage.of_group(backend.shelf.contents(), name), force)
-    entries.drop(backend, sort.kind, name, old.version, by)
+    key = f"{sort.kind}/{name}"
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, sort, name, expected)
+        users = usage.of_group(backend.shelf.contents(), name, sort.level)
+        usage.refuse_used(f"{sort.what} `{name}`", users, force)
+        _, gone = replace(old.thing, members=()).since(old.thing)
+        expect = {**seen, f"entry/{key}": old.version}
+        backend.store.commit(Draft(by, entry_drops=(key, *gone), expect=expect))
+
+    fences.unless_used(backend, f"entry/{key}", once, force)
+
+
+def _update(backend: Backend, old: Found[Group], new: Group, by: str) -> Found[Group]:
+    """Put ``new`` in the place of ``old``: only who comes and who goes is written, and the group's own entry.
+
+    :raises Conflict: when somebody changed it meanwhile
+    """
+    if old.thing == new:
+        return old
+    puts, drops = new.since(old.thing, old.created, old.created_by)
+    draft = Draft(by, entries=puts, entry_drops=drops, expect={f"entry/{puts[0].key}": old.version})
+    return replace(old, thing=new, version=backend.store.commit(draft).version)
 
 
 def members(group: Group) -> list[Member]:
@@ -156,13 +185,11 @@ def _resolved(sort: Sort, texts: Sequence[str], catalogue: Catalogue) -> list[Me
 
 def _with(group: Group, more: Iterable[Member]) -> Group:
     """``group`` and ``more`` members, each once."""
-    labels, paths = dict(group.labels), dict.fromkeys(group.members)
+    labelled = group.labelled()
     for one in more:
-        paths[one.path] = None
-        if one.label:
-            labels[one.path] = one.label
-    if len(paths) > entries.LARGEST_GROUP:
+        labelled[one.path] = one.label or labelled.get(one.path, "")
+    if len(labelled) > entries.LARGEST_GROUP:
         raise Conflict(
-            f"group `{group.name}` would have {len(paths)} members, expected at most {entries.LARGEST_GROUP}"
+            f"group `{group.name}` would have {len(labelled)} members, expected at most {entries.LARGEST_GROUP}"
         )
-    return replace(group, members=tuple(paths), labels=labels)
+    return group.having(labelled)

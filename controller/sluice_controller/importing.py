@@ -11,26 +11,38 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Final
 
 from sluice_controller.backend import Backend
 from sluice_controller.configuration import Configuration
-from sluice_controller.exporting import FORMAT, POLICY_FIELDS, policy_document
+from sluice_controller.described import check_described
+from sluice_controller.exporting import CODE_SECTIONS, FORMAT, POLICY_FIELDS, policy_document
+from sluice_controller.folding import refuse_no_group, unfolded
 from sluice_controller.keeping import KEPT
 from sluice_controller.parameters import refuse_unknown
 from sluice_controller.vocabulary import with_uploads
 from sluice_controller.words import Words
 from sluice_core.errors import CallerError, SluiceError
-from sluice_core.messages import NAME, Assignment, Entry, Policy, Upload
+from sluice_core.messages import (
+    FILTER_CODE,
+    METRIC_CODE,
+    NAME,
+    Assignment,
+    Entry,
+    Policy,
+    Revision,
+    Upload,
+    upload_key,
+)
 from sluice_core.registry import KINDS
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled, Existing, PolicyErrors, compile_text
 from sluice_dsl.plan import Plan
-from sluice_sandbox.api import info_of
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}|")
-_SECTIONS: Final = ("sluice", "policies", "registry", "filters")
+_SECTIONS: Final = ("sluice", "policies", "registry", *CODE_SECTIONS)
 #: Faults that are told at once.
 _MOST_TOLD: Final = 20
 
@@ -67,10 +79,13 @@ def configuration_of(data: Any, backend: Backend, by: str, now: Configuration) -
         raise CallerError(f"`sluice` is `{data.get('sluice')}`, expected {FORMAT}, the version of the format")
     faults = Faults()
     reader = _Reader(by, int(backend.now() * 1000), now, faults)
-    entries = {one.key: one for one in reader.all(data, "registry", reader.entry, lambda one: one.key)}
-    uploads = {one.keyword: one for one in reader.all(data, "filters", reader.upload, lambda one: one.keyword)}
-    for keyword in uploads.keys() & backend.native.actions.keys():
-        faults.add(f"filter `{keyword}`", CallerError("is a keyword of the language already"))
+    entries = {one.key: one for one in unfolded(reader.all(data, "registry", reader.entry, lambda one: one.key))}
+    found = [one for name in CODE_SECTIONS for one in reader.all(data, name, partial(reader.upload, name), _key)]
+    uploads = {one.key: one for one in found}
+    for upload in found:
+        taken = {FILTER_CODE: backend.native.actions, METRIC_CODE: backend.native.metrics}.get(upload.kind, {})
+        if upload.keyword in taken:
+            faults.add(f"{upload.kind} `{upload.keyword}`", CallerError("is a keyword of the language already"))
     faults.end()
     catalogue = Words.of(entries).added_to(with_uploads(backend.native, uploads))
     items = reader.all(data, "policies", reader.policy, lambda one: one.id)
@@ -165,20 +180,25 @@ class _Reader:
         thing = KINDS[kind].read(entry)
         for field_name in known:
             _same_type(getattr(thing, field_name), getattr(KINDS[kind](name), field_name), field_name)
+        refuse_no_group(entry)
         return entry
 
-    def upload(self, one: Mapping[str, Any], _: int) -> Upload:
-        """A registered filter."""
-        refuse_unknown(one, [each.name for each in fields(Upload)], "field")
-        created, by = self._origin(one, self._standing.uploads.get(_text(one, "keyword", "")))
-        upload = Upload.from_data({**one, "created": created, "created_by": by})
+    def upload(self, section: str, one: Mapping[str, Any], _: int) -> Upload:
+        """A registered filter, an uploaded metric or a controller."""
+        refuse_unknown(one, [each.name for each in fields(Upload) if each.name != "kind"], "field")
+        kind = CODE_SECTIONS[section]
+        created, by = self._origin(one, self._standing.uploads.get(upload_key(kind, _text(one, "keyword", ""))))
+        upload = Upload.from_data({**one, "kind": kind, "created": created, "created_by": by})
         default = Upload("", "", "", "", "", 0)
         for each in fields(Upload):
             _same_type(getattr(upload, each.name), getattr(default, each.name), each.name)
-        for digest in (upload.sha256, *upload.files()):
+        for revision in upload.revisions:
+            for each in fields(Revision):
+                _same_type(getattr(revision, each.name), getattr(Revision(0, "", 0), each.name), each.name)
+        for digest in (*upload.files(), *(each.sha256 for each in upload.revisions)):
             if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
                 raise CallerError(f"`{digest}` is no SHA-256 in lower case hexadecimal")
-        info_of(upload)
+        check_described(upload)
         return upload
 
     def _origin(
@@ -277,6 +297,10 @@ def _says_the_same(item: Item, standing: Policy) -> bool:
 def _account(plan: Plan) -> str:
     """Policies about different accounts are no neighbours; those about none in particular are everybody's."""
     return plan.target.name.partition("/")[0] if plan.target.select == NAME else ""
+
+
+def _key(upload: Upload) -> str:
+    return upload.keyword
 
 
 def _plain_mapping(value: Any, name: str) -> Mapping[str, Any]:

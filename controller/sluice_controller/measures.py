@@ -1,7 +1,7 @@
-"""Metrics in the registry: those of installed plugins, and those that something else publishes.
+"""Metrics in the registry: those of installed plugins, those that were uploaded, and those that others publish.
 
-A metric is registered once its batches arrive on the exchange of all metrics, under ``location``, in the form of
-``messages.MetricBatch``; actors then follow it like any other.
+A metric of others is registered once its batches arrive on the exchange of all metrics, under ``location``, in the
+form of ``messages.MetricBatch``; actors then follow it like any other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller import entries, names, usage
+from sluice_controller import entries, fences, names, uploaded_metrics, usage
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
@@ -18,8 +18,10 @@ from sluice_controller.words import metric_info
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.keys import METRICS_EXCHANGE, metric_routing_key
+from sluice_core.messages import Upload
 from sluice_core.registry import ALIAS, METRIC_ENTRY, TERM, Metric
 from sluice_dsl.units import METRIC_QUANTITIES
+from sluice_metrics.native import metric_info as uploaded_info
 
 FIELDS: Final = ("name", "unit", "type", "granularities", "period", "help", "location")
 UNITS: Final = tuple(METRIC_QUANTITIES)
@@ -31,19 +33,22 @@ _name = re.compile(r"[A-Z][A-Z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A metric as the registry shows it; ``registered`` when it is no plugin's."""
+    """A metric in the registry; ``registered`` when somebody described it, ``upload`` when somebody gave its code."""
 
     info: MetricInfo
     type: str
     location: str
     registered: bool
     version: int = 0
+    upload: Upload | None = None
 
 
 def known(backend: Backend) -> dict[str, Measured]:
     """All metrics by name."""
-    found = entries.stored(backend.shelf.contents().entries, Metric, METRIC_ENTRY)
+    contents = backend.shelf.contents()
+    found = entries.stored(contents.entries, Metric, METRIC_ENTRY)
     return {
+        **{name: of_uploaded(one) for name, one in uploaded_metrics.known(contents).items()},
         **{name: _of_registered(one) for name, one in found.items()},
         **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
     }
@@ -58,6 +63,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
     if native is not None:
         entries.expect(f"metric `{native.name}`", 0, expected)
         return _of_plugin(native)
+    if name.upper() in uploaded_metrics.known(backend.shelf.contents()):
+        found = uploaded_metrics.find(backend, name, expected)
+        return of_uploaded(found.upload, found.version)
     return _of_registered(_registered(backend, name, expected))
 
 
@@ -71,6 +79,7 @@ def register(backend: Backend, data: Any, by: str) -> Measured:
     if not _name.fullmatch(name):
         raise CallerError(f"`{name}` cannot be part of a routing key, expected letters, digits and `_`")
     names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+    names.refuse_clash(name, {"an uploaded metric": name in uploaded_metrics.known(backend.shelf.contents())})
     return _of_registered(entries.create(backend, _described(Metric(name), body), by, (ALIAS, TERM)))
 
 
@@ -79,30 +88,44 @@ def change(backend: Backend, name: str, data: Any, by: str, expected: int | None
 
     :raises Conflict: for a plugin's, or when policies would be compared with another unit or level
     """
-    old = _registered(backend, name, expected)
     body = Body(data, *FIELDS)
-    if body.text("name", name).upper() != old.thing.name:
-        raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
-    new = _described(old.thing, body)
-    if new.unit != old.thing.unit or not set(old.thing.granularities) <= set(new.granularities):
-        _refuse_used(backend, old.thing.name)
-    return _of_registered(entries.update(backend, old, new, by))
+
+    def once(seen: dict[str, int]) -> Found[Metric]:
+        old = _registered(backend, name, expected)
+        if body.text("name", name).upper() != old.thing.name:
+            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
+        new = _described(old.thing, body)
+        if new.unit != old.thing.unit or not set(old.thing.granularities) <= set(new.granularities):
+            _refuse_used(backend, old.thing.name)
+        return entries.update(backend, old, new, by, seen)
+
+    return _of_registered(fences.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once))
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a registered metric.
+    """Forget a registered or uploaded metric.
 
-    :raises Conflict: when policies watch it, unless ``force``
+    :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
     """
-    old = _registered(backend, name, expected)
-    _refuse_used(backend, old.thing.name, force)
-    entries.drop(backend, METRIC_ENTRY, old.thing.name, old.version, by)
+    if name.upper() in uploaded_metrics.known(backend.shelf.contents()):
+        uploaded_metrics.delete(backend, name, by, force, expected)
+        return
+
+    def once(seen: dict[str, int]) -> None:
+        old = _registered(backend, name, expected)
+        _refuse_used(backend, old.thing.name, force)
+        _refuse_aliased(backend, old.thing.name, force)
+        entries.drop(backend, METRIC_ENTRY, old.thing.name, old.version, by, seen)
+
+    fences.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once, force)
 
 
 def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metric]:
     name = name.upper()
     if backend.native.metric(name) is not None:
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
+    if name in uploaded_metrics.known(backend.shelf.contents()):
+        raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
     try:
         return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
     except NotFound:
@@ -111,6 +134,12 @@ def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metr
 
 def _refuse_used(backend: Backend, name: str, force: bool = False) -> None:
     usage.refuse_used(f"metric `{name}`", usage.of_metric(backend.shelf.contents(), name), force)
+
+
+def _refuse_aliased(backend: Backend, name: str, force: bool) -> None:
+    aliases = [f"`{alias}`" for alias, one in backend.shelf.contents().words.metrics.items() if one.metric == name]
+    if aliases and not force:
+        raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")
 
 
 def _described(old: Metric, body: Body) -> Metric:
@@ -139,6 +168,15 @@ def _of_registered(found: Found[Metric]) -> Measured:
     return Measured(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
 
 
+def of_uploaded(upload: Upload, version: int = 0) -> Measured:
+    """An uploaded metric."""
+    info = uploaded_info(upload)
+    return Measured(info, _type(info), _location(info.name), False, version, upload)
+
+
 def _of_plugin(info: MetricInfo) -> Measured:
-    kind = "rate" if info.unit.endswith("per_second") else "gauge"
-    return Measured(info, kind, _location(info.name), False)
+    return Measured(info, _type(info), _location(info.name), False)
+
+
+def _type(info: MetricInfo) -> str:
+    return "rate" if info.unit.endswith("per_second") else "gauge"

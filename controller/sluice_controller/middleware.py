@@ -20,6 +20,8 @@ log = logging.getLogger("sluice_controller.requests")
 
 Next = Callable[[HttpRequest], HttpResponse]
 
+#: What has code below it, in ``…/data``.
+_CODE = ("/filters/", "/registry/metrics/", "/controllers/")
 _parameter = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")
 
 
@@ -102,8 +104,8 @@ class BodyLimitMiddleware:
 
 
 def _limit(path: str) -> int:
-    """Code of filters, and a whole configuration, may be larger than what people write."""
+    """Code, and a whole configuration, may be larger than what people write."""
     config = settings.SLUICE
-    if path.startswith("/filters/") and path.endswith("/data"):
+    if path.startswith(_CODE) and path.endswith("/data"):
         return int(config.code_limit)
     return int(config.import_limit if path == "/import" else config.body_limit)

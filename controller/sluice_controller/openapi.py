@@ -21,12 +21,14 @@ REASONS: Final = {
     412: "`If-Match` names another version",
     413: "the body is too large",
     422: "the code has another digest than the announced one",
+    414: "the request line is too long",
     415: "the body is no `application/json`",
+    431: "the headers are too many or too long",
     500: "a bug; the log knows more under the request's id",
     503: "Redis or Keystone is away; `Retry-After` says when to try again",
 }
 #: What any request may be answered, and what any request with a body may.
-_ALWAYS: Final = (401, 403, 406, 500, 503)
+_ALWAYS: Final = (401, 403, 406, 414, 431, 500, 503)
 WITH_BODY: Final = (400, 411, 413, 415)
 
 #: Accepted as they stand; a test posts them.

@@ -45,7 +45,7 @@ class Query:
     def one_of(self, name: str, choices: Iterable[str]) -> str:
         """A word out of ``choices``; empty when it is missing."""
         value = self.text(name)
-        if value and value not in choices:
+        if name in self._given and value not in choices:
             raise CallerError(f"`{name}` is `{value}`, expected {', '.join(choices)}")
         return value
 

@@ -19,7 +19,8 @@ from rest_framework.request import Request
 from sluice_controller import rules
 from sluice_controller.config import Config
 from sluice_controller.identity import Identity
-from sluice_controller.rules import BY_NAME, LIST, NOTHING, Rules, Target
+from sluice_controller.rules import Rules, Target
+from sluice_controller.rules_table import BY_NAME, LIST, NOTHING
 from sluice_core.errors import CallerError
 from sluice_core.messages import NAME, Upload
 from sluice_dsl.plan import Plan

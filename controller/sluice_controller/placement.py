@@ -10,6 +10,18 @@ from sluice_controller.entries import Found, Page
 from sluice_controller.swift_calls import SwiftDoor
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.registry import PLACEMENT, Placement
+from sluice_dsl.catalogue import Catalogue
+
+
+def account_of(native: Catalogue, tenant: str) -> str:
+    """The account of a tenant, which may be called by its project's name, as in sentences.
+
+    :raises CallerError: when it is neither a project nor an account
+    """
+    account = native.account(tenant)
+    if not account.startswith(native.account_prefix):
+        raise CallerError(f"there is no project `{tenant}`, expected one, or an account `{native.account_prefix}…`")
+    return account
 
 
 def list_placements(backend: Backend, limit: int, marker: str = "", storage_policy: str = "") -> Page[Found[Placement]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sluice_controller.enforcement import Cluster
 from sluice_controller.selectors import PolicyView
 from sluice_core.describe import ActionInfo, MetricInfo
-from sluice_core.messages import Firing, NodeReport, Policy, Target, Upload
+from sluice_core.messages import Firing, NodeReport, Policy, Revision, Target, Upload
 from sluice_core.operations import Head, policy_of
 from sluice_dsl.compile import Compiled
 from sluice_dsl.plan import Plan
@@ -114,6 +114,8 @@ def node_data(node: NodeReport, cluster: Cluster) -> dict[str, Any]:
         "assignments": node.assignments,
         "dropped": node.dropped,
         "storage": node.storage,
+        "code": dict(node.code),
+        "sandbox": dict(node.sandbox),
         "software": node.software,
         "started_at": iso_time(node.started),
         "reported_at": iso_time(node.at),
@@ -134,7 +136,7 @@ def action_data(info: ActionInfo) -> dict[str, Any]:
 
 
 def upload_data(upload: Upload) -> dict[str, Any]:
-    """A filter registered at run time."""
+    """A filter registered at run time, without how far it has come."""
     info = dict(upload.info)
     return {
         "id": upload.keyword,
@@ -147,12 +149,38 @@ def upload_data(upload: Upload) -> dict[str, Any]:
         "help": info.pop("help", ""),
         "parameters": info.pop("parameters", []),
         "capabilities": info,
-        "sha256": upload.sha256,
-        "size": upload.size,
-        "revision": upload.revision,
+        **code_data(upload),
         "created": upload.created,
         "created_by": upload.created_by,
     }
+
+
+def code_data(upload: Upload) -> dict[str, Any]:
+    """The code of something that was uploaded, and its earlier revisions, newest first."""
+    return {
+        "sha256": upload.sha256,
+        "size": upload.size,
+        "revision": upload.revision,
+        "uploaded_at": _when(upload.uploaded),
+        "uploaded_by": upload.uploaded_by,
+        "revisions": [revision_data(one) for one in upload.revisions],
+    }
+
+
+def revision_data(one: Revision) -> dict[str, Any]:
+    """An earlier revision, which can be gone back to."""
+    return {
+        "revision": one.number,
+        "sha256": one.sha256,
+        "size": one.size,
+        "main": one.main,
+        "uploaded_at": _when(one.created),
+        "uploaded_by": one.created_by,
+    }
+
+
+def _when(milliseconds: int) -> str | None:
+    return iso_time(milliseconds / 1000) if milliseconds else None
 
 
 def metric_data(info: MetricInfo) -> dict[str, Any]:

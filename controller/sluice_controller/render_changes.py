@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from sluice_controller.changes import ChangePage, Detailed, policies_of
 from sluice_controller.configuration import HOWS, Difference, Outcome
+from sluice_controller.exporting import CODE_SECTIONS
 from sluice_controller.render import head_data, iso_time
 from sluice_controller.render_effective import step_data
 from sluice_core.message import Message
-from sluice_core.messages import Change, Entry, Policy
+from sluice_core.messages import FILTER_CODE, Change, Entry, Policy
 
 #: Differences that are shown.
 MOST: Final = 1000
@@ -34,11 +35,25 @@ def change_data(change: Change) -> dict[str, Any]:
         "at": iso_time(change.at),
         "by": change.by,
         "policies": policies_of(change),
-        "filters": [*(one.keyword for one in change.uploads), *change.upload_drops],
+        **_code(change),
         "entries": [*(one.key for one in change.entries), *change.entry_drops],
         "set": len(change.puts),
         "taken_back": len(change.drops),
     }
+
+
+def _code(change: Change) -> dict[str, list[str]]:
+    """The uploaded code that a change is about, by the sections of documents."""
+    keys = (*(one.key for one in change.uploads), *change.upload_drops)
+    found: dict[str, list[str]] = {section: [] for section in CODE_SECTIONS}
+    for key in dict.fromkeys(keys):
+        kind, slash, name = key.partition("/")
+        found[_SECTIONS[kind] if slash else _SECTIONS[FILTER_CODE]].append(name if slash else key)
+    return found
+
+
+#: Kind of code → its section.
+_SECTIONS: Final = {kind: section for section, kind in CODE_SECTIONS.items()}
 
 
 def detail_data(found: Detailed) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sluice_controller.controllers import controller_of
 from sluice_controller.effective import (
     CONDITION,
     DELETED,
@@ -69,6 +70,7 @@ def step_data(one: Assignment) -> dict[str, Any]:
     """An assignment."""
     return {
         "policy": one.policy,
+        "controller": controller_of(one.policy),
         "assignment": one.id,
         "verb": one.verb,
         "keyword": one.keyword,
@@ -87,6 +89,7 @@ def _overridden(one: Overridden, contents: Contents) -> dict[str, Any]:
     words = _WORDS[one.reason]
     return {
         "policy": one.policy,
+        "controller": controller_of(one.policy),
         "assignment": one.assignment.id if one.assignment else "",
         "keyword": one.keyword,
         "reason": one.reason,

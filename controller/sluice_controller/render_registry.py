@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sluice_controller.activations import Registered
 from sluice_controller.dependencies import Attached
@@ -10,9 +10,14 @@ from sluice_controller.deployments import Deployed
 from sluice_controller.entries import Found
 from sluice_controller.groups import Member, Sort
 from sluice_controller.measures import Measured
-from sluice_controller.render import action_data, iso_time, metric_data
+from sluice_controller.render import action_data, code_data, iso_time, metric_data
 from sluice_controller.shelf import Shelved
+from sluice_core.messages import Upload
 from sluice_core.registry import Alias, Group, Stereotype, Term
+
+
+#: For what was not uploaded.
+_NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)
 
 
 def born(found: Found[Any]) -> dict[str, Any]:
@@ -47,8 +52,12 @@ def alias_data(found: Found[Alias]) -> dict[str, Any]:
 
 
 def measured_data(one: Measured) -> dict[str, Any]:
-    """A metric of a plugin, or a registered one."""
-    return {**metric_data(one.info), "type": one.type, "location": one.location, "registered": one.registered}
+    """A metric of a plugin, an uploaded or a registered one."""
+    upload = one.upload
+    code = code_data(upload or _NO_CODE)
+    said = {"type": one.type, "location": one.location, "registered": one.registered, "uploaded": upload is not None}
+    running = {"running": upload is None or upload.running, "main": upload.main if upload else ""}
+    return {**metric_data(one.info), **said, **running, **code}
 
 
 def registered_data(one: Registered) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from sluice_controller import fences
 from sluice_controller.backend import Backend
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import standing_assignments
 from sluice_controller.parameters import policy_text, refuse_unknown
 from sluice_controller.services import Allow, Written, everything
-from sluice_controller.shelf import Shelved
+from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages import Firing, Policy, PolicyState
 from sluice_core.store import Draft
@@ -62,8 +63,8 @@ class Revised:
     compiled: tuple[Compiled, ...] = ()
 
 
-def revised(backend: Backend, old: Shelved, revision: Revision) -> Revised:
-    """``old`` as ``revision`` wants it; id and age stay.
+def revised(backend: Backend, contents: Contents, old: Shelved, revision: Revision) -> Revised:
+    """``old``, one of ``contents``, as ``revision`` wants it; id and age stay.
 
     :raises PolicyErrors: all errors in the text
     :raises CallerError: when it is not exactly one sentence
@@ -71,8 +72,8 @@ def revised(backend: Backend, old: Shelved, revision: Revision) -> Revised:
     enabled = old.policy.enabled if revision.enabled is None else revision.enabled
     if revision.text is None:
         return Revised(replace(old.policy, enabled=enabled), old.plan)
-    others = [one for one in backend.shelf.contents().existing if one.id != old.policy.id]
-    compiled = tuple(compile_text(revision.text, backend.catalogue, others))
+    others = [one for one in contents.existing if one.id != old.policy.id]
+    compiled = tuple(compile_text(revision.text, backend.vocabulary(contents), others))
     if len(compiled) != 1:
         raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")
     (one,) = compiled
@@ -104,21 +105,21 @@ def update_policy(
         allow([old.plan])
         if version is not None and version != old.version:
             raise PreconditionFailed(f"policy `{policy_id}` is at version {old.version}, `If-Match` names {version}")
-        new = revised(backend, old, revision)
+        new = revised(backend, contents, old, revision)
         allow([new.plan])
         if new.policy == old.policy:
             return Written((old,), contents.epochs.get(policy_id, 0), new.compiled)
         try:
-            return _written(backend, old, new, by)
+            return _written(backend, old, new, by, fences.of(backend, contents, new.compiled))
         except Conflict:
             continue
     raise Conflict(f"policy `{policy_id}` changes faster than it can be replaced")
 
 
-def _written(backend: Backend, old: Shelved, new: Revised, by: str) -> Written:
+def _written(backend: Backend, old: Shelved, new: Revised, by: str, fence: Mapping[str, int]) -> Written:
     name = old.policy.id
     # versions come before what they guard: an actor that fires in between makes us try again
-    expect = {f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
+    expect = {**fence, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
     draft = Draft(
         by,
         puts=standing_assignments(new.policy, new.plan),

@@ -1,13 +1,13 @@
 """What may be done by whom: one rule per operation, decided by oslo.policy.
 
-* :data:`OPERATIONS` names every operation, its default and the calls that it stands for.  A policy file puts other
-  rules in their place; ``sluice-api --sample-policy`` prints all of them.
+* ``rules_table.OPERATIONS`` names every operation, its default and the calls that it stands for.  A policy file puts
+  other rules in their place; ``sluice-api --sample-policy`` prints all of them.
 * A rule sees the credentials of :meth:`sluice_controller.identity.Identity.credentials` and a *target*, a flat
   dictionary of texts: ``project_id`` (the project whose account the thing is in), ``level`` (tenant, container,
   object, …) and ``self_service`` (``True`` or ``False``).  What does not apply is left out, and a check of
   something that was left out fails.
-* ``about`` of an operation says who must bring the target.  :data:`NOTHING`: there is none, the rule is decided
-  before the view runs.  :data:`THING`: the view, once it knows what the request is about.  :data:`LIST`: the
+* ``about`` of an operation says who must bring the target.  ``NOTHING``: there is none, the rule is decided
+  before the view runs.  ``THING``: the view, once it knows what the request is about.  ``LIST``: the
   rule says who may list at all; everybody's things are shown only to whom ``<rule>_all`` allows it.
   ``sluice_controller.permissions`` refuses the answer of a view that forgot its part.
 """
@@ -16,248 +16,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from oslo_config import cfg
 from oslo_policy import policy
 
 from sluice_controller.identity import Identity
 from sluice_controller.rules_missing import missing
-
-NOTHING: Final = "nothing"
-THING: Final = "thing"
-LIST: Final = "list"
+from sluice_controller.rules_table import OPERATIONS, PARTS
 
 Target = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One rule of its own; ``calls`` are ``METHOD /path``."""
-
-    name: str
-    check: str
-    help: str
-    calls: tuple[str, ...] = ()
-    about: str = NOTHING
-
-
-_ADMIN: Final = "rule:admin"
-_READER: Final = "rule:admin or role:reader"
-_READS_OWN: Final = "rule:admin or (role:reader and rule:own)"
-#: An agent of the compute cluster: a role of its own for each stereotype, in the projects that it looks after.
-_APPLIES: Final = "rule:admin or (rule:own and role:stereotype-%(stereotype)s)"
-_WRITES_OWN: Final = "rule:admin or (role:member and rule:own and rule:in_container and rule:self_service)"
-
-#: What the rules of operations are made of.
-PARTS: Final = (
-    Operation("admin", "role:admin", "administrators of the whole cluster"),
-    Operation("own", "project_id:%(project_id)s", "the thing is in the account of the token's project"),
-    Operation("in_container", "'container':%(level)s or 'object':%(level)s", "it is about one container or object"),
-    Operation("self_service", "'True':%(self_service)s", "all that it sets or deletes is marked self-service"),
-)
-
-OPERATIONS: Final = (
-    Operation("sluice:policies:list", _READS_OWN, "list policies", ("GET /policies",), LIST),
-    Operation("sluice:policies:list_all", _ADMIN, "list the policies of everybody"),
-    Operation("sluice:policies:create", _WRITES_OWN, "create policies", ("POST /policies",), THING),
-    Operation("sluice:policies:check", _READS_OWN, "check sentences", ("POST /policies/check",), THING),
-    Operation("sluice:policies:show", _READS_OWN, "show a policy", ("GET /policies/{policy_id}",), THING),
-    Operation(
-        "sluice:policies:update",
-        _WRITES_OWN,
-        "give a policy another text, or switch it on or off",
-        ("PUT /policies/{policy_id}",),
-        THING,
-    ),
-    Operation(
-        "sluice:policies:firings",
-        _READS_OWN,
-        "show what a policy's actor did",
-        ("GET /policies/{policy_id}/firings",),
-        THING,
-    ),
-    Operation("sluice:policies:delete", _WRITES_OWN, "delete a policy", ("DELETE /policies/{policy_id}",), THING),
-    Operation("sluice:nodes:list", _ADMIN, "list nodes", ("GET /nodes",)),
-    Operation("sluice:nodes:show", _ADMIN, "show a node", ("GET /nodes/{node}",)),
-    Operation("sluice:nodes:forget", _ADMIN, "forget a node", ("DELETE /nodes/{node}",)),
-    Operation("sluice:nodes:adopt", _ADMIN, "tell nodes to take the current history", ("POST /nodes/adopt",)),
-    Operation("sluice:filters:list", _READER, "list filters", ("GET /filters", "GET /registry/filters")),
-    Operation("sluice:activations:register", _ADMIN, "name the service of a filter", ("POST /registry/filters",)),
-    Operation("sluice:activations:update", _ADMIN, "name another service", ("PUT /registry/filters/{keyword}",)),
-    Operation("sluice:activations:delete", _ADMIN, "our own call again", ("DELETE /registry/filters/{keyword}",)),
-    Operation(
-        "sluice:deployments:list",
-        _READS_OWN,
-        "list what is deployed at a target",
-        ("GET /filters/{target}/deploy", "GET /filters/dependencies/{target}/deploy"),
-        THING,
-    ),
-    Operation(
-        "sluice:deployments:deploy", _WRITES_OWN, "deploy a filter", ("PUT /filters/{target}/deploy/{keyword}",), THING
-    ),
-    Operation(
-        "sluice:deployments:undeploy",
-        _WRITES_OWN,
-        "take a deployment back",
-        ("PUT /filters/{target}/undeploy/{keyword}",),
-        THING,
-    ),
-    Operation("sluice:dependencies:list", _READER, "list dependencies", ("GET /filters/dependencies",)),
-    Operation("sluice:dependencies:show", _READER, "show one", ("GET /filters/dependencies/{dependency}",)),
-    Operation("sluice:dependencies:create", _ADMIN, "describe a dependency", ("POST /filters/dependencies",)),
-    Operation("sluice:dependencies:update", _ADMIN, "describe it anew", ("PUT /filters/dependencies/{dependency}",)),
-    Operation("sluice:dependencies:delete", _ADMIN, "forget one", ("DELETE /filters/dependencies/{dependency}",)),
-    Operation("sluice:dependencies:upload", _ADMIN, "upload data", ("PUT /filters/dependencies/{dependency}/data",)),
-    Operation(
-        "sluice:dependencies:download", _ADMIN, "download data", ("GET /filters/dependencies/{dependency}/data",)
-    ),
-    Operation(
-        "sluice:dependencies:deploy",
-        _ADMIN,
-        "attach a dependency to filters",
-        ("PUT /filters/dependencies/{target}/deploy/{dependency}",),
-    ),
-    Operation(
-        "sluice:dependencies:undeploy",
-        _ADMIN,
-        "detach a dependency from filters",
-        ("PUT /filters/dependencies/{target}/undeploy/{dependency}",),
-    ),
-    Operation("sluice:groups:list", _ADMIN, "list groups", ("GET /registry/gtenants", "GET /registry/gcontainers")),
-    Operation(
-        "sluice:groups:show",
-        _ADMIN,
-        "show a group and its members",
-        (
-            "GET /registry/gtenants/{group}",
-            "GET /registry/gtenants/{group}/tenants",
-            "GET /registry/gtenants/{group}/tenants/{member}",
-            "GET /registry/gcontainers/{group}",
-            "GET /registry/gcontainers/{group}/containers",
-            "GET /registry/gcontainers/{group}/containers/{member}",
-        ),
-    ),
-    Operation(
-        "sluice:groups:create", _ADMIN, "make a group", ("POST /registry/gtenants", "POST /registry/gcontainers")
-    ),
-    Operation(
-        "sluice:groups:update",
-        _ADMIN,
-        "change the members of a group",
-        (
-            "PUT /registry/gtenants/{group}",
-            "PUT /registry/gtenants/{group}/tenants/{member}",
-            "DELETE /registry/gtenants/{group}/tenants/{member}",
-            "PUT /registry/gcontainers/{group}",
-            "PUT /registry/gcontainers/{group}/containers/{member}",
-            "DELETE /registry/gcontainers/{group}/containers/{member}",
-        ),
-    ),
-    Operation(
-        "sluice:groups:delete",
-        _ADMIN,
-        "forget a group",
-        ("DELETE /registry/gtenants/{group}", "DELETE /registry/gcontainers/{group}"),
-    ),
-    Operation("sluice:aliases:list", _READER, "list aliases", ("GET /registry/aliases",)),
-    Operation("sluice:aliases:show", _READER, "show an alias", ("GET /registry/aliases/{alias}",)),
-    Operation("sluice:aliases:create", _ADMIN, "make an alias", ("POST /registry/aliases",)),
-    Operation("sluice:aliases:update", _ADMIN, "change an alias", ("PUT /registry/aliases/{alias}",)),
-    Operation("sluice:aliases:delete", _ADMIN, "forget an alias", ("DELETE /registry/aliases/{alias}",)),
-    Operation("sluice:stereotypes:list", _READER, "list stereotypes", ("GET /stereotypes",)),
-    Operation("sluice:stereotypes:show", _READER, "show a stereotype", ("GET /stereotypes/{stereotype}",)),
-    Operation("sluice:stereotypes:create", _ADMIN, "make a stereotype", ("POST /stereotypes",)),
-    Operation("sluice:stereotypes:update", _ADMIN, "change a stereotype", ("PUT /stereotypes/{stereotype}",)),
-    Operation("sluice:stereotypes:delete", _ADMIN, "forget a stereotype", ("DELETE /stereotypes/{stereotype}",)),
-    Operation(
-        "sluice:stereotypes:targets",
-        _ADMIN,
-        "list where a stereotype is applied",
-        ("GET /stereotypes/{stereotype}/tenants",),
-    ),
-    Operation(
-        "sluice:stereotypes:applied",
-        f"{_READS_OWN} or (rule:own and role:stereotype-%(stereotype)s)",
-        "show what a stereotype has set for a target",
-        ("GET /stereotypes/{stereotype}/tenants/{target}",),
-        THING,
-    ),
-    Operation(
-        "sluice:stereotypes:apply",
-        _APPLIES,
-        "apply a stereotype to a target",
-        ("PUT /stereotypes/{stereotype}/tenants/{target}",),
-        THING,
-    ),
-    Operation(
-        "sluice:stereotypes:take_back",
-        _APPLIES,
-        "take back what a stereotype has set",
-        ("DELETE /stereotypes/{stereotype}/tenants/{target}",),
-        THING,
-    ),
-    Operation(
-        "sluice:filters:show",
-        _READER,
-        "show a registered filter",
-        ("GET /filters/{keyword}", "GET /registry/filters/{keyword}"),
-    ),
-    Operation("sluice:filters:register", _ADMIN, "register a filter", ("POST /filters",)),
-    Operation("sluice:filters:update", _ADMIN, "describe a filter anew", ("PUT /filters/{keyword}",)),
-    Operation("sluice:filters:unregister", _ADMIN, "forget a filter", ("DELETE /filters/{keyword}",)),
-    Operation("sluice:filters:upload", _ADMIN, "upload a filter's code", ("PUT /filters/{keyword}/data",)),
-    Operation("sluice:filters:download", _ADMIN, "download a filter's code", ("GET /filters/{keyword}/data",)),
-    Operation("sluice:metrics:list", _READER, "list metrics", ("GET /registry/metrics",)),
-    Operation("sluice:metrics:show", _READER, "show a metric", ("GET /registry/metrics/{metric}",)),
-    Operation("sluice:metrics:register", _ADMIN, "register a metric", ("POST /registry/metrics",)),
-    Operation("sluice:metrics:update", _ADMIN, "describe a metric anew", ("PUT /registry/metrics/{metric}",)),
-    Operation("sluice:metrics:delete", _ADMIN, "forget a metric", ("DELETE /registry/metrics/{metric}",)),
-    Operation("sluice:terms:list", _READER, "list coined terms", ("GET /registry/terms",)),
-    Operation("sluice:terms:show", _READER, "show a coined term", ("GET /registry/terms/{term}",)),
-    Operation("sluice:terms:create", _ADMIN, "coin a term", ("POST /registry/terms",)),
-    Operation("sluice:terms:update", _ADMIN, "change a coined term", ("PUT /registry/terms/{term}",)),
-    Operation("sluice:terms:delete", _ADMIN, "forget a coined term", ("DELETE /registry/terms/{term}",)),
-    Operation("sluice:effective:show", _READS_OWN, "show what is in force for a request", ("GET /effective",), THING),
-    Operation("sluice:changes:list", _ADMIN, "list changes", ("GET /changes",)),
-    Operation("sluice:changes:show", _ADMIN, "show a change", ("GET /changes/{epoch}",)),
-    Operation(
-        "sluice:changes:rollback", _ADMIN, "go back to an earlier configuration", ("POST /changes/{epoch}/rollback",)
-    ),
-    Operation("sluice:configuration:export", _ADMIN, "export the configuration", ("GET /export",)),
-    Operation("sluice:configuration:import", _ADMIN, "replace the configuration", ("PUT /import",)),
-    Operation(
-        "sluice:locality:show",
-        _ADMIN,
-        "show where an object's replicas or fragments are",
-        ("GET /locality/{account}/{container}/{object_name}",),
-    ),
-    Operation("sluice:placements:list", _ADMIN, "list where new containers of tenants go", ("GET /placements",)),
-    Operation(
-        "sluice:placements:show", _ADMIN, "show where a tenant's new containers go", ("GET /placements/{account}",)
-    ),
-    Operation(
-        "sluice:placements:update", _ADMIN, "say where a tenant's new containers go", ("PUT /placements/{account}",)
-    ),
-    Operation(
-        "sluice:placements:delete",
-        _ADMIN,
-        "leave a tenant's new containers to Swift's default",
-        ("DELETE /placements/{account}",),
-    ),
-    Operation(
-        "sluice:containers:create",
-        _ADMIN,
-        "create a container on a storage policy",
-        ("PUT /containers/{account}/{container}",),
-    ),
-    Operation("sluice:schema:show", "@", "describe this API; everybody with a token", ("GET /schema",)),
-)
-
-#: By name, those of operations alone.
-BY_NAME: Final[Mapping[str, Operation]] = {one.name: one for one in OPERATIONS}
 
 
 class Rules:

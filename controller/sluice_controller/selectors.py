@@ -7,8 +7,11 @@ than it is, never more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 from typing import Any, Final
 
 from sluice_controller.backend import Backend
@@ -16,6 +19,8 @@ from sluice_controller.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.shelf import Shelved
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages import NAME, NodeReport, PolicyState
+from sluice_core.operations import Operation, decoded
+from sluice_core.store import Store
 
 #: Seconds for which actors publish what they observe after somebody looked.
 WATCH: Final = 10.0
@@ -103,27 +108,50 @@ def list_policies(
 
     :param accounts: only policies about these accounts and what is in them; None for all
     """
-    states = backend.store.states()
-    contents = backend.shelf.contents()
+    ordered = backend.shelf.contents().ordered
+    behind = bisect_right(ordered, read_marker(marker), key=attrgetter("position"))
+    candidates = (
+        one
+        for one in islice(ordered, behind, None)
+        if (not tenant or _is_of(one, tenant)) and (accounts is None or account_of(one) in accounts)
+    )
+    chosen, states = _chosen(backend, candidates, limit + 1, state)
+    contents = backend.shelf.contents()  # anew, so that epochs are not older than the states
     cluster = cluster_now(backend)
-    after = read_marker(marker)
-    chosen: list[Shelved] = []
-    for one in contents.ordered:
-        if one.position <= after or (tenant and not _is_of(one, tenant)):
-            continue
-        if accounts is not None and account_of(one) not in accounts:
-            continue
-        if state and status_of(one, states.get(one.policy.id)) != state:
-            continue
-        chosen.append(one)
-        if len(chosen) > limit:
-            break
     views = [
-        PolicyView(one, states.get(one.policy.id), epoch, enforcement(one.policy.id, epoch, cluster))
-        for one in chosen[:limit]
-        for epoch in (contents.epochs.get(one.policy.id, 0),)
+        PolicyView(one, states.get(name), epoch, enforcement(name, epoch, cluster))
+        for name in (one.policy.id for one in chosen[:limit])
+        if (one := contents.policies.get(name)) is not None and state in ("", status_of(one, states.get(name)))
+        for epoch in (contents.epochs.get(name, 0),)
     ]
     return Page(tuple(views), marker_of(chosen[limit - 1]) if len(chosen) > limit else "")
+
+
+def _chosen(
+    backend: Backend, candidates: Iterator[Shelved], count: int, state: str
+) -> tuple[list[Shelved], dict[str, PolicyState]]:
+    """The first ``count`` of ``candidates`` that are in ``state``, if given; what actors wrote of those looked at."""
+    chosen: list[Shelved] = []
+    states: dict[str, PolicyState] = {}
+    step = max(count, LARGEST_PAGE) if state else count
+    while len(chosen) < count and (some := list(islice(candidates, step))):
+        states |= states_of(backend.store, [one.policy.id for one in some])
+        chosen += [one for one in some if state in ("", status_of(one, states.get(one.policy.id)))]
+    return chosen[:count], states
+
+
+def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
+    """Policy id → what its actor wrote, of some policies; those of which nothing was written are left out.
+
+    :raises PeerError: when Redis is away
+    """
+
+    def parse(replies: list[Any]) -> dict[str, PolicyState]:
+        found = zip(policies, replies[0], strict=True)
+        read = ((name, decoded(PolicyState, name, raw)) for name, raw in found)
+        return {name: one for name, one in read if one is not None}
+
+    return store.run(Operation((("HMGET", store.keys.states, *policies),), parse))
 
 
 def _is_of(one: Shelved, tenant: str) -> bool:

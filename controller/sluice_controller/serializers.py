@@ -6,11 +6,10 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers as s
 
 from sluice_controller.selectors import STATES
-from sluice_core.describe import ENVIRONMENTS, KINDS, NATIVE, PARAMETER_TYPES, PLACES
+from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
 
 NODE_STATES = ("ok", "stale_history", "failed", "away")
 HEALTH = ("ok", "degraded")
-ISOLATED = tuple(one for one in ENVIRONMENTS if one != NATIVE)
 
 
 class ProblemSerializer(s.Serializer):
@@ -205,6 +204,11 @@ class NodeSerializer(s.Serializer):
         allow_blank=True,
         help_text="`ready` when objects can be transformed on its disks, else what is waited for; empty without disks",
     )
+    code = s.DictField(
+        child=s.IntegerField(),
+        help_text="the revision that it can run of uploaded code: `<filter>`, `metric/<NAME>`",
+    )
+    sandbox = s.DictField(child=s.CharField(), help_text="isolated environment: `ok`, or what is wrong with it")
     software = s.CharField(allow_blank=True)
     started_at = s.DateTimeField()
     reported_at = s.DateTimeField()
@@ -262,61 +266,8 @@ class FilterSerializer(s.Serializer):
     environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
 
 
-class RegistrationSerializer(s.Serializer):
-    """What a filter for an isolated environment is."""
-
-    keyword = s.CharField(required=False, help_text="the word that sentences use; lower case, fixed once registered")
-    environment = s.ChoiceField(ISOLATED, required=False)
-    language = s.CharField(required=False, help_text="python, java or wasm, as the environment knows it")
-    main = s.CharField(required=False, help_text="the class to run, where the environment needs one")
-    reverse = s.BooleanField(required=False, default=False, help_text="a GET undoes what a PUT did")
-    capabilities = s.DictField(required=False, help_text="fields of a filter: on_put, on_get, changes_length, stage …")
-    parameters = s.ListField(child=s.DictField(), required=False)
-    help = s.CharField(required=False)
-    self_service = s.BooleanField(
-        required=False, default=False, help_text="members may use it for their own containers"
-    )
-
-
-class UploadSerializer(s.Serializer):
-    """A registered filter; without ``sha256`` it has no code yet and cannot be used."""
-
-    id = s.CharField()
-    keyword = s.CharField()
-    environment = s.ChoiceField(ISOLATED)
-    language = s.CharField(allow_blank=True)
-    main = s.CharField(allow_blank=True)
-    reverse = s.BooleanField()
-    capabilities = s.DictField()
-    parameters = s.ListField(child=s.DictField())
-    help = s.CharField(allow_blank=True)
-    self_service = s.BooleanField()
-    sha256 = s.CharField(allow_blank=True)
-    size = s.IntegerField()
-    revision = s.IntegerField()
-    created = s.IntegerField(help_text="unix milliseconds")
-    created_by = s.CharField(allow_blank=True)
-
-
-#: Accepted as they stand; a test posts them.
-REGISTRATIONS = [
-    OpenApiExample(
-        "a WebAssembly filter that can be undone",
-        value={
-            "keyword": "scramble",
-            "environment": "wasm",
-            "language": "wasm",
-            "reverse": True,
-            "capabilities": {"changes_length": False, "stage": 450},
-            "help": "not a cipher",
-        },
-        request_only=True,
-    )
-]
-
-
 class HealthSerializer(s.Serializer):
-    """`degraded` when one of the dependencies is."""
+    """`degraded` when one of the dependencies is; `keystone` is one where it says who asks."""
 
     status = s.ChoiceField(HEALTH)
     dependencies = s.DictField(child=s.ChoiceField(HEALTH))

@@ -38,7 +38,8 @@ class FactsSerializer(s.Serializer):
 class StepSerializer(s.Serializer):
     """An action that holds."""
 
-    policy = s.CharField()
+    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
+    controller = s.CharField(allow_blank=True, help_text="the controller that has set it, else empty")
     assignment = s.CharField()
     verb = s.ChoiceField(("set", "delete"))
     keyword = s.CharField()
@@ -53,7 +54,8 @@ class StepSerializer(s.Serializer):
 class OverriddenSerializer(s.Serializer):
     """An action that does not hold."""
 
-    policy = s.CharField()
+    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
+    controller = s.CharField(allow_blank=True, help_text="the controller that has set it, else empty")
     assignment = s.CharField(allow_blank=True, help_text="empty when its policy has set nothing here")
     keyword = s.CharField()
     reason = s.ChoiceField(REASONS)
@@ -90,8 +92,12 @@ class ChangeSerializer(s.Serializer):
     epoch = s.IntegerField()
     at = s.DateTimeField()
     by = s.CharField(allow_blank=True, help_text="who asked for it; `actors@…` is an actor host")
-    policies = s.ListField(child=s.CharField(), help_text="the policies that it is about")
+    policies = s.ListField(
+        child=s.CharField(), help_text="the policies that it is about; `controller:<name>` is what a controller sets"
+    )
     filters = s.ListField(child=s.CharField(), help_text="registered filters, by keyword")
+    metrics = s.ListField(child=s.CharField(), help_text="uploaded metrics")
+    controllers = s.ListField(child=s.CharField())
     entries = s.ListField(child=s.CharField(), help_text="entries of the registry, as kind/name")
     set = s.IntegerField(help_text="assignments that were put into force")
     taken_back = s.IntegerField(help_text="assignments that were taken back")
@@ -117,7 +123,7 @@ class ChangePageSerializer(s.Serializer):
 
 
 class DifferenceSerializer(s.Serializer):
-    """One policy, filter or entry that is another than before."""
+    """One policy, entry, or piece of uploaded code that is another than before."""
 
     what = s.ChoiceField(WHATS)
     name = s.CharField()
@@ -152,11 +158,16 @@ class OutcomeSerializer(s.Serializer):
 class LocationSerializer(s.Serializer):
     """One place of an object."""
 
-    number = s.IntegerField(help_text="of an erasure-coded object, the fragment's")
+    number = s.IntegerField(help_text="its place in the order of the ring, from 0")
+    fragment = s.IntegerField(allow_null=True, help_text="of an erasure-coded object, where `swift_dir` tells that")
     address = s.CharField()
     port = s.IntegerField()
     device = s.CharField()
     url = s.CharField(help_text="as the object server on that node knows it")
+    region = s.IntegerField(allow_null=True, help_text="null where `swift_dir` does not tell it, as all that follows")
+    zone = s.IntegerField(allow_null=True)
+    replication_address = s.CharField(allow_null=True)
+    replication_port = s.IntegerField(allow_null=True)
 
 
 class LocalitySerializer(s.Serializer):
@@ -166,6 +177,9 @@ class LocalitySerializer(s.Serializer):
     container = s.CharField()
     object = s.CharField()
     storage_policy_index = s.IntegerField()
+    storage_policy = s.CharField(allow_null=True, help_text="its name, where `swift_dir` tells it")
+    type = s.ChoiceField(choices=("replication", "erasure_coding"), allow_null=True)
+    needed = s.IntegerField(allow_null=True, help_text="how many different locations it takes to read the object")
     partition = s.IntegerField()
     locations = LocationSerializer(many=True)
 

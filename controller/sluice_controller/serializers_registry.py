@@ -10,6 +10,7 @@ from rest_framework import serializers as s
 from sluice_controller.aliases import OF
 from sluice_controller.measures import GRANULARITIES, UNITS
 from sluice_controller.serializers import FilterSerializer
+from sluice_controller.serializers_uploads import CodeSerializer
 
 
 def example(name: str, value: Any) -> list[OpenApiExample]:
@@ -148,8 +149,8 @@ class AliasPageSerializer(PageSerializer):
     aliases = AliasSerializer(many=True)
 
 
-class MeasuredSerializer(s.Serializer):
-    """A workload metric."""
+class MeasuredSerializer(CodeSerializer):
+    """A workload metric; without `uploaded` there is no code of it here."""
 
     name = s.CharField()
     unit = s.CharField()
@@ -159,7 +160,10 @@ class MeasuredSerializer(s.Serializer):
     period = s.FloatField(help_text="seconds of a window")
     aliases = s.ListField(child=s.CharField())
     location = s.CharField(help_text="exchange and routing key of its batches")
-    registered = s.BooleanField(help_text="no plugin's, so it can be changed here")
+    registered = s.BooleanField(help_text="described here by somebody, so it can be described anew")
+    uploaded = s.BooleanField(help_text="native code that was uploaded, so it can be stopped and rolled back")
+    running = s.BooleanField(help_text="false: it was uploaded and is not measured")
+    main = s.CharField(allow_blank=True, help_text="the class that counts")
 
 
 class MeasuredPageSerializer(PageSerializer):

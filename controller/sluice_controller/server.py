@@ -25,6 +25,8 @@ MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 #: Seconds that requests under way get when the server is stopped.
 GRACE: Final = 5
 SETTINGS_MODULE: Final = "sluice_controller.settings"
+#: Longest request line in bytes: three names of Swift's lengths, all of it percent-encoded, and a query.
+LONGEST_LINE: Final = 8190
 
 
 class Server(BaseApplication):
@@ -50,7 +52,8 @@ def gunicorn_settings(config: Config) -> dict[str, Any]:
         "bind": config.bind,
         "workers": config.workers,
         "threads": config.threads,
-        "worker_class": "gthread",
+        "worker_class": "sluice_controller.gateway.Worker",
+        "limit_request_line": LONGEST_LINE,
         "timeout": 60,
         "graceful_timeout": GRACE,
         "preload_app": False,

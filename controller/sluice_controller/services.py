@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from sluice_controller import fences
 from sluice_controller.backend import Backend
 from sluice_controller.enforcement import enforcement
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import kept_policy
 from sluice_controller.selectors import PolicyView, cluster_now
-from sluice_controller.shelf import Shelved
+from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages import Policy
 from sluice_core.store import Draft, Head
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.plan import Plan
+from sluice_dsl.problems import PolicyConflict, PolicyErrors
 
 #: How often a change is tried again that lost a race against another one.
 _TRIES = 5
@@ -51,34 +55,84 @@ def check(backend: Backend, text: str) -> list[Compiled]:
 
     :raises PolicyErrors: all errors in it
     """
-    return compile_text(text, backend.catalogue, backend.shelf.contents().existing)
+    contents = backend.shelf.contents()
+    return compile_text(text, backend.vocabulary(contents), contents.existing)
 
 
-def create_policies(backend: Backend, text: str, by: str, allow: Allow = everything) -> Written:
-    """Policies out of the sentences of ``text``: all, or none.
+def create_policies(
+    backend: Backend, text: str, by: str, allow: Allow = everything, ids: Iterator[str] | None = None
+) -> Written:
+    """Policies out of the sentences of ``text``: all, or none; ``ids`` gives the policies theirs.
 
     :raises PolicyErrors: all errors in it
     """
-    compiled = tuple(check(backend, text))
-    allow([one.plan for one in compiled])
+    names: list[str] = []
+
+    def change() -> Written:
+        contents = backend.shelf.contents()
+        compiled = tuple(compile_text(text, backend.vocabulary(contents), contents.existing))
+        allow([one.plan for one in compiled])
+        if not names:
+            names.extend(islice(ids or iter(new_id, ""), len(compiled)))
+        made = _created(backend, compiled, names, by, fences.of(backend, contents, compiled))
+        _refuse_second(backend, made, contents, text, by)
+        return made
+
+    return fences.retried(change)
+
+
+def _refuse_second(backend: Backend, made: Written, seen: Contents, text: str, by: str) -> None:
+    """Of two that contradict each other and were checked before either was written, the second is taken back.
+
+    Whatever was written since ``seen`` is looked at again, the older by its version.
+
+    :raises PolicyConflict: naming the policy that was first
+    """
+    if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.compiled):
+        return
+    now, version = backend.shelf.contents(), made.policies[0].version
+    first = [
+        one.existing
+        for name, one in now.policies.items()
+        if one.version < version and (name not in seen.policies or seen.policies[name].version != one.version)
+    ]
+    if not first:
+        return
+    try:
+        compile_text(text, backend.vocabulary(now), first)
+    except PolicyConflict:
+        names = [one.policy.id for one in made.policies]
+        with contextlib.suppress(Conflict):  # somebody changed or deleted it already, and knows what stands
+            expect = {f"policy/{name}": version for name in names}
+            backend.store.commit(Draft(by, policy_drops=tuple(names), expect=expect))
+        raise
+    except PolicyErrors:
+        return  # a word of it is gone since, which is no contradiction
+
+
+def _created(
+    backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, fence: Mapping[str, int]
+) -> Written:
     now = int(backend.now() * 1000)
     # a millisecond apart, so that the order of the text is the order of their age
-    policies = tuple(_policy(one, now + number, by) for number, one in enumerate(compiled))
+    policies = tuple(
+        _policy(one, name, now + number, by) for number, (one, name) in enumerate(zip(compiled, names, strict=True))
+    )
     puts = tuple(
         assignment
         for policy, one in zip(policies, compiled, strict=True)
         if not one.plan.dynamic
         for assignment in static_assignments(policy.id, one.plan, policy.created)
     )
-    expect = {f"policy/{policy.id}": 0 for policy in policies}
+    expect = {**fence, **{f"policy/{policy.id}": 0 for policy in policies}}
     done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
     shelved = (Shelved(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
     return Written(tuple(shelved), done.epoch, compiled)
 
 
-def _policy(one: Compiled, created: int, by: str) -> Policy:
+def _policy(one: Compiled, name: str, created: int, by: str) -> Policy:
     return Policy(
-        id=new_id(),
+        id=name,
         source=one.source,
         text=one.text,
         plan=one.plan.to_data(),

@@ -36,6 +36,8 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "sluice_controller.failures.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
+    # `format` is an unknown parameter like any other
+    "URL_FORMAT_OVERRIDE": None,
 }
 
 SPECTACULAR_SETTINGS = {
@@ -50,7 +52,8 @@ SPECTACULAR_SETTINGS = {
         "HealthEnum": "sluice_controller.serializers.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
-        "IsolatedEnum": "sluice_controller.serializers.ISOLATED",
+        "MetricInstanceEnum": "sluice_controller.rollout.METRIC_STATES",
+        "ControllerStateEnum": "sluice_controller.controllers.STATES",
     },
 }
 

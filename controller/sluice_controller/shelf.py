@@ -4,7 +4,8 @@ Creating a policy looks at every other one, and a list shows many; decoding them
 request would cost a second at 100,000.  So a shelf reads them once and then follows the change
 stream: one round trip when nothing happened.  What it hands out is immutable; refreshing replaces it.
 
-* A new history, a smaller epoch or a trimmed stream: everything is read anew.
+* A new history, a smaller epoch or a trimmed stream: everything is read anew.  So it is when a Redis that lost
+  changes has others under their numbers (``sluice_core.lineage``); a shelf at rest looks for that once a second.
 * ``head`` is read before the documents.  What changes in between is applied a second time, which
   does no harm.
 """
@@ -13,20 +14,27 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
+from typing import Final
 
 from sluice_controller.words import Words
 from sluice_core.errors import DecodeError
+from sluice_core.lineage import Lineage, made_at
 from sluice_core.messages import Change, Entry, Policy, Upload
 from sluice_core.operations import policy_of
+from sluice_core.registry import is_member
 from sluice_core.store import Gap, Head, Store
 from sluice_dsl.compile import Existing
 from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
+
+#: Seconds after which a shelf at rest looks whether it is still the same stream.
+_LOOK_AGAIN: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -50,13 +58,17 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything at one moment; ``epochs`` says since when each policy stands as it does."""
+    """Everything at one moment; ``epochs`` says since when each policy stands as it does.
+
+    ``upload_epochs`` says the same of uploads that changed since this process looks on; of others it is not known.
+    """
 
     head: Head = field(default_factory=Head)
     policies: Mapping[str, Shelved] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
     uploads: Mapping[str, Upload] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    upload_epochs: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> Words:
@@ -81,6 +93,8 @@ class Shelf:
         self._store = store
         self._lock = threading.Lock()
         self._contents = Contents()
+        self._lineage = Lineage()
+        self._looked = 0.0
 
     def contents(self) -> Contents:
         """What stands in Redis now.
@@ -92,18 +106,26 @@ class Shelf:
             return self._contents
 
     def _refreshed(self, old: Contents, head: Head) -> Contents:
-        if head == old.head:
-            return old
-        if head.history != old.head.history or head.epoch < old.head.epoch:
+        if head.history != old.head.history or head.epoch < old.head.epoch or self._strayed(old.head, head):
             return self._read(head)
         while old.head.epoch < head.epoch:
             changes = self._store.changes_after(old.head.epoch)
             if isinstance(changes, Gap) or not changes or any(one.history != head.history for one in changes):
                 return self._read(head)
             old = self._applied(old, changes)
+            self._lineage.follow(changes[-1])
         return old
 
+    def _strayed(self, position: Head, head: Head) -> bool:
+        """Whether the stream has another change than the one that we stand at."""
+        now = time.monotonic()
+        if not position.history or (head == position and now - self._looked < _LOOK_AGAIN):
+            return False
+        self._looked = now
+        return self._lineage.broken(position, self._store.run(made_at(self._store.keys, position.epoch)))
+
     def _read(self, head: Head) -> Contents:
+        self._lineage.restart(head, self._store.run(made_at(self._store.keys, head.epoch)))
         epochs = self._store.epochs()
         shelved = (shelve(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in shelved if one}
@@ -118,7 +140,8 @@ class Shelf:
             epochs.update(dict.fromkeys(touched, change.epoch))
             named |= dict.fromkeys(change.policies)
             if change.uploads or change.upload_drops:
-                old = _carried(old, replace(old, uploads=self._store.uploads()))
+                since = old.upload_epochs | {one.key: change.epoch for one in change.uploads}
+                old = _carried(old, replace(old, uploads=self._store.uploads(), upload_epochs=since))
         head = Head(old.head.history, changes[-1].epoch)
         if not named:
             return _carried(old, replace(old, head=head, epochs=epochs))
@@ -130,8 +153,22 @@ class Shelf:
                 policies[name] = shelved
             else:
                 policies.pop(name, None)
-        kept = {name: epoch for name, epoch in epochs.items() if name in policies}
-        return _carried(old, replace(old, head=head, policies=policies, epochs=kept))
+                epochs.pop(name, None)
+        return _appended(old, replace(old, head=head, policies=policies, epochs=epochs), named)
+
+
+def _appended(old: Contents, new: Contents, named: Collection[str]) -> Contents:
+    """``new``, sorted already when all that changed are policies that came behind all others."""
+    new = _carried(old, new)
+    ordered = old.__dict__.get("ordered")
+    fresh = (new.policies[name] for name in named if name in new.policies and name not in old.policies)
+    added = sorted(fresh, key=attrgetter("position"))
+    if not ordered or len(added) < len(named) or added[0].position < ordered[-1].position:
+        return new
+    new.__dict__["ordered"] = (*ordered, *added)
+    if "existing" in old.__dict__:
+        new.__dict__["existing"] = (*old.existing, *(one.existing for one in added))
+    return new
 
 
 def _with_entries(old: Contents, changes: list[Change]) -> Contents:
@@ -142,7 +179,12 @@ def _with_entries(old: Contents, changes: list[Change]) -> Contents:
         for name in change.entry_drops:
             entries.pop(name, None)
         entries.update((one.key, one) for one in change.entries)
-    return _carried(old, replace(old, entries=entries))
+    new = _carried(old, replace(old, entries=entries))
+    touched = {name for change in changes for name in (*change.entry_drops, *(one.key for one in change.entries))}
+    same = all(is_member(name) or old.entries.get(name) == entries.get(name) for name in touched)
+    if same and "words" in old.__dict__:
+        new.__dict__["words"] = old.words  # who is in a group is no word
+    return new
 
 
 #: What :class:`Contents` makes out of which of its fields.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_controller import deployments, entries, usage, written
+from sluice_controller import deployments, entries, fences, usage, written
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
@@ -88,14 +88,16 @@ def change(
             text=text if body.has("text") else old.thing.text,
             help=words if body.has("help") else old.thing.help,
         )
-        contents, catalogue = backend.shelf.contents(), backend.catalogue
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
         _try(new.text, catalogue)
         settled = _everywhere(contents, new, catalogue)
         entry = new.entry(old.created, old.created_by)
         entries_now = () if new == old.thing else (entry,)
-        return written.commit(backend, settled, by, entries_now, {f"entry/{entry.key}": old.version})
+        expect = {f"entry/{entry.key}": old.version}
+        return written.commit(backend, settled, by, entries_now, expect, contents=contents)
 
-    done = written.retried(once)
+    done = fences.retried(once)
     return find(backend, name), done
 
 
@@ -104,10 +106,14 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: naming the policies, when it is applied
     """
-    old = find(backend, name, expected)
-    users = usage.of_origin(backend.shelf.contents(), origin_of(name))
-    usage.refuse_used(f"stereotype `{name}`", users, force)
-    entries.drop(backend, STEREOTYPE, name, old.version, by)
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        users = usage.of_origin(backend.shelf.contents(), origin_of(name))
+        usage.refuse_used(f"stereotype `{name}`", users, force)
+        entries.drop(backend, STEREOTYPE, name, old.version, by, seen)
+
+    fences.unless_used(backend, f"entry/{STEREOTYPE}/{name}", once, force)
 
 
 def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
@@ -119,14 +125,16 @@ def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
 
     def once() -> Done:
         found = find(backend, name)
-        contents, catalogue = backend.shelf.contents(), backend.catalogue
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
         old = applied(contents, name).get((target.level, target.name), [])
         text = _filled(found.thing.text, deployments.called(target, old, catalogue))
         others = written.others_than(contents, old)
         settled = written.settle(text, origin_of(name), old, others, catalogue)
-        return written.commit(backend, [settled], by, expect={f"entry/{STEREOTYPE}/{name}": found.version})
+        expect = {f"entry/{STEREOTYPE}/{name}": found.version}
+        return written.commit(backend, [settled], by, expect=expect, contents=contents)
 
-    return written.retried(once)
+    return fences.retried(once)
 
 
 def take_back(backend: Backend, name: str, target: Target, by: str) -> Done:

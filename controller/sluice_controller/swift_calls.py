@@ -65,6 +65,9 @@ class SwiftDoor:
 
         :raises CallerError: when Swift cannot have such a name
         """
+        if not (account + container).isascii():
+            # list_endpoints looks for the container under another name then: it fails, or tells a wrong policy
+            raise CallerError(f"`{account}/{container}` cannot be located, swift's `list_endpoints` needs ASCII names")
         path = "/endpoints/v2/" + "/".join((quote(account, safe=""), quote(container, safe=""), quote(obj)))
         answer = self._ask("GET", path)
         if answer.status == 400:

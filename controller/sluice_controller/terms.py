@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_controller import entries, usage
+from sluice_controller import entries, fences, usage
 from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
@@ -67,14 +67,18 @@ def change(backend: Backend, name: str, data: Any, by: str, force: bool, expecte
 
     :raises Conflict: when policies use it, unless ``force``
     """
-    old = _coined(backend, name, expected)
     body = Body(data, *FIELDS)
-    if body.text("term", name).upper() != old.thing.name:
-        raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.thing.name}`")
-    new = replace(old.thing, values=_patterns(body.texts("patterns")))
-    if new != old.thing:
-        _refuse_used(backend, old.thing.name, force)
-    return entries.update(backend, old, new, by)
+
+    def once(seen: dict[str, int]) -> Found[Term]:
+        old = _coined(backend, name, expected)
+        if body.text("term", name).upper() != old.thing.name:
+            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.thing.name}`")
+        new = replace(old.thing, values=_patterns(body.texts("patterns")))
+        if new != old.thing:
+            _refuse_used(backend, old.thing.name, force)
+        return entries.update(backend, old, new, by, seen)
+
+    return fences.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -82,9 +86,13 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: when policies use it, unless ``force``
     """
-    old = _coined(backend, name, expected)
-    _refuse_used(backend, old.thing.name, force)
-    entries.drop(backend, TERM, old.thing.name, old.version, by)
+
+    def once(seen: dict[str, int]) -> None:
+        old = _coined(backend, name, expected)
+        _refuse_used(backend, old.thing.name, force)
+        entries.drop(backend, TERM, old.thing.name, old.version, by, seen)
+
+    fences.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
 
 
 def _coined(backend: Backend, name: str, expected: int | None) -> Found[Term]:

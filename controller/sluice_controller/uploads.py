@@ -1,25 +1,25 @@
-"""Filters that are registered at run time: their description in Redis, their code in Swift.
+"""Filters that are registered at run time: what may be said of them, and when they may change or go.
 
-Registering says what the filter is; its code follows by ``PUT /filters/{id}/data``.  Code is immutable
-and named by its SHA-256; other code is another revision.  Nodes get to know a filter once it has code.
+Registering says what an isolated filter is; its code follows by ``PUT /filters/{id}/data``.  A native filter is
+registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import IO, Any, Final
+from typing import Any, Final
 
+from sluice_controller import fences, uploaded
 from sluice_controller.backend import Backend
-from sluice_controller.failures import PreconditionFailed
-from sluice_controller.intake import received
 from sluice_controller.parameters import refuse_unknown
-from sluice_core.code_shelf import CodeShelf
-from sluice_core.describe import ENVIRONMENTS, NATIVE
-from sluice_core.errors import CallerError, Conflict, NotFound, PeerError
-from sluice_core.messages import Upload
-from sluice_core.registry import ACTIVATION
-from sluice_core.store import Draft
+from sluice_controller.uploaded import Extra, Found, Given, Rules
+from sluice_controller.usage import InUse
+from sluice_controller.vocabulary import filter_info
+from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
+from sluice_core.errors import CallerError, Conflict
+from sluice_core.messages import FILTER_CODE, Upload
+from sluice_core.registry import ACTIVATION, ALIAS
 from sluice_sandbox.api import info_of
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
@@ -34,6 +34,10 @@ FIELDS: Final = (
     "help",
     "self_service",
 )
+#: What the code of a native filter says itself.
+SAID_BY_CODE: Final = ("reverse", "capabilities", "parameters", "help")
+#: The one language of native code.
+PYTHON: Final = "python"
 #: Words that the paths below ``/filters`` use themselves.
 RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
 
@@ -50,34 +54,37 @@ def described(body: Any, by: str, now: float, old: Upload | None = None) -> Uplo
     for name, value in words.items():
         if not isinstance(value, str):
             raise CallerError(f"`{name}` is `{value}`, expected a text")
-    isolated = [one for one in ENVIRONMENTS if one != NATIVE]
-    if words["environment"] not in isolated:
-        raise CallerError(f"`environment` is `{words['environment']}`, expected {', '.join(isolated)}")
+    if words["environment"] not in ENVIRONMENTS:
+        raise CallerError(f"`environment` is `{words['environment']}`, expected {', '.join(ENVIRONMENTS)}")
     if not words["keyword"]:
         raise CallerError("`keyword` is missing, expected the word that sentences use")
     if words["keyword"] in RESERVED:
         raise CallerError(f"`keyword` is `{words['keyword']}`, which is a word of the API itself")
+    native = words["environment"] == NATIVE
+    if native:
+        _refuse_said_by_code(body, words)
     flags = {name: body.get(name, getattr(old, name, False)) for name in ("reverse", "self_service")}
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise CallerError(f"`{name}` is `{value}`, expected true or false")
-    upload = Upload(
-        words["keyword"],
-        words["environment"],
-        words["language"],
-        words["main"],
-        sha256=old.sha256 if old else "",
-        size=old.size if old else 0,
-        revision=old.revision if old else 1,
-        **flags,
-        info=_info(body, old),
-        dependencies=old.dependencies if old else {},
-        earlier=old.earlier if old else (),
-        created=old.created if old else int(now * 1000),
-        created_by=old.created_by if old else by,
-    )
-    info_of(upload)
+    fresh = Upload("", "", "", "", "", 0, created=int(now * 1000), created_by=by)
+    upload = replace(old or fresh, **words, **flags, info=_info(body, old))
+    if not native:
+        info_of(upload)
     return upload
+
+
+def _refuse_said_by_code(body: Mapping[str, Any], words: dict[str, Any]) -> None:
+    said = [name for name in SAID_BY_CODE if name in body]
+    if said:
+        named = ", ".join(f"`{one}`" for one in said)
+        raise CallerError(f"{named}: the code of a native filter says that itself")
+    words["language"] = words["language"] or PYTHON
+    if words["language"] != PYTHON:
+        raise CallerError(f"`language` is `{words['language']}`, expected `{PYTHON}` of native code")
+    keyword = words["keyword"]
+    if not keyword.replace("_", "").isalnum() or keyword != keyword.lower() or not keyword.isascii():
+        raise CallerError(f"keyword `{keyword}`, expected lower case letters, digits and `_`")
 
 
 def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
@@ -86,8 +93,8 @@ def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
     if not isinstance(capabilities, Mapping):
         raise CallerError(f"`capabilities` is `{capabilities}`, expected an object")
     info.update(capabilities)
-    parameters = body.get("parameters")
-    if parameters is not None:
+    if "parameters" in body:
+        parameters = body["parameters"]
         if not isinstance(parameters, list) or not all(isinstance(one, Mapping) for one in parameters):
             raise CallerError("`parameters` is no list of objects")
         info["parameters"] = [dict(one) for one in parameters]
@@ -98,87 +105,116 @@ def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
     return info
 
 
-def register(backend: Backend, body: Any, by: str) -> tuple[Upload, int]:
-    """A new filter without code; it and its version.
+def register(backend: Backend, body: Any, by: str) -> Found:
+    """A new filter without code.
 
     :raises CallerError: when the description is wrong, or the keyword is taken by a native filter
     :raises Conflict: when one of this keyword is registered
     """
     upload = described(body, by, backend.now())
-    if upload.keyword in backend.native.actions:
-        raise Conflict(f"`{upload.keyword}` is a keyword of the language already")
-    if upload.keyword in backend.shelf.contents().words.actions:
-        raise Conflict(f"`{upload.keyword}` is an alias of a filter already")
+    _refuse_taken(backend, upload.keyword)
     if backend.store.upload(upload.keyword) is not None:
         raise Conflict(f"filter `{upload.keyword}` is registered already")
-    done = backend.store.commit(Draft(by, uploads=(upload,), expect={f"upload/{upload.keyword}": 0}))
-    return upload, done.version
+    return uploaded.commit(backend, upload, by, 0, Extra(expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
 
 
-def find(backend: Backend, keyword: str, expected: int | None = None) -> tuple[Upload, int]:
-    """The filter registered as ``keyword``, and its version.
+def _refuse_taken(backend: Backend, keyword: str) -> None:
+    if keyword in backend.native.actions:
+        raise Conflict(f"`{keyword}` is a keyword of the language already")
+    if keyword in backend.shelf.contents().words.actions:
+        raise Conflict(f"`{keyword}` is an alias of a filter already")
+
+
+def find(backend: Backend, keyword: str, expected: int | None = None) -> Found:
+    """The filter registered as ``keyword``.
 
     :raises NotFound: when there is none
     :raises PreconditionFailed: when it is not at the expected version
     """
-    version = backend.store.version(f"upload/{keyword}")
-    upload = backend.store.upload(keyword)
-    if upload is None:
-        raise NotFound(f"there is no registered filter `{keyword}`")
-    if expected is not None and expected != version:
-        raise PreconditionFailed(f"filter `{keyword}` is at version {version}, `If-Match` names {expected}")
-    return upload, version
+    return uploaded.find(backend, FILTER_CODE, keyword, expected)
 
 
-def describe_anew(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> tuple[Upload, int]:
+def is_native(body: Any) -> bool:
+    """Whether a registration asks for native code."""
+    return isinstance(body, Mapping) and body.get("environment") == NATIVE
+
+
+def describe_anew(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> Found:
     """Change the description; code and revision stay.
 
     :raises CallerError: when it would be wrong, or would make stored objects unreadable
     """
-    old, version = find(backend, keyword, expected)
-    new = described(body, by, backend.now(), old)
+    old = find(backend, keyword, expected)
+    _refuse_other_nature(old.upload, body)
+    new = described(body, by, backend.now(), old.upload)
     if new.keyword != keyword:
         raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
+    _refuse_irreversible(old.upload, new)
+    return uploaded.commit(backend, new, by, old.version)
+
+
+def _refuse_other_nature(old: Upload, body: Any) -> None:
+    """Code is for its environment, and the class of native code was tried with it."""
+    if not old.sha256 or not isinstance(body, Mapping):
+        return
+    environment, main = body.get("environment", old.environment), body.get("main", old.main)
+    if NATIVE in (old.environment, environment) and old.environment != environment:
+        raise Conflict(f"filter `{old.keyword}` has code for `{old.environment}`, so its environment stays")
+    if old.environment == NATIVE and old.main != main:
+        raise Conflict(f"`main` of native code is tried with it: `PUT /filters/{old.keyword}/data?main={main}`")
+
+
+def _refuse_irreversible(old: Upload, new: Upload) -> None:
     if old.reverse and not new.reverse and old.sha256:
-        raise Conflict(f"objects may be stored through filter `{keyword}`, so it must stay reversible")
-    done = backend.store.commit(Draft(by, uploads=(new,), expect={f"upload/{keyword}": version}))
-    return new, done.version
+        raise Conflict(f"objects may be stored through filter `{old.keyword}`, so it must stay reversible")
 
 
-def put_code(
-    backend: Backend, keyword: str, source: IO[bytes], size: int, announced: str, by: str, expected: int | None = None
-) -> tuple[Upload, int]:
-    """Take ``size`` bytes of code; nothing is kept unless all of it is there and its digest is the announced one.
+def put_code(backend: Backend, keyword: str, given: Given, by: str, expected: int | None = None) -> Found:
+    """Take code; nothing is kept unless all of it is there and can be used.
 
-    :raises CallerError: 413, 422, or 400 for a digest that is none
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
     """
-    old, version = find(backend, keyword, expected)
-    shelf = shelf_of(backend)
-    with received(source, size, announced, backend.config.code_limit, "code of the filter") as (found, pieces):
-        shelf.put(found, pieces, size)
-    if found == old.sha256:
-        return old, version
-    earlier = (old.sha256, *old.earlier) if old.reverse and old.sha256 else old.earlier
-    new = replace(
-        old,
-        sha256=found,
-        size=size,
-        revision=old.revision + 1 if old.sha256 else old.revision,
-        earlier=tuple(one for one in dict.fromkeys(earlier) if one != found),
-    )
-    done = backend.store.commit(Draft(by, uploads=(new,), expect={f"upload/{keyword}": version}))
-    return new, done.version
+    old = find(backend, keyword, expected)
+    _refuse_taken(backend, keyword)
+    return _put(backend, old, uploaded.receive(backend, old.upload, given, _rules(backend)), by)
 
 
-def get_code(backend: Backend, keyword: str) -> tuple[Upload, Iterable[bytes]]:
-    """The code as it was registered.
+def roll_back(backend: Backend, keyword: str, number: int | None, by: str, expected: int | None = None) -> Found:
+    """Give the filter the code of an earlier revision again; None: of the one before.
 
-    :raises NotFound: when the filter has none yet
+    :raises NotFound: when it is not kept
     """
-    upload, _ = find(backend, keyword)
-    if not upload.sha256:
-        raise NotFound(f"filter `{keyword}` has no code yet, `PUT /filters/{keyword}/data` it")
-    return upload, shelf_of(backend).get(upload.sha256)
+    old = find(backend, keyword, expected)
+    return _put(backend, old, uploaded.gone_back(backend, old.upload, number, _rules(backend)), by)
+
+
+def _rules(backend: Backend) -> Rules:
+    def accepted(old: Upload, new: Upload) -> None:
+        info = filter_info(new)
+        _refuse_irreversible(old, new)
+        if new.environment == NATIVE:
+            _refuse_unusable(backend, info)
+
+    return accepted
+
+
+def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
+    """What policies say to a filter its code must still understand.
+
+    :raises Conflict: naming one of them
+    """
+    for one in backend.shelf.contents().ordered:
+        for action in one.plan.actions:
+            if action.keyword != info.keyword or action.verb != "set":
+                continue
+            strange = [name for name in action.params if info.parameter(name) is None]
+            if strange or action.place not in info.places:
+                what = f"parameter `{strange[0]}`" if strange else f"place `{action.place}`"
+                raise Conflict(f"the code does not know {what}, which policy `{one.policy.id}` asks for")
+
+
+def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+    return old if new is old.upload else uploaded.commit(backend, new, by, old.version)
 
 
 def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -186,33 +222,26 @@ def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: i
 
     :raises Conflict: when policies name it, or objects may need it to be read and ``force`` is not given
     """
-    upload, version = find(backend, keyword, expected)
+    fences.unless_used(
+        backend, f"upload/{keyword}", lambda seen: _unregister(backend, keyword, by, force, expected, seen)
+    )
+
+
+def _unregister(
+    backend: Backend, keyword: str, by: str, force: bool, expected: int | None, seen: dict[str, int]
+) -> None:
+    old = find(backend, keyword, expected)
     contents = backend.shelf.contents()
-    users = [one.policy.id for one in contents.ordered if keyword in _keywords(one.plan)]
+    users = [one.policy.id for one in contents.ordered if keyword in {each.keyword for each in one.plan.actions}]
     if users:
         more = f" and {len(users) - 3} more" if len(users) > 3 else ""
-        raise Conflict(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
+        raise InUse(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
     aliases = [f"`{alias}`" for alias, one in contents.words.actions.items() if one.keyword == keyword]
     if aliases and not force:
-        raise Conflict(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
-    if upload.reverse and upload.sha256 and not force:
-        raise Conflict(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
+        raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
+    if old.upload.reverse and old.upload.sha256 and not force:
+        raise InUse(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
     # the service that activates it goes with it, lest the next filter of that name be activated there
     service = f"{ACTIVATION}/{keyword}"
     gone = (service,) if service in contents.entries else ()
-    draft = Draft(by, upload_drops=(keyword,), entry_drops=gone, expect={f"upload/{keyword}": version})
-    backend.store.commit(draft)
-
-
-def shelf_of(backend: Backend) -> CodeShelf:
-    """Where code lies.
-
-    :raises PeerError: when this API was given no place for it
-    """
-    if backend.code is None:
-        raise PeerError("this API has no place for code, its options `code_auth_url` and following name one")
-    return backend.code
-
-
-def _keywords(plan: Any) -> set[str]:
-    return {action.keyword for action in plan.actions}
+    uploaded.drop(backend, old, by, Extra(entry_drops=gone, expect=seen))

@@ -13,6 +13,15 @@ from sluice_controller.views.container_groups import (
     ContainerMembersView,
     ContainerMemberView,
 )
+from sluice_controller.views.controllers import (
+    ControllerDataView,
+    ControllerInstancesView,
+    ControllerRollbackView,
+    ControllerStartView,
+    ControllerStopView,
+    ControllersView,
+    ControllerView,
+)
 from sluice_controller.views.dependencies import (
     DependenciesView,
     DependencyDataView,
@@ -23,7 +32,7 @@ from sluice_controller.views.dependencies import (
 )
 from sluice_controller.views.deployments import DeploymentsView, DeployView, UndeployView
 from sluice_controller.views.effective import EffectiveView
-from sluice_controller.views.filters import FilterDataView, FiltersView, FilterView
+from sluice_controller.views.filters import FilterDataView, FilterRollbackView, FiltersView, FilterView
 from sluice_controller.views.firings import FiringsView
 from sluice_controller.views.groups import TenantGroupsView, TenantGroupView, TenantMembersView, TenantMemberView
 from sluice_controller.views.health import HealthView
@@ -43,6 +52,13 @@ from sluice_controller.views.stereotypes import (
     StereotypeTargetsView,
     StereotypeTargetView,
     StereotypeView,
+)
+from sluice_controller.views.uploaded_metrics import (
+    MetricDataView,
+    MetricInstancesView,
+    MetricRollbackView,
+    MetricStartView,
+    MetricStopView,
 )
 from sluice_controller.views.vocabulary import AliasesView, AliasView, RegistryTermsView, RegistryTermView
 
@@ -76,6 +92,7 @@ urlpatterns = [
     path("filters/dependencies/<target:target>/undeploy/<name:dependency>", UndeployDependencyView.as_view()),
     path("filters/<str:keyword>", FilterView.as_view()),
     path("filters/<str:keyword>/data", FilterDataView.as_view()),
+    path("filters/<str:keyword>/rollback", FilterRollbackView.as_view()),
     path("filters/<target:target>/deploy", DeploymentsView.as_view()),
     path("filters/<target:target>/deploy/<name:keyword>", DeployView.as_view()),
     path("filters/<target:target>/undeploy/<name:keyword>", UndeployView.as_view()),
@@ -83,6 +100,11 @@ urlpatterns = [
     path("registry/filters/<name:keyword>", RegistryFilterView.as_view()),
     path("registry/metrics", RegistryMetricsView.as_view()),
     path("registry/metrics/<name:metric>", RegistryMetricView.as_view()),
+    path("registry/metrics/<name:metric>/data", MetricDataView.as_view()),
+    path("registry/metrics/<name:metric>/start", MetricStartView.as_view()),
+    path("registry/metrics/<name:metric>/stop", MetricStopView.as_view()),
+    path("registry/metrics/<name:metric>/rollback", MetricRollbackView.as_view()),
+    path("registry/metrics/<name:metric>/instances", MetricInstancesView.as_view()),
     path("registry/terms", RegistryTermsView.as_view()),
     path("registry/terms/<name:term>", RegistryTermView.as_view()),
     path("registry/aliases", AliasesView.as_view()),
@@ -95,6 +117,13 @@ urlpatterns = [
     path("registry/gcontainers/<name:group>", ContainerGroupView.as_view()),
     path("registry/gcontainers/<name:group>/containers", ContainerMembersView.as_view()),
     path("registry/gcontainers/<name:group>/containers/<target:member>", ContainerMemberView.as_view()),
+    path("controllers", ControllersView.as_view()),
+    path("controllers/<name:controller>", ControllerView.as_view()),
+    path("controllers/<name:controller>/data", ControllerDataView.as_view()),
+    path("controllers/<name:controller>/start", ControllerStartView.as_view()),
+    path("controllers/<name:controller>/stop", ControllerStopView.as_view()),
+    path("controllers/<name:controller>/rollback", ControllerRollbackView.as_view()),
+    path("controllers/<name:controller>/instances", ControllerInstancesView.as_view()),
     path("stereotypes", StereotypesView.as_view()),
     path("stereotypes/<name:stereotype>", StereotypeView.as_view()),
     path("stereotypes/<name:stereotype>/tenants", StereotypeTargetsView.as_view()),

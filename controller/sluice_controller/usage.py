@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from sluice_controller.shelf import Contents, Shelved
@@ -16,23 +17,50 @@ from sluice_dsl.problems import Reporter
 _NAMED: Final = 5
 
 
+class InUse(Conflict):
+    """Policies use it, and will when it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Words that the sentences of a text use: whole and first words of targets, actions', and those of conditions."""
+
+    targets: frozenset[str]
+    keywords: frozenset[str]
+    subjects: frozenset[str]
+    types: frozenset[str]
+
+
+def words_of(text: str) -> Used:
+    """The words of a text that can be read; ``types`` in upper case."""
+    sentences = parse(text, Reporter(text))
+    names = [one.target.name.text for one in sentences if one.target.name is not None]
+    return Used(
+        targets=frozenset(word for name in names for word in (name, name.partition("/")[0])),
+        keywords=frozenset(action.keyword.text for one in sentences for action in one.actions),
+        subjects=frozenset(word for one in sentences for word in _subjects(one.condition)),
+        types=frozenset(word.upper() for one in sentences for word in _values(one.condition)),
+    )
+
+
 def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
     """Taking ``what`` away needs ``force`` while policies use it.
 
-    :raises Conflict: naming some of them
+    :raises InUse: naming some of them
     """
     found = [] if force else list(users)
     if found:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         verb = "uses" if len(found) == 1 else "use"
         named = ", ".join(f"`{one}`" for one in found[:_NAMED])
-        raise Conflict(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
+        raise InUse(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
 
 
-def of_group(contents: Contents, name: str) -> Iterator[str]:
-    """Policies about the group."""
+def of_group(contents: Contents, name: str, level: str) -> Iterator[str]:
+    """Policies about the group of tenants or containers."""
     for one in contents.ordered:
-        if one.plan.target.select == GROUP and one.plan.target.name == name:
+        target = one.plan.target
+        if (target.select, target.name, target.level) == (GROUP, name, level):
             yield one.policy.id
 
 

@@ -8,32 +8,47 @@ from dataclasses import replace
 
 from sluice_controller.config import Config
 from sluice_controller.projects import Projects, Session
-from sluice_core.describe import STORLET, ActionInfo
+from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Upload
+from sluice_core.messages import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters
+from sluice_filters.native import native_info
 from sluice_metrics import registry as metrics
+from sluice_metrics.native import metric_info
 from sluice_sandbox.api import info_of
 from sluice_sandbox.storlets_explicit import Explicit
 
 log = logging.getLogger(__name__)
 
 
+def filter_info(upload: Upload) -> ActionInfo:
+    """What a registered filter with code is to the language.
+
+    :raises BadUpload: when its description makes no sense
+    """
+    return native_info(upload) if upload.environment == NATIVE else info_of(upload)
+
+
 def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
-    """``native`` and the filters registered at run time that have code."""
-    usable = {}
-    for keyword, upload in uploads.items():
-        if upload.sha256:
-            try:
-                usable[keyword] = info_of(upload)
-            except SluiceError as error:  # registered by a version that knew more
-                log.error("skipped registered filter `%s`: %s", keyword, error)
-    if not usable:
+    """``native`` with the filters registered at run time that have code, and the uploaded metrics that are measured."""
+    words = {}
+    measured = {}
+    for upload in uploads.values():
+        try:
+            if upload.kind == FILTER_CODE and upload.sha256:
+                words[upload.keyword] = filter_info(upload)
+            elif upload.kind == METRIC_CODE and upload.running:
+                measured[upload.keyword] = metric_info(upload)
+        except SluiceError as error:  # registered by a version that knew more
+            log.error("skipped registered %s `%s`: %s", upload.kind, upload.keyword, error)
+    if measured:
+        native = replace(native, metrics={**measured, **native.metrics})
+    if not words:
         return native
-    explicit = _explicit(any(one.environment == STORLET for one in usable.values()))
-    return replace(native, actions={**usable, **native.actions, **explicit})
+    explicit = _explicit(any(one.environment == STORLET for one in words.values()))
+    return replace(native, actions={**words, **native.actions, **explicit})
 
 
 def _explicit(available: bool) -> dict[str, ActionInfo]:

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from sluice_controller import fences
 from sluice_controller.backend import Backend
 from sluice_controller.services import Allow, everything
 from sluice_controller.shelf import Contents, Shelved
-from sluice_core.errors import Conflict
 from sluice_core.messages import Entry, Policy
 from sluice_core.store import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled, Existing, compile_text
-
-#: How often a change is tried again that lost a race against another one.
-TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +90,12 @@ def commit(
     entries: tuple[Entry, ...] = (),
     expect: dict[str, int] | None = None,
     allow: Allow = everything,
+    contents: Contents | None = None,
 ) -> Done:
     """Do it, in one change; nothing is written when nothing has to be done.
 
-    ``allow`` is asked about all that it is about, before anything happens.
+    ``allow`` is asked about all that it is about, before anything happens.  ``contents`` are those that new sentences
+    were compiled against.
 
     :raises Conflict: when something that it is about changed meanwhile
     """
@@ -118,6 +117,8 @@ def commit(
         for assignment in static_assignments(policy.id, one.plan, policy.created)
     )
     versions = {f"policy/{policy}": version for policy, version in gone.items()}
+    if contents is not None:
+        versions |= fences.of(backend, contents, (one for _, one in compiled))
     done = backend.store.commit(
         Draft(
             by,
@@ -129,17 +130,6 @@ def commit(
         )
     )
     return Done((*stay, *made), done.epoch, True)
-
-
-def retried(change: Callable[[], Done]) -> Done:
-    """``change``, again when it lost a race; what is wrong with it stays wrong and is raised at once."""
-    for left in reversed(range(TRIES)):
-        try:
-            return change()
-        except Conflict as error:
-            if type(error) is not Conflict or not left:
-                raise
-    raise AssertionError("unreachable")
 
 
 def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:

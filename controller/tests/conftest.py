@@ -78,3 +78,26 @@ def api(backend):
     from sluice_controller.testing import CheckedClient
 
     return CheckedClient(headers={"X-Auth-Token": TOKEN})
+
+
+@pytest.fixture
+def code_swift(backend):
+    """A small Swift in which the API keeps uploaded code."""
+    from sluice_controller.testing_shelf import small_swift
+
+    with small_swift() as server:
+        object.__setattr__(backend, "code", server.shelf())
+        yield server
+
+
+@pytest.fixture
+def send_code(api, code_swift):
+    """A function that uploads code and gives the answer, whose status must be the given one."""
+
+    def send(path, code, status=200, **headers):
+        data = code if isinstance(code, bytes) else code.encode()
+        response = api.put(path, data, content_type="application/octet-stream", headers=headers)
+        assert response.status_code == status, response.content
+        return response
+
+    return send

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
@@ -36,7 +36,7 @@ def story(redis_server):
 
 
 class Player:
-    """A team that settles whenever it is told to, as a host does."""
+    """A team that settles whenever it is told to, and now and then besides, as a host does."""
 
     def __init__(self, story, name):
         self.team = Team(story.store, name, story.url, BEAT)
@@ -52,7 +52,9 @@ class Player:
 
     async def _settle(self):
         while True:
-            await self.moved.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2 * BEAT):
+                    await self.moved.wait()
             self.moved.clear()
             if self._over:
                 return
@@ -88,7 +90,9 @@ async def shared(story, *teams):
     async def so():
         held = [team._held for team in teams]
         owners = await story.store.run(fencing.owners(story.store.keys))
-        return sum(map(len, held)) == fencing.SLOTS and {k: v for one in held for k, v in one.items()} == owners
+        # the first to come has everything until the second is seen
+        divided = all(held) and sum(map(len, held)) == fencing.SLOTS
+        return divided and {k: v for one in held for k, v in one.items()} == owners
 
     await until(so)
 
@@ -134,9 +138,9 @@ def test_a_host_that_others_took_for_dead_joins_again_and_reads_anew(story):
             await shared(story, a.team, b.team)
             gone = a.team.held
             a.gained.clear()
-            # what happens to a sleeper: the others forget it and take what was its
-            await story.store.client.hdel(f"{story.prefix}:team_group:actors", "a")
+            # what happens to a sleeper: the others take what was its and forget it, of which it is told when it looks
             await story.store.run(fencing.claim(story.store.keys, "b", sorted(gone)))
+            await story.store.client.hdel(f"{story.prefix}:team_group:actors", "a")
             await until(lambda: asyncio.sleep(0, a.lost >= gone and a.gained >= gone))
             await shared(story, a.team, b.team)
 
@@ -317,6 +321,40 @@ def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
                     "p2": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
                     "p3": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
                 }  # fmt: skip
+
+            await until(fired)
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_it(story, monkeypatch):
+    async def test():
+        await story.policy("p1")
+        story.clock.now = 1009.0
+        async with story.host(team=True, heartbeat_ms=1000) as host:
+            for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
+                body = batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode()
+                host.teamwork.backlog.add("PUTS_SEC", body, window + 1.05)
+            prepare = Replay.prepare
+
+            async def slowly(replay):
+                await prepare(replay)
+                await host.system.idle()
+                story.clock.now = 1009.3
+                host.hub.receive("metric.PUTS_SEC.node1", batch_of("PUTS_SEC", 1008, {"AUTH_test": 8}).encode())
+                story.clock.now = 1009.5
+                for metric in host.hub.metrics:
+                    host.hub.turn(metric)
+                await host.system.idle()
+
+            monkeypatch.setattr(Replay, "prepare", slowly)
+            await story.ready(host, "p1")
+
+            async def fired():
+                state = await story.store.state("p1")
+                found = [] if state is None else [(one.what, one.window) for one in state.firings]
+                return found == [("set", 1003), ("taken_back", 1005), ("set", 1006)]
 
             await until(fired)
         await story.store.close()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from sluice_controller.concerned import Place, concerning
 from sluice_controller.effective import REASONS, effective, explain
-from sluice_core.messages import Assignment, Entry, PolicyState, Target
+from sluice_core.messages import Assignment, PolicyState, Target
 from sluice_core.predicate import Facts
+from sluice_core.registry import Group
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import SnapshotReader, SnapshotWriter
 from sluice_core.store import Draft
@@ -206,8 +207,8 @@ def assignments(draw):
 @given(assignments(), FACTS, st.sampled_from(["a/c/o", "a/d/o", "b/c/o", "a/c", "a", "z/z/z"]))
 def test_the_api_and_a_node_never_differ(backend, made, facts, path):
     groups = (
-        Entry("group", "g", {"level": "tenant", "members": ["a"]}),
-        Entry("container_group", "h", {"level": "container", "members": ["a/c", "b/c"]}),
+        *Group("g", members=("a",)).entries(),
+        *Group("h", "container", ("a/c", "b/c")).entries(),
     )
     backend.store.client.flushdb()
     backend.store.commit(Draft("me", puts=tuple(made), entries=groups))

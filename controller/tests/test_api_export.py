@@ -15,6 +15,7 @@ from sluice_controller.importing import configuration_of
 from sluice_controller.views.configuration import EXAMPLE
 from sluice_core.errors import CallerError
 from sluice_core.messages import Entry, PolicyState, Upload
+from sluice_core.registry import Group
 from sluice_core.store import Draft
 from sluice_dsl.assignments import assignment_for
 
@@ -23,7 +24,7 @@ SCRAMBLE = Upload(
 )
 ENTRIES = (
     Entry("term", "PAPERS", {"values": ["pdf", "text/x-tex"]}, 5, "eve"),
-    Entry("group", "gold", {"level": "tenant", "members": ["AUTH_a", "AUTH_b"], "labels": {"AUTH_a": "acme"}}),
+    *Group("gold", members=("AUTH_a", "AUTH_b"), labels={"AUTH_a": "acme"}).entries(),
     Entry("placement", "AUTH_a", {"storage_policy": "ec42"}),
     Entry("activation", "noop", {"url": "http://x/{target}", "undo": "", "timeout": 2.5}),
 )
@@ -90,7 +91,7 @@ def test_on_an_empty_cluster_it_makes_the_very_same(full, export, put, backend):
 
 def test_it_reads_like_something_that_people_may_edit(full, export):
     found = yaml.safe_load(export())
-    assert list(found) == ["sluice", "policies", "registry", "filters"]
+    assert list(found) == ["sluice", "policies", "registry", "filters", "metrics", "controllers"]
     first, second = found["policies"][:2]
     assert set(first) == {"id", "policy", "created", "created_by"}
     assert second["policy"].startswith("FOR TENANT AUTH_a WHEN PUTS_SEC > 3")
@@ -197,8 +198,12 @@ BAD = {
         "no SHA-256",
     ),
     "a filter of no environment": (
-        "sluice: 1\nfilters: [{keyword: x, environment: native, language: '', main: '', sha256: '', size: 1}]",
-        "environment `native`",
+        "sluice: 1\nfilters: [{keyword: x, environment: jvm, language: '', main: '', sha256: '', size: 1}]",
+        "environment `jvm`",
+    ),
+    "native code that is no Python": (
+        "sluice: 1\nfilters: [{keyword: x, environment: native, language: java, main: '', sha256: '', size: 1}]",
+        "expected `python`",
     ),
     "a filter called like an installed one": (
         "sluice: 1\nfilters: [{keyword: noop, environment: wasm, language: wasm, main: '', sha256: '', size: 1}]",

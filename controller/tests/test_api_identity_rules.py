@@ -9,7 +9,8 @@ import pytest
 from sluice_controller.checks_identity import policy_file_faults
 from sluice_controller.cli import main
 from sluice_controller.identity import ADMIN, Identity
-from sluice_controller.rules import BY_NAME, LIST, NOTHING, OPERATIONS, PARTS, THING, Rules, enforcer, sample
+from sluice_controller.rules import Rules, enforcer, sample
+from sluice_controller.rules_table import BY_NAME, LIST, NOTHING, OPERATIONS, PARTS, THING
 
 ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
 RITA = Identity.of_user("u-rita", "rita", "acme-id", "acme", ("reader",))

@@ -1,5 +1,8 @@
 """``/locality`` and ``/containers``: what is asked of Swift, and every way in which it may answer."""
 
+import gzip
+import json
+import struct
 from dataclasses import replace
 
 import pytest
@@ -123,3 +126,108 @@ def test_a_body_that_names_no_storage_policy_is_refused(api, swift, body):
     assert api.put("/containers/AUTH_a/c", body, format="json").status_code == 400
     assert api.put("/placements/AUTH_a", body, format="json").status_code == 400
     assert swift.containers == {}
+
+
+def ring(version, devices):
+    head = {"devs": devices, "part_shift": 22, "replica_count": 3}
+    if version == 1:
+        text = json.dumps(head).encode()
+        return b"R1NG\0\1" + struct.pack("!I", len(text)) + text + bytes(64)
+    blobs = [json.dumps({"part_shift": 22}).encode(), json.dumps(devices).encode()]
+    return b"R1NG\0\2" + b"".join(struct.pack("!Q", len(one)) + one for one in blobs) + bytes(64)
+
+
+SWIFT_CONF = """\
+[swift-hash]
+swift_hash_path_suffix = 50%off
+
+[storage-policy:0]
+name = gold
+default = yes
+
+[storage-policy:1]
+name = ec21
+policy_type = erasure_coding
+ec_type = liberasurecode_rs_vand
+ec_num_data_fragments = 1
+ec_num_parity_fragments = 1
+ec_duplication_factor = 2
+"""
+
+
+@pytest.fixture
+def files(swift, tmp_path):
+    """As in /etc/swift: a policy with two different fragments, each twice, of whose devices one is gone."""
+    folder = tmp_path / "swift"
+    folder.mkdir()
+    (folder / "swift.conf").write_text(SWIFT_CONF)
+    made = [
+        {"ip": f"10.0.0.{node}", "port": 6010, "device": f"sd{node}", "region": 1, "zone": node, "id": node}
+        for node in (1, 2)
+    ]
+    made[0] |= {"replication_ip": "10.9.0.1", "replication_port": 6011}
+    (folder / "object-1.ring.gz").write_bytes(gzip.compress(ring(1, [None, *made])))
+    with override_settings(SLUICE=replace(swift.config, swift_dir=str(folder))):
+        yield folder
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_swifts_files_tell_fragments_regions_zones_and_replication_addresses(api, files, version):
+    with gzip.open(files / "object-1.ring.gz") as file:
+        head = json.loads(file.read()[10:].rstrip(b"\0"))
+    (files / "object-1.ring.gz").write_bytes(gzip.compress(ring(version, head["devs"])))
+    data = api.get("/locality/AUTH_a/c/o").json()
+    assert (data["storage_policy"], data["type"], data["needed"]) == ("ec21", "erasure_coding", 1)
+    told = ("number", "fragment", "region", "zone", "replication_address", "replication_port")
+    assert [tuple(one[name] for name in told) for one in data["locations"]] == [
+        (0, 0, 1, 1, "10.9.0.1", 6011),
+        (1, 1, 1, 2, "10.0.0.2", 6010),
+        (2, 0, None, None, None, None),
+    ]
+
+
+def test_of_replicas_there_are_no_fragments(api, swift, files):
+    (files / "object-1.ring.gz").rename(files / "object.ring.gz")
+    found = [f"http://10.0.0.{node}:6010/sd{node}/77/a/c/o" for node in (1, 2)]
+    swift.instead["/endpoints"] = (200, json.dumps({"endpoints": found, "headers": {}}).encode())
+    data = api.get("/locality/AUTH_a/c/o").json()
+    assert (data["storage_policy"], data["type"], data["needed"]) == ("gold", "replication", 1)
+    assert [(one["fragment"], one["zone"]) for one in data["locations"]] == [(None, 1), (None, 2)]
+    (files / "swift.conf").write_text("[swift-hash]\n")
+    assert api.get("/locality/AUTH_a/c/o").json()["storage_policy"] == "Policy-0"
+
+
+def test_without_swifts_files_the_rest_is_told(api, swift):
+    data = api.get("/locality/AUTH_a/c/o").json()
+    assert (data["storage_policy"], data["type"], data["needed"]) == (None, None, None)
+    assert {one["zone"] for one in data["locations"]} == {None}
+
+
+RING, CONF = "object-1.ring.gz", "swift.conf"
+#: What is wrong → the file, and what is in it; None: it is not there.
+BROKEN = {
+    "no ring": (RING, None),
+    "no gzip": (RING, b"R1NG"),
+    "half a ring": (RING, gzip.compress(ring(1, [])[:20])),
+    "cut off": (RING, gzip.compress(ring(1, []))[:30]),
+    "damaged": (RING, gzip.compress(ring(1, []))[:10] + b"\xff" * 40),
+    "a later version": (RING, gzip.compress(b"R1NG\0\3" + bytes(9))),
+    "endless": (RING, gzip.compress(b"R1NG\0\1" + b"\xff" * 9)),
+    "no device": (RING, gzip.compress(ring(1, [{"ip": "x"}]))),
+    "no list": (RING, gzip.compress(ring(1, 7))),
+    "no swift.conf": (CONF, None),
+    "no such policy": (CONF, b"[storage-policy:0]\nname = gold\n"),
+    "no number": (CONF, SWIFT_CONF.replace("data_fragments = 1", "data_fragments = x").encode()),
+    "no text": (CONF, b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_files_that_cannot_be_read_are_named(api, files, fault):
+    name, content = BROKEN[fault]
+    (files / name).unlink()
+    if content is not None:
+        (files / name).write_bytes(content)
+    answer = api.get("/locality/AUTH_a/c/o")
+    assert answer.status_code == 503, answer.content
+    assert str(files / name) in answer.json()["error"]["message"]

@@ -78,3 +78,36 @@ def test_they_are_listed_in_pages_and_by_storage_policy(api, put):
 @pytest.mark.parametrize("example", PLACEMENTS, ids=lambda one: one.name)
 def test_the_examples_of_the_description_work(api, swift, example):
     assert api.put("/placements/AUTH_a", example.value, format="json").status_code == 201
+
+
+@pytest.fixture
+def projects(backend, swift):
+    """As with Keystone: a project by its name, and accounts that begin with a prefix."""
+    from sluice_controller.backend import current
+
+    native = replace(backend.native, tenants={"acme": "AUTH_42"}, account_prefix="AUTH_")
+    object.__setattr__(current(), "native", native)
+
+
+def test_a_project_is_called_by_its_name_and_kept_by_its_account(api, put, projects):
+    assert put("acme").json()["account"] == "AUTH_42"
+    assert api.get("/placements/acme").json() == api.get("/placements/AUTH_42").json()
+    assert put("AUTH_42", "Policy-0", 200).json()["account"] == "AUTH_42"
+    assert [one["account"] for one in api.get("/placements").json()["placements"]] == ["AUTH_42"]
+    assert api.delete("/placements/acme").status_code == 204
+    assert api.get("/placements/AUTH_42").status_code == 404
+    assert api.get("/locality/acme/c/o").json()["account"] == "AUTH_42"
+
+
+@pytest.mark.parametrize("path", ["/placements/acne", "/locality/acne/c/o"])
+def test_what_is_no_project_and_no_account_is_refused(api, swift, projects, path):
+    refused = api.get(path)
+    assert (refused.status_code, "no project `acne`" in refused.json()["error"]["message"]) == (400, True)
+
+
+def test_nothing_is_placed_for_what_is_no_project(api, swift, projects, backend):
+    body = {"storage_policy": "ec42"}
+    assert api.put("/placements/acne", body, format="json").status_code == 400
+    assert api.put("/containers/acne/c", body, format="json").status_code == 400
+    assert api.delete("/placements/acne").status_code == 400
+    assert (backend.store.entries(), swift.containers) == ({}, {})

@@ -161,6 +161,11 @@ def test_terms_that_cannot_be_ones_are_refused(api, body, status, word):
     assert api.get("/registry/terms").json() == before
 
 
+#: What is said of the code of a metric that others publish.
+NO_CODE = {
+    **{"uploaded": False, "running": True, "main": "", "sha256": "", "size": 0, "revision": 0},
+    **{"uploaded_at": None, "uploaded_by": "", "revisions": []},
+}
 CPU = {"name": "cpu_busy", "unit": "fraction", "granularities": ["tenant", "node"], "help": "of all cores"}
 
 
@@ -169,6 +174,7 @@ def test_a_metric_is_registered_watched_and_kept_while_it_is_watched(api, create
     assert made.status_code == 201, made.content
     assert made.json() == {
         **CPU,
+        **NO_CODE,
         "name": "CPU_BUSY",
         "type": "gauge",
         "period": 1.0,

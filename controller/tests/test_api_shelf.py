@@ -7,6 +7,7 @@ import pytest
 from sluice_controller.shelf import Shelf
 from sluice_core.messages import Policy
 from sluice_core.operations import Draft, Head
+from sluice_core.registry import Group, Term, groups
 from sluice_core.store import Store
 from sluice_core.testing import assignment
 from sluice_dsl.catalogue import Catalogue
@@ -34,6 +35,7 @@ def assert_fresh(shelf, store):
     seen, fresh = shelf.contents(), Shelf(store).contents()
     assert (seen.head, seen.policies, seen.epochs) == (fresh.head, fresh.policies, fresh.epochs)
     assert seen.ordered == fresh.ordered
+    assert seen.existing == fresh.existing
     return [one.policy.id for one in seen.ordered]
 
 
@@ -49,6 +51,21 @@ def test_created_changed_and_deleted_policies_are_followed(store):
     assert assert_fresh(shelf, store) == ["c", "b", "a"]
     store.commit(Draft("t", policy_drops=("c",)))
     assert assert_fresh(shelf, store) == ["b", "a"]
+
+
+def test_what_is_added_stands_where_its_age_puts_it(store):
+    shelf = Shelf(store)
+    store.commit(Draft("t", policies=(policy("a", 5),)))
+    assert assert_fresh(shelf, store) == ["a"]
+    before = shelf.contents()
+    store.commit(Draft("t", policies=(policy("d", 9), policy("c", 9), policy("b", 7))))
+    assert assert_fresh(shelf, store) == ["a", "b", "c", "d"]
+    assert [one.policy.id for one in before.ordered] == ["a"], "what was handed out does not change"
+    store.commit(Draft("t", policies=(policy("e", 8), policy("f", 10))))
+    assert assert_fresh(shelf, store) == ["a", "b", "e", "c", "d", "f"]
+    store.commit(Draft("t", policies=(policy("g", 20),)))
+    store.commit(Draft("t", policies=(policy("h", 30),), policy_drops=("g",)))
+    assert assert_fresh(shelf, store) == ["a", "b", "e", "c", "d", "f", "h"]
 
 
 def test_assignments_move_the_epoch_of_their_policy_alone(store):
@@ -99,3 +116,20 @@ def test_a_policy_that_cannot_be_read_is_left_out_and_named_in_the_log(store, ca
     store.commit(Draft("t", policies=(policy("a"), replace(policy("b"), plan={"nonsense": 1}))))
     assert [one.policy.id for one in Shelf(store).contents().ordered] == ["a"]
     assert "`b`" in caplog.text
+
+
+def test_members_who_come_and_go_are_followed_and_leave_the_vocabulary_as_it_is(store):
+    shelf = Shelf(store)
+    gold = Group("gold", members=("AUTH_a",))
+    store.commit(Draft("t", entries=gold.entries()))
+    words = shelf.contents().words
+    assert words.groups == {"gold": "tenant"}
+    puts, drops = Group("gold", members=("AUTH_b",)).since(gold)
+    store.commit(Draft("t", entries=puts, entry_drops=drops))
+    contents = shelf.contents()
+    assert groups(contents.entries, "group")["gold"].members == ("AUTH_b",)
+    assert contents.words is words
+    store.commit(Draft("t", entries=(Term("PAPERS", ("pdf",)).entry(),)))
+    assert shelf.contents().words.terms == {"PAPERS": ("pdf",)}
+    store.commit(Draft("t", entry_drops=("group/gold", "tenant_member/gold/AUTH_b")))
+    assert shelf.contents().words.groups == {}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from sluice_controller.testing_shelf import small_swift
 from sluice_core.code_shelf import CodeShelf, ShelfSettings
 from sluice_core.errors import PeerError
 
@@ -25,52 +24,15 @@ SCRAMBLE = {
 }
 
 
-class SmallSwift(BaseHTTPRequestHandler):
-    """Tokens, one account, objects in a dictionary; the token it gave last is the only good one."""
-
-    def log_message(self, *args):
-        pass
-
-    def do_GET(self):
-        if self.path == "/auth/v1.0":
-            self.server.token += 1
-            here = f"http://127.0.0.1:{self.server.server_port}/v1/AUTH_s"
-            self.answer(200, b"", {"X-Auth-Token": str(self.server.token), "X-Storage-Url": here})
-        elif self.headers["X-Auth-Token"] != str(self.server.token):
-            self.answer(401, b"")
-        else:
-            found = self.server.objects.get(self.path)
-            self.answer(404 if found is None else 200, found or b"")
-
-    def do_PUT(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.objects[self.path] = body
-        self.answer(201, b"")
-
-    def answer(self, status, body, headers=None):
-        self.send_response(status)
-        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @pytest.fixture
 def swift():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), SmallSwift)
-    server.token, server.objects = 0, {}
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with small_swift() as server:
+        yield server
 
 
 @pytest.fixture
 def shelf(swift, backend):
-    place = ShelfSettings(f"http://127.0.0.1:{swift.server_port}/auth/v1.0", "s:s", "k", "sluice-code")
-    made = CodeShelf(place)
+    made = swift.shelf()
     object.__setattr__(backend, "code", made)
     return made
 
@@ -156,7 +118,8 @@ def test_an_update_honours_if_match_and_keeps_what_it_does_not_name(api, registe
 @pytest.mark.parametrize(
     ("change", "status", "word"),
     [
-        ({"environment": "native"}, 400, "storlet"),
+        ({"environment": "native"}, 400, "capabilities"),
+        ({"environment": "jvm"}, 400, "storlet"),
         ({"environment": 3}, 400, "text"),
         ({"keyword": ""}, 400, "keyword"),
         ({"keyword": "deploy"}, 400, "deploy"),

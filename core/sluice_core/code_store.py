@@ -4,6 +4,9 @@ Code is verified when it comes and again whenever it is read, so whatever happen
 meanwhile, what runs is what was registered.  A file whose bytes do not match its name is removed: it
 can only be fetched anew.  The folder belongs to whoever fills it (0755, files 0444); readers need
 no right to write.
+
+Native code is used only once it was tried on this node (``sluice_core.trials``).  That it was is an empty file beside
+it, a *mark*, which outlives whoever made it: a node that was restarted goes on with what it could run before.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from sluice_core.errors import CallerError, NotFound
+from sluice_core.errors import CallerError, NotFound, PeerError
 
 #: Larger code is refused: nodes keep it in memory.
 MAX_CODE: Final = 64 * 1024 * 1024
@@ -74,20 +77,46 @@ class CodeStore:
         return self.folder / sha256
 
     def has(self, sha256: str) -> bool:
-        """Whether the code is here; it may still turn out to be damaged."""
-        return self.path(sha256).is_file()
+        """Whether the code is here and may be looked at; it may still turn out to be damaged."""
+        path = self.path(sha256)
+        try:
+            return path.is_file()
+        except OSError:
+            return False
+
+    def prove(self, sha256: str, kind: str, main: str = "") -> None:
+        """Note that the class ``main`` of this code was tried here, as code of that kind, and can be used.
+
+        :raises OSError: when that cannot be written
+        """
+        self._mark(sha256, kind, main).touch(mode=0o444)
+
+    def disprove(self, sha256: str, kind: str, main: str = "") -> None:
+        """Forget that: what runs on this node has changed since, and now it cannot be used."""
+        self._mark(sha256, kind, main).unlink(missing_ok=True)
+
+    def proven(self, sha256: str, kind: str, main: str = "") -> bool:
+        """Whether this code is here and was proven."""
+        return self.has(sha256) and self._mark(sha256, kind, main).exists()
+
+    def _mark(self, sha256: str, kind: str, main: str) -> Path:
+        words = hashlib.sha256(f"{kind}/{main}".encode()).hexdigest()[:16]  # a class may have any name
+        return self.path(sha256).with_name(f"{sha256}.proven-{words}")
 
     def read(self, sha256: str) -> bytes:
         """The code of that name, verified.
 
         :raises NotFound: when it is not here
         :raises WrongDigest: when the file holds something else; it is removed
+        :raises PeerError: when it cannot be read
         """
         path = self.path(sha256)
         try:
             code = path.read_bytes()
         except FileNotFoundError as error:
             raise NotFound(f"code `{sha256}` is not on this node") from error
+        except OSError as error:
+            raise PeerError(f"code `{sha256}` cannot be read on this node: {error.strerror}") from error
         found = hashlib.sha256(code).hexdigest()
         if found != sha256:
             path.unlink(missing_ok=True)

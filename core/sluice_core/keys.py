@@ -53,7 +53,7 @@ class Keys:
 
     @property
     def registry(self) -> str:
-        """Hash ``kind/name`` → JSON: groups, terms, aliases, stereotypes and what else administrators name."""
+        """Hash ``kind/name`` → JSON: groups and their members, terms, aliases, and what else administrators name."""
         return f"{self.prefix}:registry"
 
     @property
@@ -152,8 +152,6 @@ EVERYTHING_KEY: Final = b"*"
 SNAPSHOT_INDEX_PREFIX: Final = b"i/"
 #: Prefix of the snapshot's records of groups' assignments; members' own records name the groups to read.
 SNAPSHOT_GROUP_PREFIX: Final = b"g/"
-#: Prefix of who is in a group, which the writer compares with who shall be.
-SNAPSHOT_MEMBERS_PREFIX: Final = b"m/"
 #: Prefix of the storage policies of accounts' new containers.
 SNAPSHOT_PLACEMENT_PREFIX: Final = b"p/"
 #: Snapshot record of which parts of the registry are kept, so that a newer agent knows whether it must load.
@@ -196,11 +194,6 @@ def snapshot_index_key(assignment: str) -> bytes:
 def snapshot_group_key(level: str, name: str) -> bytes:
     """Snapshot key of the assignments of the group ``name`` of tenants or containers."""
     return _fitted(SNAPSHOT_GROUP_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
-
-
-def snapshot_members_key(level: str, name: str) -> bytes:
-    """Snapshot key of who is in that group."""
-    return _fitted(SNAPSHOT_MEMBERS_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
 
 
 def snapshot_placement_key(account: str) -> bytes:

@@ -13,28 +13,30 @@ group's record writes the record of everything too, which gives that another sta
 everything exists whenever a group's record does**, though it may be empty.
 
 A group that is not known (yet) is a group without members: its assignments are filed, and concern nobody
-until it comes.
+until somebody comes.  Who is in a group is said by the entries of its members alone, one by one; that of the
+group itself means nothing to a node.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
-
-import msgpack
 
 from sluice_core.errors import DecodeError
 from sluice_core.keys import snapshot_group_key, snapshot_key
 from sluice_core.messages import CONTAINER, TENANT, Entry
-from sluice_core.registry import CONTAINER_GROUP, GROUP, PLACEMENT, Group, Placement
+from sluice_core.registry import CONTAINER_MEMBER, PLACEMENT, TENANT_MEMBER, Placement
 
 log = logging.getLogger(__name__)
 
 #: Which kinds are kept, and how.  Whoever keeps more of the registry must change it.
-KEPT: Final = b"1"
-#: Kind of a group → level of its members.
-GROUP_LEVELS: Final[Mapping[str, str]] = {GROUP: TENANT, CONTAINER_GROUP: CONTAINER}
+KEPT: Final = b"2"
+#: Levels that groups can be of.
+GROUP_LEVELS: Final = (TENANT, CONTAINER)
+#: Kind of a group's members → their level.
+MEMBER_LEVELS: Final[Mapping[str, str]] = {TENANT_MEMBER: TENANT, CONTAINER_MEMBER: CONTAINER}
 
 Reference = dict[str, Any]
 
@@ -49,26 +51,27 @@ def referred(data: Mapping[str, Any]) -> bytes | None:
     return data.get("group")
 
 
-def member_keys(level: str, members: Iterable[str]) -> set[bytes]:
-    """The records of a group's members."""
-    return {snapshot_key(level, path) for path in members}
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """That the target whose record lies under ``record`` is in a group of ``level``."""
+
+    level: str
+    group: str
+    record: bytes
 
 
-def members_of(entry: Entry | None) -> list[str]:
-    """Who is in a group, sorted; nobody when there is none, or an entry that makes no sense, which is logged."""
-    if entry is None:
-        return []
-    try:
-        members = list(dict.fromkeys(sorted(Group.read(entry).members)))
-        "\0".join(members).encode()
-    except (DecodeError, UnicodeEncodeError) as error:
-        log.error("group `%s` is taken as empty: %s", entry.name, error)
-        return []
-    return members
+def member_of(key: str) -> Membership | None:
+    """What the ``kind/name`` of an entry says of a member; None when it is about something else."""
+    kind, name = kind_and_name(key)
+    level = MEMBER_LEVELS.get(kind)
+    if level is None:
+        return None
+    group, _, path = name.partition("/")
+    return Membership(level, group, snapshot_key(level, path))
 
 
 def storage_policy_of(entry: Entry | None) -> str:
-    """The storage policy that a placement names; empty as for :func:`members_of`."""
+    """The storage policy that a placement names; empty without one, or when it makes no sense, which is logged."""
     if entry is None:
         return ""
     try:
@@ -91,7 +94,7 @@ def kind_and_name(key: str) -> tuple[str, str]:
 def is_kept(key: str) -> bool:
     """True for the ``kind/name`` of entries that nodes care for."""
     kind, name = kind_and_name(key)
-    return (kind in GROUP_LEVELS or kind == PLACEMENT) and _encodable(name)
+    return (kind in MEMBER_LEVELS or kind == PLACEMENT) and _encodable(name)
 
 
 def _encodable(text: str) -> bool:
@@ -101,22 +104,3 @@ def _encodable(text: str) -> bool:
         log.error("an entry of the registry is left out: %s", error)
         return False
     return True
-
-
-def encode_paths(members: list[str]) -> bytes:
-    """Who is in a group, sorted, as bytes."""
-    packed: bytes = msgpack.packb(members)
-    return packed
-
-
-def decode_paths(raw: bytes | None) -> frozenset[str]:
-    """Of :func:`encode_paths`; nobody when there is nothing.
-
-    :raises DecodeError: when it is something else
-    """
-    if raw is None:
-        return frozenset()
-    try:
-        return frozenset(msgpack.unpackb(raw))
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise DecodeError(f"not the members of a group: {error}", bytes(raw)) from error

@@ -23,6 +23,12 @@ def _names(cls: Any) -> tuple[str, ...]:
     return tuple(one.name for one in fields(cls))
 
 
+@cache
+def _lists(cls: Any) -> frozenset[str]:
+    """The fields that hold several."""
+    return frozenset(one.name for one in fields(cls) if str(one.type).startswith("tuple"))
+
+
 class Message:
     """Base of all messages: a flat frozen dataclass whose nested messages are in ``nested``."""
 
@@ -45,11 +51,19 @@ class Message:
 
         :raises DecodeError: when a field is missing or of a wrong shape
         """
+        if not isinstance(data, Mapping):
+            raise DecodeError(f"not a {cls.__name__}: `{type(data).__name__}` has no fields")
         known = {name: data[name] for name in _names(cls) if name in data}  # type: ignore[arg-type]
         for name, inner in cls.nested.items():
-            value = known.get(name)
-            if value is not None:
-                known[name] = tuple(map(inner.from_data, value)) if isinstance(value, list) else inner.from_data(value)
+            if name not in known:
+                continue
+            value = known[name]
+            if name not in _lists(cls):  # type: ignore[arg-type]
+                known[name] = inner.from_data(value)
+            elif isinstance(value, list | tuple):
+                known[name] = tuple(map(inner.from_data, value))
+            else:
+                raise DecodeError(f"not a {cls.__name__}: `{name}` is no list")
         try:
             return cls(**known)
         except (TypeError, ValueError) as error:
@@ -72,7 +86,7 @@ class Message:
         try:
             data = msgpack.unpackb(raw) if cls.binary else json.loads(raw)
             version = data["v"]
-        except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, msgpack.UnpackException) as error:
             raise DecodeError(f"not a {cls.__name__}: {error}", raw) from error
         if version != cls.version:
             raise DecodeError(f"{cls.__name__} of version `{version}`, expected {cls.version}", raw)

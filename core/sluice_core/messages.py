@@ -142,7 +142,8 @@ class Upload(Message):
     ``control.ControllerInfo``), by its field names, parameters as dictionaries; native code says it itself.
     ``dependencies`` are files (name → SHA-256).  ``earlier`` are the SHA-256 of revisions that objects may still have
     been written by.  ``revisions`` are those before this one, newest first, at most :data:`REVISIONS`: a node that
-    cannot load the newest goes on with the first of them that it can.  ``running`` is False for a metric that is not
+    cannot load the newest goes on with the first of them that it can.  ``uploaded`` (unix milliseconds) and
+    ``uploaded_by`` say when and by whom the present code came.  ``running`` is False for a metric that is not
     measured and a controller that is stopped.  ``self_service`` says that members of a project may use it for their
     own containers.
     """
@@ -164,6 +165,8 @@ class Upload(Message):
     kind: str = FILTER_CODE
     revisions: tuple[Revision, ...] = ()
     running: bool = True
+    uploaded: int = 0
+    uploaded_by: str = ""
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"revisions": Revision}
 
@@ -179,7 +182,8 @@ class Upload(Message):
     @property
     def current(self) -> Revision:
         """The newest revision; without a digest until code came."""
-        return Revision(self.revision, self.sha256, self.size, self.main, self.info)
+        when, by = self.uploaded, self.uploaded_by
+        return Revision(self.revision, self.sha256, self.size, self.main, self.info, when, by)
 
     def files(self) -> tuple[str, ...]:
         """SHA-256 of everything that a node must have for it, earlier revisions last."""
@@ -194,6 +198,8 @@ class Upload(Message):
             main=revision.main or self.main,
             info=revision.info,
             revision=revision.number,
+            uploaded=revision.created,
+            uploaded_by=revision.created_by,
         )
 
 

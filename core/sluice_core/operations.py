@@ -358,7 +358,7 @@ def _document(name: str, raw: bytes | None) -> dict[str, Any] | None:
         return None
     try:
         data = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         log.error("skipped document `%s`: %s; raw %r", name, error, raw[:200])
         return None
     return data if isinstance(data, dict) else None

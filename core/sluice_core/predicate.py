@@ -18,6 +18,7 @@ way round it is written, and ``NOT a < b`` always equals ``a >= b``.
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -98,8 +99,8 @@ def compile_predicate(predicate: Predicate) -> Test:
         word, *rest = predicate
         maker = _MAKERS[word]
         return maker(*rest)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DecodeError(f"not a request predicate: `{predicate!r}`") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DecodeError(f"not a request predicate: `{reprlib.repr(predicate)}`") from error
 
 
 def _make_and(*parts: Predicate) -> Test:

@@ -8,6 +8,8 @@ kind                    what it is
 ======================  ===============================================================================
 ``group``               tenants under one name: :class:`Group` of level tenant
 ``container_group``     containers under one name: :class:`Group` of level container
+``tenant_member``       one tenant in a group, ``<group>/<account>``: :class:`Member`
+``container_member``    one container in a group, ``<group>/<account>/<container>``: :class:`Member`
 ``term``                a coined word for media types: :class:`Term`
 ``alias``               another word for a filter, a metric or a target: :class:`Alias`
 ``stereotype``          sentences with a hole for the target: :class:`Stereotype`
@@ -16,12 +18,17 @@ kind                    what it is
 ``metric``              a metric that others than our plugins publish: :class:`Metric`
 ``dependency``          a file that uploaded filters may need: :class:`Dependency`
 ======================  ===============================================================================
+
+A group's members are entries of their own, so that who comes or goes is one small entry, whatever the size of
+the group, on each of the ways that entries go.  **Whoever writes a member writes the group's entry too**, as it is: so
+its version is that of the whole group, and two who change one group at once are told from each other.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from sluice_core.describe import Scalar
@@ -31,6 +38,8 @@ from sluice_core.messages import CONTAINER, TENANT, Entry
 
 GROUP: Final = "group"
 CONTAINER_GROUP: Final = "container_group"
+TENANT_MEMBER: Final = "tenant_member"
+CONTAINER_MEMBER: Final = "container_member"
 TERM: Final = "term"
 ALIAS: Final = "alias"
 STEREOTYPE: Final = "stereotype"
@@ -69,7 +78,10 @@ class Thing(Message):
         """
         if entry.kind not in cls.kinds:
             raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}", entry.encode())
-        return cls.from_data({**entry.data, "name": entry.name})
+        try:
+            return cls.from_data({**entry.data, "name": entry.name})
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}: {error}", entry.encode()) from error
 
 
 def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -84,9 +96,10 @@ T = TypeVar("T", bound=Thing)
 
 @dataclass(frozen=True, slots=True)
 class Group(Thing):
-    """``members`` are accounts, or ``account/container`` when ``level`` is container.
+    """``members`` are accounts, or ``account/container`` when ``level`` is container, in alphabetical order.
 
     ``labels`` keeps the words by which members were named where they differ (a project's name).
+    Its own entry says only that it is there; :meth:`entries` are all, and :func:`groups` reads them.
     """
 
     level: str = TENANT
@@ -100,7 +113,46 @@ class Group(Thing):
         return super(Group, cls).from_data({**data, "members": _texts(data, "members")})
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
-        return super(Group, self).entry(created, by, kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP))
+        kind = kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP)
+        return Entry(kind, self.name, {"level": self.level}, created, by)
+
+    @property
+    def member_kind(self) -> str:
+        """Kind of its members' entries."""
+        return CONTAINER_MEMBER if self.level == CONTAINER else TENANT_MEMBER
+
+    def labelled(self) -> dict[str, str]:
+        """Path → label of each member, empty where it has none."""
+        return {path: self.labels.get(path, "") for path in self.members}
+
+    def having(self, labelled: Mapping[str, str]) -> Self:
+        """This group with just the members of a :meth:`labelled`."""
+        labels = {path: label for path, label in sorted(labelled.items()) if label}
+        return replace(self, members=tuple(sorted(labelled)), labels=labels)
+
+    def entries(self, created: int = 0, by: str = "") -> tuple[Entry, ...]:
+        """The group and its members."""
+        return self.since(None, created, by)[0]
+
+    def since(self, old: Group | None, created: int = 0, by: str = "") -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """What to put, and the ``kind/name`` of what to drop, so that ``old`` (None: nothing) becomes this."""
+        before, after = {} if old is None else old.labelled(), self.labelled()
+        come = ((path, label) for path, label in after.items() if before.get(path) != label)
+        members = (Member(f"{self.name}/{path}", label).entry(kind=self.member_kind) for path, label in come)
+        gone = tuple(f"{self.member_kind}/{self.name}/{path}" for path in before if path not in after)
+        return (self.entry(created, by), *members), gone
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Thing):
+    """One member of a group; ``name`` is ``<group>/<path>``, ``label`` the word by which it was named if another.
+
+    The name of a group holds no slash.
+    """
+
+    label: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (TENANT_MEMBER, CONTAINER_MEMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +252,10 @@ class Dependency(Thing):
     kinds: ClassVar[tuple[str, ...]] = (DEPENDENCY,)
 
 
-#: Kind → what its data is.
+#: Kind of a group → kind of its members.
+MEMBER_KINDS: Final[Mapping[str, str]] = {GROUP: TENANT_MEMBER, CONTAINER_GROUP: CONTAINER_MEMBER}
+
+#: Kind → what its data is; members come and go with their groups.
 KINDS: Final[Mapping[str, type[Thing]]] = {
     kind: thing
     for thing in (Group, Term, Alias, Stereotype, Placement, Activation, Metric, Dependency)
@@ -218,3 +273,27 @@ def things(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[s
             except DecodeError:
                 continue
     return found
+
+
+def is_member(key: str) -> bool:
+    """Whether ``kind/name`` is that of a group's member."""
+    return key.partition("/")[0] in Member.kinds
+
+
+def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str, Group]:
+    """Name → group of one kind, with its members; what makes no sense is left out.
+
+    :param only: the name of the group that is wanted; empty: all
+    """
+    found: dict[str, Group] = {}
+    labels: dict[str, dict[str, str]] = {}
+    own, theirs = f"{kind}/{only}", f"{MEMBER_KINDS[kind]}/{only}" + ("/" if only else "")
+    for key, entry in entries.items():
+        if key.startswith(theirs):
+            name, _, path = entry.name.partition("/")
+            label = entry.data.get("label", "")
+            labels.setdefault(name, {})[path] = label if isinstance(label, str) else ""
+        elif key == own if only else key.startswith(own):
+            with contextlib.suppress(DecodeError):
+                found[entry.name] = Group.read(entry)
+    return {name: group.having(labels.get(name, {})) for name, group in found.items()}

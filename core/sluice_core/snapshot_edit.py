@@ -13,19 +13,14 @@ from sluice_core.keys import (
     SNAPSHOT_REGISTRY_KEY,
     SNAPSHOT_UPLOADS_KEY,
     snapshot_index_key,
-    snapshot_members_key,
     snapshot_placement_key,
 )
 from sluice_core.lmdb_records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
 from sluice_core.lmdb_registry import (
-    GROUP_LEVELS,
     KEPT,
-    decode_paths,
-    encode_paths,
     is_kept,
     kind_and_name,
-    member_keys,
-    members_of,
+    member_of,
     reference,
     storage_policy_of,
 )
@@ -77,11 +72,15 @@ class Edit:
         """Take over what stands in the registry under ``key``, or, where None, that it is gone."""
         if not is_kept(key):
             return
-        kind, name = kind_and_name(key)
-        if kind in GROUP_LEVELS:
-            self._gather(GROUP_LEVELS[kind], name, members_of(entry))
+        member = member_of(key)
+        if member is None:
+            self._keep(snapshot_placement_key(kind_and_name(key)[1]), storage_policy_of(entry).encode())
+            return
+        mark = reference(member.level, member.group)
+        if entry is not None:
+            self._members(member.record)[mark["id"]] = mark
         else:
-            self._keep(snapshot_placement_key(name), storage_policy_of(entry).encode())
+            self._members(member.record).pop(mark["id"], None)
 
     def finish(self, meta: Meta) -> None:
         """Write the records and where the snapshot stands now."""
@@ -93,16 +92,6 @@ class Edit:
         if everything is not None:
             self._write(EVERYTHING_KEY, everything, bool(everything) or self._has_groups())
         self._transaction.put(SNAPSHOT_META_KEY, replace(meta, serial=self.serial).encode())
-
-    def _gather(self, level: str, name: str, members: list[str]) -> None:
-        """Let a group have these members; only who comes or goes is written."""
-        key, mark = snapshot_members_key(level, name), reference(level, name)
-        before, after = decode_paths(self._transaction.get(key)), frozenset(members)
-        for record in member_keys(level, before - after):
-            self._members(record).pop(mark["id"], None)
-        for record in member_keys(level, after - before):
-            self._members(record)[mark["id"]] = mark
-        self._keep(key, encode_paths(members) if members else b"")
 
     def _keep(self, key: bytes, value: bytes) -> None:
         if value:
@@ -162,17 +151,14 @@ class Contents:
     def _learn(self, entry: Entry, records: dict[bytes, Members]) -> None:
         if not is_kept(entry.key):
             return
-        if entry.kind not in GROUP_LEVELS:
+        member = member_of(entry.key)
+        if member is None:
             storage_policy = storage_policy_of(entry)
             if storage_policy:
                 self.entries[snapshot_placement_key(entry.name)] = storage_policy.encode()
             return
-        level, members = GROUP_LEVELS[entry.kind], members_of(entry)
-        mark = reference(level, entry.name)
-        for key in member_keys(level, members):
-            records.setdefault(key, {})[mark["id"]] = mark
-        if members:
-            self.entries[snapshot_members_key(level, entry.name)] = encode_paths(members)
+        mark = reference(member.level, member.group)
+        records.setdefault(member.record, {})[mark["id"]] = mark
 
 
 def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:

@@ -81,7 +81,9 @@ def _parse_change(epoch: int, fields: Mapping[bytes, bytes]) -> Change:
     try:
         change = Change.decode(fields[b"change"])
         more = json.loads(fields.get(b"drops", b"[]"))
+        if not isinstance(more, list) or not all(isinstance(one, str) for one in more):
+            raise ValueError("`drops` is no list of texts")
         history = fields[b"history"].decode()
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise DecodeError(f"not an entry of the change stream: {error}", repr(fields).encode()) from error
     return replace(change, epoch=epoch, history=history, drops=tuple(dict.fromkeys((*change.drops, *more))))

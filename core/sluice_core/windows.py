@@ -10,6 +10,8 @@ get right, and this module does:
   a worker that only lost its connection comes back and continues without gap or repetition.
 * Rows nobody has sent for long are forgotten here too, later than the worker forgets them.  Those of
   objects come and go with what is busy: they are forgotten sooner, and there are never more than so many.
+* The metrics of a worker may change while it runs.  What it counted of those that stay goes on, the others' columns
+  begin at zero, there as here.  What no worker announces any more is no longer told.
 * A mean over samples travels as two levels, the amounts under its own name and the weights under that
   name and :data:`WEIGHT`; both add up over workers, and :func:`means` divides.
 
@@ -94,9 +96,10 @@ class Totals:
         if known is not None and known.metrics == hello.metrics and known.gauges == gauges:
             known.lost = False
             return
+        fresh = self._workers[hello.worker] = _Worker(hello.metrics, gauges)
         if known is not None:
-            self._forget(known, {**known.rows, **known.objects})
-        self._workers[hello.worker] = _Worker(hello.metrics, gauges)
+            fresh.rows, fresh.objects = _moved(known.rows, known, fresh), _moved(known.objects, known, fresh)
+        self._silence()
 
     def update(self, counters: Counters) -> bool:
         """Take a worker's totals; False when it has not said hello (ask it to).
@@ -171,6 +174,15 @@ class Totals:
             self._add(self._levels[worker.metrics[number]], path, -row.values[number])
         row.values = tuple(0.0 if number in worker.gauges else one for number, one in enumerate(row.values))
 
+    def _silence(self) -> None:
+        """Leave out what no worker announces any more."""
+        workers = list(self._workers.values())
+        totals = {name for one in workers for number, name in enumerate(one.metrics) if number not in one.gauges}
+        levels = {one.metrics[number] for one in workers for number in one.gauges}
+        for cells, names in ((self._growth, totals), (self._levels, levels)):
+            for name in cells.keys() - names:
+                del cells[name]
+
     @staticmethod
     def _add(cells: dict[str, float], path: str, amount: float) -> None:
         value = cells.get(path, 0.0) + amount
@@ -205,6 +217,16 @@ class Totals:
         self._baseline = max(chain((row.born for row in rows.values()), (self._baseline,)))
         for path in list(rows):
             del worker.where(path)[path]
+
+
+def _moved(rows: Mapping[str, _Row], before: _Worker, after: _Worker) -> dict[str, _Row]:
+    """The rows of a worker that announces other metrics now: totals are what they were, all else begins at zero."""
+    totals = {name: number for number, name in enumerate(before.metrics) if number not in before.gauges}
+    columns = [None if number in after.gauges else totals.get(name) for number, name in enumerate(after.metrics)]
+    return {
+        path: _Row(row.born, tuple(0.0 if one is None else row.values[one] for one in columns), row.seen)
+        for path, row in rows.items()
+    }
 
 
 def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:

@@ -1,4 +1,7 @@
-"""Any sequence of changes leaves the look-ups of a naive reference, and the snapshot that a load would build."""
+"""Any sequence of changes leaves the look-ups of a naive reference, and the snapshot that a load would build.
+
+A group is named anew as a whole, or one member comes or goes: both lead to the same.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +13,7 @@ from sluice_core.lmdb_records import STAMP, is_record
 from sluice_core.messages import Change, Target
 from sluice_core.operations import Loaded
 from sluice_core.predicate import Facts
-from sluice_core.registry import Group, Placement, Term
+from sluice_core.registry import Group, Placement, Term, groups
 from sluice_core.snapshot import SnapshotReader, SnapshotWriter
 from sluice_core.testing import assignment, target_of
 
@@ -56,8 +59,8 @@ class Truth:
                 where[one.id if where is self.assignments else one.key] = one
 
     def members(self, level, name):
-        entry = self.entries.get(f"{'group' if level == 'tenant' else 'container_group'}/{name}")
-        return () if entry is None else Group.read(entry).members
+        found = groups(self.entries, "group" if level == "tenant" else "container_group", name).get(name)
+        return () if found is None else found.members
 
     def holds(self, one, path):
         target = one.target
@@ -76,11 +79,28 @@ class Truth:
         return "" if entry is None else Placement.read(entry).storage_policy
 
 
-def groups(kind, level, members):
-    name = st.sampled_from("gh")
-    some = st.lists(st.sampled_from(members), max_size=4)
-    made = st.builds(lambda name, some: {"entries": (Group(name, level, tuple(some)).entry(),)}, name, some)
-    return st.one_of(made, made, name.map(lambda name: {"entry_drops": (f"{kind}/{name}",)}))
+def group_parts(level, members):
+    name, one = st.sampled_from("gh"), st.sampled_from(members)
+    everybody = Group("", level, tuple(members))
+
+    def anew(name, some):
+        puts, drops = Group(name, level, tuple(some)).since(replace(everybody, name=name))
+        return {"entries": puts, "entry_drops": drops}
+
+    def comes(name, one):
+        return {"entries": Group(name, level, (one,)).entries()}
+
+    def goes(name, one):
+        group = Group(name, level)
+        puts, drops = group.since(replace(group, members=(one,)))
+        return {"entries": puts, "entry_drops": drops}
+
+    def gone(name):
+        puts, drops = Group(name, level).since(replace(everybody, name=name))
+        return {"entry_drops": (puts[0].key, *drops)}
+
+    lists = st.builds(anew, name, st.lists(one, max_size=4))
+    return st.one_of(lists, st.builds(comes, name, one), st.builds(goes, name, one), name.map(gone))
 
 
 def put(name, where):
@@ -92,8 +112,8 @@ accounts = st.sampled_from(ACCOUNTS)
 parts = st.one_of(
     st.builds(put, st.sampled_from(IDS), st.sampled_from(TARGETS)),
     st.sampled_from(IDS).map(lambda name: {"drops": (name,)}),
-    groups("group", "tenant", ACCOUNTS),
-    groups("container_group", "container", CONTAINERS),
+    group_parts("tenant", ACCOUNTS),
+    group_parts("container", CONTAINERS),
     st.builds(lambda name, to: {"entries": (Placement(name, to).entry(),)}, accounts, st.sampled_from(["gold", "ec"])),
     accounts.map(lambda name: {"entry_drops": (f"placement/{name}",)}),
     st.just({"entries": (Term("DOCS", ("pdf",)).entry(),)}),

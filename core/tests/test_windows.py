@@ -132,15 +132,21 @@ def test_a_second_hello_does_not_double_levels(totals, clock):
     assert close(totals)["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
 
 
-def test_a_worker_with_other_metrics_begins_anew(totals, clock):
+def test_a_worker_whose_metrics_change_goes_on_with_those_that_stay(totals, clock):
     hello(totals)
     born = birth(clock)
     send(totals, ("acme", born, (5, 0, 1)))
-    hello(totals, metrics=("PUTS_SEC",), gauges=())
-    send(totals, ("acme", born, (9,)))
+    hello(totals, metrics=("DELETES_SEC", "PUTS_SEC"), gauges=())
+    send(totals, ("acme", born, (2, 9)))
     values = close(totals)
-    assert values["PUTS_SEC"] == {"tenant": {"acme": 5}}
-    assert values["ACTIVE_REQUESTS"] == {}
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 9}}
+    assert values["DELETES_SEC"] == {"tenant": {"acme": 2}}
+    assert "ACTIVE_REQUESTS" not in values
+    hello(totals)
+    send(totals, ("acme", born, (9, 0, 3)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 3}}
 
 
 def test_a_row_born_again_counts_from_zero(totals, clock):

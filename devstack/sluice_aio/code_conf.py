@@ -19,7 +19,7 @@ def key(layout: Layout) -> str:
 
 
 def shelf(layout: Layout, keystone: bool = False) -> dict[str, str]:
-    """Options of the API and of agents: where the code lies."""
+    """Options of the API, of agents and of actor hosts: where the code lies."""
     key(layout)
     swift = f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0"
     return {

@@ -23,7 +23,7 @@ DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", "actors", "api", "sandbox"),
+    ("agent", "agent2", "actors", "api", "api2", "sandbox"),
     PROXIES,
     DAEMON_SERVICES,
 )
@@ -34,8 +34,10 @@ DEFAULT: Final = frozenset(
 )
 #: A second proxy with an agent of its own, as another node would have.
 SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
+#: Replicas of the API: they share nothing but Redis.
+APIS: Final = ("api", "api2")
 #: Those that speak HTTP.
-HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, "api", *PROXIES})
+HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, *APIS, *PROXIES})
 #: Swift without anything of ours in its pipeline.
 PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEVICES, "plain"})
 
@@ -125,10 +127,10 @@ def _sandbox(layout: Layout) -> Server:
 
 
 def _ours(layout: Layout, name: str) -> Server:
-    program = "agent" if name == "agent2" else name
+    program = name.removesuffix("2")
     command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
-    if name == "api":
-        port = layout.ports["api"]
+    if name in APIS:
+        port = layout.ports[name]
         # a 503 comes from a living API that misses somebody else, who is waited for by himself
         return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTH) in (b"200", b"503"))
     node = layout.second_node() if name == "agent2" else layout

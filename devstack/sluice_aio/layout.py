@@ -38,6 +38,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "encrypted": 14,
     "rsync": 15,
     "keystone": 16,
+    "api2": 17,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.

@@ -296,6 +296,7 @@ class RabbitServer(Server):
             "+S 2:2",
             "-start_epmd false",
             "-kernel inet_dist_use_interface {127,0,0,1}",
+            "-mnesia core_dir false",  # else a broker that is cut short writes into whatever folder we are in
         ]
         return {
             "PATH": os.environ.get("PATH", os.defpath),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,6 +24,10 @@ snapshot_dir = {snapshots}
 cache_dir = {cache}
 storage_daemons = {daemons}
 code_dir = {code}
+swift_python = {python}
+sandbox_dir = {sandbox}
+storlets_engine = {engine}
+wasm = true
 """
 
 _ACTORS: Final = """\
@@ -30,6 +35,7 @@ _ACTORS: Final = """\
 host = {node}
 redis_url = {redis}
 amqp_url = {amqp}
+code_dir = {code}
 """
 
 _API: Final = """\
@@ -53,7 +59,7 @@ def ensure_keys(layout: Layout) -> None:
 
 
 def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
-    """agent.conf, that of a second node's agent, actors.conf, api.conf, the token and the key file."""
+    """agent.conf and api.conf, those of a second node and a replica, actors.conf, the token and the key file."""
     layout.configs.mkdir(parents=True, exist_ok=True)
     ensure_token(layout)
     ensure_keys(layout)
@@ -61,7 +67,7 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
     caching = CACHE in setup.parts
     # code lies behind the proxy, if there is one that runs it
     shelf = _lines(code_conf.shelf(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
-    for name, template in {"agent": _AGENT, "agent2": _AGENT, "actors": _ACTORS, "api": _API}.items():
+    for name, template in {"agent": _AGENT, "agent2": _AGENT, "actors": _ACTORS, "api": _API, "api2": _API}.items():
         node = layout.second_node() if name == "agent2" else layout
         values = {
             "node": node.node,
@@ -72,13 +78,16 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "cache": node.cache if caching else "",
             # Swift's daemons are no services here, unless a test makes them; they would say hello themselves
             "daemons": "" if node.second else "object-server",
-            "bind": f"{HOST}:{layout.ports['api']}",
+            "bind": f"{HOST}:{layout.ports.get(name, 0)}",
             "token_file": layout.token_file,
             "code": node.code,
+            "python": sys.executable,
+            "sandbox": node.sandbox,
+            "engine": setup.proxy_options.get("storlets_engine", ""),
             "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }
-        text = template.format(**values) + (shelf if name != "actors" else "")
-        if name == "api":
+        text = template.format(**values) + shelf
+        if template is _API:
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         path = layout.configs / f"{name}.conf"
         path.touch(mode=0o600)  # that of the API may hold a password
@@ -89,7 +98,7 @@ def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
     """What the API asks of Swift, and as whom."""
     if PROXY not in setup.parts:
         return {}
-    url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}"}
+    url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}
     if setup.auth == KEYSTONE:
         return url
     return {**url, "swift_user": code_conf.USER, "swift_key_file": str(layout.code_key_file)}

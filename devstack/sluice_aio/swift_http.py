@@ -22,6 +22,13 @@ class Answer:
     body: bytes
 
 
+class _Connection(http.client.HTTPConnection):
+    """Closes itself when it is forgotten: a thread that ends takes its connection along."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class SwiftHttp:
     """Requests below one account; safe to share between threads."""
 
@@ -89,13 +96,10 @@ class SwiftHttp:
             connection.close()
             self._local.connection = None
 
-    def __del__(self) -> None:
-        self.close()
-
-    def _connection(self) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+    def _connection(self) -> _Connection:
+        connection: _Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = http.client.HTTPConnection(self.address, timeout=self._timeout)
+            connection = _Connection(self.address, timeout=self._timeout)
             self._local.connection = connection
         return connection
 

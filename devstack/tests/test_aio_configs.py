@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import stat
+import sys
 
 import pytest
 from swift.common.ring import RingData
@@ -99,5 +100,6 @@ def test_our_own_processes_are_told_where_everything_is(layout):
     write_sluice(layout, "redis://r", "amqp://a")
     agent = parsed((layout.configs / "agent.conf").read_text())["agent"]
     assert agent["socket"] == str(layout.agent_socket)
+    assert (agent["swift_python"], agent["sandbox_dir"]) == (sys.executable, str(layout.sandbox))
     assert agent["snapshot_dir"] == parsed(proxy_conf(layout, plain=False))["filter:sluice"]["snapshot_dir"]
     assert parsed((layout.configs / "api.conf").read_text())["api"]["bind"] == "127.0.0.1:20002"

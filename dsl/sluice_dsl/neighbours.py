@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sluice_core.messages import LEVELS, NAME, Target
 from sluice_dsl import nodes
@@ -14,13 +15,18 @@ from sluice_dsl.plan import Plan, PlannedAction
 from sluice_dsl.problems import CONFLICT, Reporter, Span, listed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Existing:
     """A policy that is there already, or (with its ``line``) an earlier sentence of the same text."""
 
     id: str
     plan: Plan
     line: int = 0
+
+    @cached_property
+    def account(self) -> str:
+        """What its target's name begins with; empty when it may concern every account."""
+        return _account(self.plan.target)
 
     def __str__(self) -> str:
         return f"the sentence in line {self.line}" if self.line else f"policy `{self.id}`"
@@ -31,7 +37,10 @@ def check_neighbours(
 ) -> None:
     """Report static policies that contradict ``plan`` and, as warnings, what it would drop."""
     spans = {action.keyword.text: action.keyword.span for action in sentence.actions}
-    for other in existing:
+    account = _account(plan.target)
+    # of many thousands a few are about this account: nothing else is looked at closely
+    near = [one for one in existing if one.account in (account, "")] if account else existing
+    for other in near:
         if _same_scope(plan.target, other.plan.target):
             _check_same_scope(plan, other, spans, reporter)
             _check_crossing(plan, other, spans, catalogue, reporter)
@@ -40,6 +49,10 @@ def check_neighbours(
             _check_crossing(plan, other, spans, catalogue, reporter, inherited=other.plan)
         elif _narrower_and_inside(other.plan.target, plan.target):
             _check_crossing(plan, other, spans, catalogue, reporter, inherited=plan)
+
+
+def _account(target: Target) -> str:
+    return target.name.partition("/")[0] if target.select == NAME else ""
 
 
 def _same_scope(one: Target, other: Target) -> bool:

@@ -1,8 +1,8 @@
 """What a host of filters needs for those that are registered at run time.
 
-A host has a dictionary of filters that everybody in the process shares.  :class:`Installed` keeps it: native
-filters first, then those of the newest snapshot whose code is on this node.  Environments are made
-when the first filter needs them, and for the life of the process.
+A host has a dictionary of filters that everybody in the process shares.  :class:`Installed` keeps it: those that are
+installed first, then those of the newest snapshot whose code is on this node: isolated ones, and native ones that the
+node's agent has proven.  Environments are made when the first filter needs them, and for the life of the process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.code_store import CodeStore
-from sluice_core.describe import PROCESS, STORLET, WASM
+from sluice_core.describe import NATIVE, PROCESS, STORLET, WASM
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Upload
+from sluice_core.messages import FILTER_CODE, Upload
 from sluice_core.options import Option
-from sluice_filters.api import Filter
+from sluice_core.proven_code import ProvenCode
+from sluice_filters.api import Filter, Surroundings
+from sluice_filters.native import native_filter
 from sluice_sandbox import storlets_options
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.storlets_explicit import Explicit, explicit_filter
@@ -39,34 +41,50 @@ class Installed:
     """The filters of one process, in ``filters``, which stays the same dictionary."""
 
     def __init__(
-        self, native: Mapping[str, type[Filter]], options: Mapping[str, Any], logger: Logger, prefix: str = ""
+        self,
+        native: Mapping[str, type[Filter]],
+        options: Mapping[str, Any],
+        logger: Logger,
+        prefix: str = "",
+        surroundings: Surroundings | None = None,
     ) -> None:
         """
         :param options: the values of :data:`OPTIONS`, their names beginning with ``prefix``
+        :param surroundings: what the process lends to native filters
         """
         self.filters: dict[str, type[Filter]] = dict(native)
         self._options = {option.name: options[prefix + option.name] for option in OPTIONS}
         if self._options[storlets_options.PREFIX + "engine"]:
             self.filters[Explicit.info.keyword] = explicit_filter(self.filters)
-        self._native = dict(self.filters)
+        self._built_in = dict(self.filters)
         self._logger = logger
         self._teams: dict[str, SandboxTeam] = {}
         self._taken: tuple[Upload, ...] = ()
         self._failures: dict[str, str] = {}
+        self._behind = False
+        self._surroundings = Surroundings() if surroundings is None else surroundings
+        folder = self._options["code_dir"]
+        self._native = (
+            ProvenCode(FILTER_CODE, CodeStore(folder), self._loaded, logger, self._built_in) if folder else None
+        )
 
     def take(self, uploads: tuple[Upload, ...]) -> bool:
         """Have these, and no others; True when ``filters`` changed.
 
         What failed is tried again at each call: its code may have come meanwhile.
         """
-        if uploads is self._taken and not self._failures:
+        changed = self._native is not None and self._native.take(uploads)
+        if uploads is self._taken and not (self._failures or self._behind or changed):
             return False
+        native = {} if self._native is None else self._native.found
         known = {one.keyword: getattr(self.filters.get(one.keyword), "upload", None) for one in uploads}
-        wanted = [one for one in uploads if one.sha256 and one.keyword not in self._native]
+        registered = [one for one in uploads if self._is_isolated(one)]
+        wanted = [self._at_hand(one) for one in registered]
+        self._behind = wanted != registered
         failures: dict[str, str] = {}
         fresh = [one for one in wanted if known[one.keyword] != one]
         found = self._made(fresh, failures)
-        gone = set(self.filters) - set(self._native) - {one.keyword for one in wanted}
+        gone = set(self.filters) - set(self._built_in) - {one.keyword for one in wanted} - set(native)
         for keyword, reason in failures.items():
             if self._failures.get(keyword) != reason:
                 self._logger.warning("sluice: uploaded filter `%s` is left out: %s", keyword, reason)
@@ -74,7 +92,24 @@ class Installed:
         for keyword in gone:
             del self.filters[keyword]
         self.filters.update(found)
-        return bool(found or gone)
+        self.filters.update(native)
+        return bool(found or gone or changed)
+
+    def _is_isolated(self, upload: Upload) -> bool:
+        ours = upload.kind == FILTER_CODE and upload.environment != NATIVE
+        return ours and bool(upload.sha256) and upload.keyword not in self._built_in
+
+    def _at_hand(self, upload: Upload) -> Upload:
+        """As it is in the newest revision whose code is here; as it should be where there is none at all."""
+        folder = self._options["code_dir"]
+        if not folder or getattr(self.filters.get(upload.keyword), "upload", None) == upload:
+            return upload
+        store = CodeStore(folder)
+        here = (one for one in (upload.current, *upload.revisions) if one.sha256 and store.has(one.sha256))
+        return next(map(upload.at, here), upload)
+
+    def _loaded(self, upload: Upload, code: bytes) -> type[Filter]:
+        return native_filter(upload, code).bound(self._surroundings)
 
     def _made(self, uploads: Iterable[Upload], failures: dict[str, str]) -> dict[str, type[Filter]]:
         usable = []

@@ -269,7 +269,7 @@ class ProcessSession:
                     return
                 else:
                     raise self._fault(json.loads(piece))
-        except (wire.NotOurs, ValueError, KeyError, TypeError) as error:
+        except (wire.NotOurs, ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError) as error:
             raise Misbehaved(f"the worker of filter {self._title()} answers nonsense") from error
 
     def _fault(self, word: Mapping[str, Any]) -> Misbehaved:

@@ -80,7 +80,7 @@ def _python_end(heard: bytes) -> dict[str, Any]:
     _, mark, text = heard.rpartition(b"\0")
     try:
         end = json.loads(text) if mark else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         end = {}
     return end if isinstance(end, dict) and "ok" in end else {"ok": False, "why": "it was killed"}
 

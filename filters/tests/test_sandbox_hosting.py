@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import replace
 
 import pytest
 
 from sluice_core.code_store import CodeStore
-from sluice_filters.api import Hint
+from sluice_core.messages import Upload
+from sluice_filters.api import Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.noop import Noop
 from sluice_filters.testing import run
@@ -78,6 +80,62 @@ def test_what_this_node_cannot_run_is_said_once_and_harms_no_other(installed, st
     said = [one.getMessage() for one in caplog.records if "jailed" in one.getMessage()]
     assert len(said) == 1
     assert "environment `process` is not set up" in said[0]
+
+
+def test_a_revision_whose_code_has_not_come_leaves_the_one_before_in_use_also_after_a_restart(installed, store):
+    first = registered()
+    store.add(XOR, first.sha256)
+    second = replace(first, sha256="0" * 64, revision=2, revisions=(first.current,))
+    assert installed.take((second,))
+    assert installed.filters["scramble"].info.version == 1
+    uploads = (second,)
+    installed.take(uploads)
+    assert not installed.take(uploads)
+    assert installed.filters["scramble"].info.version == 1
+
+
+NATIVE = b"""
+from sluice_core.describe import FILTER, ActionInfo
+from sluice_filters.api import Filter
+
+class Mine(Filter):
+    info = ActionInfo("mine", FILTER, "help")
+"""
+
+
+def native(code=NATIVE, **more):
+    sha256 = hashlib.sha256(code).hexdigest()
+    return Upload("mine", "native", "python", "Mine", sha256, len(code), **more)
+
+
+def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store):
+    options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
+    lent = Surroundings()
+    installed = Installed({"noop": Noop}, options, log, surroundings=lent)
+    one = native()
+    store.add(NATIVE, one.sha256)
+    uploads = (one, registered())
+    assert not installed.take(uploads)
+    store.prove(one.sha256, "filter", "Mine")
+    assert installed.take(uploads)
+    assert not installed.take(uploads)
+    found = installed.filters["mine"]
+    assert (found.surroundings, found.upload.revision) == (lent, 1)
+    store.add(XOR, registered().sha256)
+    assert installed.take(uploads)
+    assert installed.filters["mine"] is found
+    assert installed.take((registered(),))
+    assert set(installed.filters) == {"noop", "scramble"}
+
+
+def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store):
+    options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
+    installed = Installed({"mine": Noop}, options, log)
+    store.add(NATIVE, native().sha256)
+    for kind in ("filter", "metric", "controller"):
+        store.prove(native().sha256, kind, "Mine")
+        assert not installed.take((native(kind=kind),))
+    assert installed.filters == {"mine": Noop}
 
 
 def test_without_a_folder_for_code_nothing_is_installed(caplog):

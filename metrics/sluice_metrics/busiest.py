@@ -72,7 +72,7 @@ class Busiest:
             cell.hits //= 2
             if not cell.hits and not (cell.dirty and cell.seen >= WORTH_TELLING):
                 del self._cells[path]
-                cell.gone = True
+                cell.leave()
         self._heap.clear()
         for cell in self._cells.values():
             self._push(cell)
@@ -89,6 +89,6 @@ class Busiest:
             if cell.hits == hits:
                 heapq.heappop(heap)
                 del self._cells[cell.path]
-                cell.gone = True
+                cell.leave()
                 return hits
             heapq.heapreplace(heap, (cell.hits, number, cell))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+#: Columns that a worker can count at most.
+MOST_COLUMNS: Final = 256
+#: Where cells that are gone count.
+_NOWHERE: Final[list[float]] = [0] * MOST_COLUMNS
+
 
 class Cell:
     """The totals of a tenant, a container or an object.
 
     ``born`` tells the agent that counting began anew.  ``hits`` ranks objects, ``seen`` counts an object's
     requests since it has a cell, ``uploads`` a container's since the last one that was sampled.  A cell that is
-    ``gone`` takes counts of requests that still hold it, and nobody hears of them.
+    ``gone`` takes counts of requests that still hold it, and nobody hears of them, whatever columns there are then.
     """
 
     __slots__ = ("__weakref__", "born", "dirty", "gone", "hits", "path", "seen", "touched", "uploads", "values")
@@ -23,3 +30,8 @@ class Cell:
         self.seen = 0
         self.uploads = 0
         self.gone = False
+
+    def leave(self) -> None:
+        """Be ``gone``."""
+        self.gone = True
+        self.values = _NOWHERE

@@ -8,6 +8,8 @@ This runs on Swift's request path, so its shape follows from what it costs:
 * A cell that changed stands in a list once, so ``changed`` costs what changed and not what exists.
 * Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
   of requests that Swift refuses takes nobody's place.
+* Which metrics there are may change (``measure``): columns move, requests under way go on with the cells they hold.
+  A request counts no end for a metric that did not see it begin, or a level would sink below zero.
 
 One thread calls all of it (green threads count as one: nothing here waits).  A metric that raises, or
 answers something else than a finite number, is switched off for that event, counted in ``failures``
@@ -28,7 +30,7 @@ from sluice_core.messages import OBJECT
 from sluice_core.windows import WEIGHT, WORKER_FORGETS, birth
 from sluice_metrics.api import Metric
 from sluice_metrics.busiest import AGEING, LIMIT, WORTH_TELLING, Busiest
-from sluice_metrics.cell import Cell
+from sluice_metrics.cell import MOST_COLUMNS, Cell
 from sluice_metrics.sampling import Sample, Sampler
 
 Row = tuple[str, int, tuple[float, ...]]
@@ -40,6 +42,7 @@ _Answers = tuple[tuple[int, _Answer, bool], ...]
 
 _log = logging.getLogger(__name__)
 
+_EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled")
 #: Methods whose answers are remembered; clients may invent more.
 _KNOWN_METHODS: Final = 32
 #: Sweeps per time-to-forget.
@@ -66,8 +69,8 @@ class Handle:
     def admitted(self, method: str) -> None:
         """Swift let the request in."""
         if self._state == 0:
-            self._state = 1
             meter = self._meter
+            self._state = meter.generation
             if self._name and meter.objects is not None:
                 self._object = meter.objects.hit(f"{self._container.path}/{self._name}")
             additions = meter.on_admitted.get(method)
@@ -75,11 +78,14 @@ class Handle:
 
     def ended(self, method: str) -> None:
         """The request is over."""
-        if self._state == 1:
-            self._state = 2
+        began = self._state
+        if began > 0:
+            self._state = -1
             meter = self._meter
             additions = meter.on_ended.get(method)
-            self._add(meter.learn("ended", method) if additions is None else additions)
+            if additions is None:
+                additions = meter.learn("ended", method)
+            self._add(additions if began == meter.generation else meter.seen_by(began, additions))
 
     def received(self, method: str, size: int) -> None:
         """``size`` plain bytes came from the client."""
@@ -139,32 +145,81 @@ class Meter:
         :param forget: seconds after which a path without news is forgotten
         :param objects: how many objects are counted by themselves
         """
-        self._metrics = list(metrics)
         self._clock = clock
         self._forget = forget
         self._cells: dict[str, Cell] = {}
         self._dirty: list[Cell] = []
         self._swept = self._aged = clock()
         self._last_birth = 0
+        self._most_objects = objects
+        #: How often the metrics changed, counted from one.
+        self.generation = 0
+        self._metrics: list[Metric] = []
+        #: Of each metric, the generation that it counts from.
+        self._since: list[int] = []
         self._off: set[tuple[str, int]] = set()
-        self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in self._metrics]
-        sampling = [(number, metric) for number, metric in enumerate(self._metrics) if metric.sample_size]
-        weights = [metric.info.name + WEIGHT for _, metric in sampling]
-        self.names = (*(metric.info.name for metric in self._metrics), *weights)
-        levels = (metric.info.name for metric in self._metrics if metric.gauge or metric.sample_size)
-        self.gauges = (*levels, *weights)
-        self.sampler = Sampler(
-            self, [(number, len(self._metrics) + at, metric) for at, (number, metric) in enumerate(sampling)], clock
-        )
+        self._of_objects: list[bool] = []
+        self.names: tuple[str, ...] = ()
+        self.gauges: tuple[str, ...] = ()
+        self.sampler = Sampler(self, (), clock)
         #: The busiest objects; None when no metric counts objects.
-        self.objects = Busiest(self._make, objects) if any(self._of_objects) and objects else None
+        self.objects: Busiest | None = None
         #: Event and metric → how often it failed (once: it is then switched off for that event).
         self.failures: dict[str, int] = {}
         self.on_admitted: dict[str, _Additions] = {}
         self.on_ended: dict[str, _Additions] = {}
         self.on_received: _Answers = ()
         self.on_sent: _Answers = ()
+        self.measure(metrics)
+
+    def measure(self, metrics: Iterable[Metric]) -> None:
+        """Count these from now on; say hello anew afterwards.
+
+        Of a metric that stays everything is kept, of a total that is replaced under its name what it counted; all
+        else begins at zero.
+
+        :raises ValueError: when there are more than a cell has room for
+        """
+        wanted = list(metrics)
+        names, weights = _columns(wanted)
+        if len(names) > MOST_COLUMNS:
+            raise ValueError(f"{len(names)} columns, expected at most {MOST_COLUMNS}")
+        before = dict(enumerate(self._metrics))
+        old = {metric.info.name: number for number, metric in before.items()}
+        self.generation += 1
+        kept = [number for number, metric in enumerate(wanted) if before.get(old.get(metric.info.name, -1)) is metric]
+        totals = [
+            number
+            for number, metric in enumerate(wanted)
+            if _is_total(metric) and metric.info.name in old and _is_total(before[old[metric.info.name]])
+        ]
+        moved = {number: old[names[number]] for number in {*kept, *totals}}
+        self._since = [self._since[moved[n]] if n in kept else self.generation for n in range(len(wanted))]
+        self._off = {(event, n) for n in kept for event in _EVENTS if (event, moved[n]) in self._off}
+        moved |= {weights[n]: self.names.index(names[weights[n]]) for n in kept if n in weights}
+        self._metrics, self.names = wanted, names
+        levels = (metric.info.name for metric in wanted if metric.gauge or metric.sample_size)
+        self.gauges = (*levels, *(names[column] for column in weights.values()))
+        self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in wanted]
+        sampling = ((n, column, wanted[n]) for n, column in weights.items() if ("sampled", n) not in self._off)
+        self.sampler.measuring(sampling)
+        self._move([moved.get(column) for column in range(len(names))])
         self._arm()
+
+    def _move(self, moved: list[int | None]) -> None:
+        """Give all cells these columns; None for one that is new."""
+        if not any(self._of_objects):
+            for cell in self._all_cells():
+                if cell.seen:
+                    cell.leave()
+            self.objects = None
+        elif self.objects is None and self._most_objects:
+            self.objects = Busiest(self._make, self._most_objects)
+        for cell in self._all_cells():
+            cell.values = [0 if column is None else cell.values[column] for column in moved]
+
+    def _all_cells(self) -> list[Cell]:
+        return [*self._cells.values(), *(() if self.objects is None else self.objects.cells())]
 
     def begin(self, account: str, container: str, name: str = "") -> Handle:
         """The handle of a request for the object ``name`` in ``account/container``."""
@@ -198,12 +253,16 @@ class Meter:
 
     def reconnected(self) -> None:
         """Another agent listens now: every row is news again (levels above all)."""
-        for cell in (*self._cells.values(), *(() if self.objects is None else self.objects.cells())):
+        for cell in self._all_cells():
             if not cell.dirty and any(cell.values):
                 cell.dirty = True
                 self._dirty.append(cell)
 
     # What follows is for Handle and Sampler.
+
+    def seen_by(self, generation: int, additions: _Additions) -> _Additions:
+        """Those of the metrics that were there in ``generation`` already."""
+        return tuple(one for one in additions if self._since[one[0]] <= generation)
 
     def touch(self, *cells: Cell) -> None:
         """Note that ``cells`` changed."""
@@ -298,6 +357,18 @@ class Meter:
             survivor = held()
             if survivor is not None:  # a request that is still silent counts here later
                 self._cells[path] = survivor
+
+
+def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
+    """Names of all columns, and the columns of weights by the numbers of their metrics."""
+    sampling = [number for number, metric in enumerate(metrics) if metric.sample_size]
+    weights = {number: len(metrics) + at for at, number in enumerate(sampling)}
+    names = [metric.info.name for metric in metrics]
+    return (*names, *(names[number] + WEIGHT for number in sampling)), weights
+
+
+def _is_total(metric: Metric) -> bool:
+    return not (metric.gauge or metric.sample_size)
 
 
 def _is_news(cell: Cell) -> bool:

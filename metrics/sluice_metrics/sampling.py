@@ -65,14 +65,21 @@ class Sampler:
 
     def __init__(self, meter: Sampled, metrics: Iterable[tuple[int, int, Metric]], clock: Callable[[], float]) -> None:
         """
-        :param metrics: number of its column of amounts, of weights, and each metric that samples
+        :param metrics: as of :meth:`measuring`
         """
         self._meter = meter
-        self._metrics = list(metrics)
         self._clock = clock
         self._credit = PER_SECOND
         self._credited = clock()
         self._last: dict[Cell, float] = {}
+        self.measuring(metrics)
+
+    def measuring(self, metrics: Iterable[tuple[int, int, Metric]]) -> None:
+        """Measure these from now on, samples that are being taken included.
+
+        :param metrics: number of its column of amounts, of weights, and each metric that samples
+        """
+        self._metrics = list(metrics)
         self.size = max((metric.sample_size for _, _, metric in self._metrics), default=0)
 
     def without(self, number: int) -> None:

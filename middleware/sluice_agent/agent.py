@@ -12,14 +12,16 @@ from sluice_agent.collectd import Collectd
 from sluice_agent.follower import Follower, Surroundings
 from sluice_agent.publisher import MetricPublisher
 from sluice_agent.refusals import Capabilities
+from sluice_agent.sandboxes import Sandboxes, checks
 from sluice_agent.settings import Settings
 from sluice_agent.storage import StorageDaemons
+from sluice_agent.trying import interpreter
 from sluice_agent.workers import Workers
 from sluice_core.bus import Publisher
 from sluice_core.code_shelf import CodeShelf
 from sluice_core.code_store import CodeStore
 from sluice_core.errors import PeerError
-from sluice_core.messages import Hello
+from sluice_core.messages import Hello, Upload
 from sluice_core.snapshot import SnapshotWriter
 from sluice_core.store import AsyncStore
 from sluice_core.windows import Totals
@@ -51,7 +53,12 @@ class Agent:
         self.bus = Publisher(settings.amqp_url) if settings.amqp_url else None
         self.workers = Workers(settings.socket, self._totals, self._arrived, self._left) if settings.socket else None
         shelf = None if settings.shelf is None else CodeShelf(settings.shelf)
-        self._code = CodeFetcher(shelf, CodeStore(settings.code_dir), self.writer.uploads, self._code_came)
+        swift = interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
+        store = CodeStore(settings.code_dir)
+        self._code = CodeFetcher(shelf, store, self._uploads, self._say_soon, swift)
+        self._known_uploads: list[Upload] = []
+        asked = checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)
+        self._sandboxes = Sandboxes(asked, self._say_soon)
         self.follower = Follower(
             settings,
             self.store,
@@ -64,6 +71,8 @@ class Agent:
                 software(),
                 self._storage.report,
                 lambda: self._code.problems,
+                lambda: self._code.code,
+                lambda: self._sandboxes.states,
             ),
         )
 
@@ -79,6 +88,7 @@ class Agent:
                 tasks.create_task(self.follower.run())
                 if self._settings.code_dir:
                     tasks.create_task(self._code.run())
+                tasks.create_task(self._sandboxes.run())
                 if self.workers is not None:
                     self.workers.open(self._settings.worker_mode, self._settings.worker_group)
                 self._storage.open()
@@ -114,7 +124,13 @@ class Agent:
         except PeerError as error:
             log.error("a storage daemon goes on being waited for: %s", error)
 
-    def _code_came(self) -> None:
+    def _uploads(self) -> list[Upload]:
+        """Those of the snapshot; while a thread replaces that, those of before."""
+        if not self.follower.loading:
+            self._known_uploads = self.writer.uploads()
+        return self._known_uploads
+
+    def _say_soon(self) -> None:
         self.follower.say_soon()
 
     def _left(self, worker: str) -> None:

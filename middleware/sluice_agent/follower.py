@@ -9,7 +9,9 @@ Theory of operation:
   loaded whole.
 * Another history, a smaller epoch, or none where there was one (a wiped or failed-over Redis) changes
   nothing: the node goes on with what it has and reports ``stale_history``, until somebody adopts the new
-  one.  A node without any snapshot takes what is there.
+  one.  So does another change under the number of the one that we stand at (``sluice_core.lineage``).
+  With the option ``adopt = failover`` a node goes along by itself when its own history went back, and says
+  so; never with another one.  A node without any snapshot takes what is there.
 * Redis away: what is in the snapshot stays in force; we try again, with growing, jittered pauses.
 * The snapshot cannot be written: the same, reported as ``failed``.
 * No node asks for objects to be transformed on disks before all nodes that have some can: what they
@@ -27,10 +29,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from sluice_agent.refusals import Capabilities
-from sluice_agent.settings import Settings
+from sluice_agent.settings import FAILOVER, Settings
 from sluice_agent.storage import READY
 from sluice_agent.workers import Workers
 from sluice_core.errors import PeerError
+from sluice_core.lineage import Lineage, made_at
 from sluice_core.messages import NodeReport
 from sluice_core.snapshot import SnapshotError, SnapshotWriter
 from sluice_core.store import AsyncStore, Gap, Head
@@ -51,6 +54,10 @@ _READER_CHECK: Final = 60.0
 #: Seconds within which the workers that are there have come to a new agent: they look once a second.
 _ALL_COME: Final = 1.5
 _MOST_REFUSALS: Final = 100
+#: Beside the snapshot, from one agent to the next.
+_LINEAGE: Final = "lineage.json"
+#: Seconds for which a node says that it went along with a failover.
+_SAID_FOR: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,8 @@ class Surroundings:
     software: str = ""
     storage: Callable[[], str] = lambda: ""
     missing: Callable[[], Mapping[str, str]] = dict
+    code: Callable[[], Mapping[str, int]] = dict
+    sandbox: Callable[[], Mapping[str, str]] = dict
 
 
 class Follower:
@@ -89,7 +98,9 @@ class Follower:
         self._state = OK
         self._detail = ""
         self._slow = ""  # what an otherwise sound report should still say
+        self._went_along = ("", 0.0)  # what was adopted unasked, and until when it is said
         self._known_adoption: Head | None = None  # None: not looked yet
+        self._lineage = Lineage()
         self._due = 0.0
         self._reader_check = time.monotonic() + _READER_CHECK
         self._loading = False
@@ -101,6 +112,15 @@ class Follower:
         :raises SnapshotError: at the start, when the folder is another agent's or cannot be made
         """
         self._open()
+        try:
+            await self._go_on()
+        finally:
+            try:
+                self._lineage.save(self._writer.folder / _LINEAGE)
+            except OSError as error:
+                log.warning("a failover while this agent is away may go unnoticed: %s", error)
+
+    async def _go_on(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -114,6 +134,11 @@ class Follower:
                 log.warning("%s; again in %.2f s at most", error, pause)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    @property
+    def loading(self) -> bool:
+        """Whether a thread replaces the snapshot now: nobody else may read it."""
+        return self._loading
 
     def say_soon(self) -> None:
         """Something of the surroundings has changed that others want to know."""
@@ -138,15 +163,14 @@ class Follower:
     def report(self) -> NodeReport:
         """What this node has to say now."""
         position = self._writer.position
-        refused = {**self._surroundings.missing(), **self._writer.refused}
-        refused = dict(sorted(refused.items())[:_MOST_REFUSALS])
+        refused = [*sorted(self._surroundings.missing().items()), *sorted(self._writer.refused.items())]
         return NodeReport(
             self._settings.node,
             position.history,
             position.epoch,
             self._state,
-            self._detail or self._slow,
-            refused,
+            self._detail or self._slow or self._said_lately(),
+            dict(refused[:_MOST_REFUSALS]),
             self._surroundings.workers(),
             self._writer.count,
             self._surroundings.dropped(),
@@ -154,12 +178,15 @@ class Follower:
             self._started,
             time.time(),
             self._surroundings.storage(),
+            dict(self._surroundings.code()),
+            dict(self._surroundings.sandbox()),
         )
 
     # -- one thing after the other -----------------------------------------------------------
 
     def _open(self) -> None:
         position = self._writer.open()
+        self._lineage.restore(self._writer.folder / _LINEAGE)
         if position.history:
             log.info("snapshot `%s` stands at epoch %d", self._writer.snapshot_id, position.epoch)
         else:
@@ -172,7 +199,7 @@ class Follower:
         if not position.history or not self._writer.snapshot_id:
             if head.history:
                 await self._load()
-        elif head.history == position.history and head.epoch >= position.epoch:
+        elif not (wrong := await self._strayed(position, head)):
             self._known_adoption = adopted
             if self._writer.incomplete:
                 log.info("loading everything: the snapshot was written by an agent that kept less of the registry")
@@ -180,10 +207,15 @@ class Follower:
         elif self._is_adopted(head, adopted):
             log.warning("adopting history `%s` at epoch %d", head.history, head.epoch)
             await self._load()
+        elif self._settings.adopt == FAILOVER and head.history == position.history:
+            log.warning("going along with a failover: %s", wrong)
+            await self._load()
+            self._known_adoption = adopted
+            self._went_along = (f"went along with a failover: {wrong}", time.monotonic() + _SAID_FOR)
         else:
             if self._known_adoption is None:
                 self._known_adoption = adopted
-            self._set(STALE, _what_is_wrong(position, head))
+            self._set(STALE, wrong)
             await self._wait()
             return
         if not self._writer.position.history:
@@ -191,6 +223,15 @@ class Follower:
             return
         self._set(OK)
         await self._follow()
+
+    async def _strayed(self, position: Head, head: Head) -> str:
+        """Why what Redis has is not what this node follows; empty when it is."""
+        if head.history != position.history or head.epoch < position.epoch:
+            return _what_is_wrong(position, head)
+        made = await self._store.run(made_at(self._store.keys, position.epoch))
+        if self._lineage.broken(position, made):
+            return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
+        return ""
 
     def _is_adopted(self, head: Head, adopted: Head) -> bool:
         """True when somebody said of *this* turn of history that it is to be taken.
@@ -223,6 +264,7 @@ class Follower:
             if any(change.history != position.history for change in found):
                 return
             self._writer.apply(found, self._capabilities.refuse)
+            self._lineage.follow(found[-1])
             self._due = 0.0
 
     async def _look_at_others(self) -> None:
@@ -244,6 +286,8 @@ class Follower:
     async def _load(self) -> None:
         """Take everything anew; wait for the workers when they must open a new folder for it."""
         loaded = await self._store.load()
+        position = Head(loaded.history, loaded.epoch)
+        self._lineage.restart(position, await self._store.run(made_at(self._store.keys, loaded.epoch)))
         self._loading = True
         try:
             replaced = await _to_the_end(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))
@@ -275,6 +319,10 @@ class Follower:
         if (state, detail) != (self._state, self._detail):
             log.log(logging.INFO if state == OK else logging.ERROR, "%s %s", state, detail)
             self._state, self._detail, self._due = state, detail, 0.0
+
+    def _said_lately(self) -> str:
+        text, until = self._went_along
+        return text if time.monotonic() < until else ""
 
     def _report_if_due(self) -> NodeReport | None:
         now = time.monotonic()

@@ -51,7 +51,7 @@ class Capabilities:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
             return f"targets of level `{assignment.target.level}` are not available on this node"
-        if assignment.target.select == GROUP and assignment.target.level not in GROUP_LEVELS.values():
+        if assignment.target.select == GROUP and assignment.target.level not in GROUP_LEVELS:
             return f"groups of {assignment.target.level}s are not available on this node"
         try:
             compile_predicate(assignment.when)

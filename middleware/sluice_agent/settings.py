@@ -13,6 +13,10 @@ from sluice_core.options import Option, OptionError
 
 SECTION: Final = "agent"
 
+#: What to do when Redis went back in its own history: keep the last good state until somebody adopts, or go along.
+ASK: Final = "ask"
+FAILOVER: Final = "failover"
+
 OPTIONS: Final = (
     Option("node", "", "name of this node in the cluster; empty means its host name"),
     Option("redis_url", "redis://127.0.0.1:6379/0", "where Redis is"),
@@ -23,6 +27,12 @@ OPTIONS: Final = (
     Option("worker_mode", "0660", "file mode of the socket"),
     Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the snapshot that Swift workers read"),
     Option("batch", 500, "changes taken from Redis at once"),
+    Option(
+        "adopt",
+        ASK,
+        "when Redis went back in its history, as after a failover that lost changes: ask: keep the last good state "
+        "until somebody adopts; failover: go along",
+    ),
     Option("report_interval", 5.0, "seconds between reports of this node when nothing changes"),
     Option("collectd", False, "publish what this node's CollectD sends to the exchange, see docs/node-metrics.md"),
     Option("publish_delay_ms", 60, "milliseconds after each second at which its metrics are published"),
@@ -36,7 +46,13 @@ OPTIONS: Final = (
         "what must run disk files of Sluice before objects may be transformed on this node's disks; "
         "name those that ever run here, none on a node without disks",
     ),
-    Option("code_dir", "/var/lib/sluice/code", "folder for the code of uploaded filters"),
+    Option("code_dir", "/var/lib/sluice/code", "folder for uploaded code"),
+    Option("swift_python", "", "Swift's Python, in which uploaded native code is tried; empty: that of the agent"),
+    Option("swift_user", "", "Swift's user, who tries it; needs an agent that is root; empty: the agent's own"),
+    Option("swift_group", "", "the group to go with it; empty: that user's own"),
+    Option("sandbox_dir", "", "folder of `sluice-sandbox serve`, if hosts here use it: whether it answers is reported"),
+    Option("storlets_engine", "", "URL of the Docker engine for storlets, if hosts here use one: the same"),
+    Option("wasm", False, "whether hosts here run WebAssembly: whether Swift's Python can is reported"),
     *CODE_OPTIONS,
     Option("log_level", "info", "debug, info, warning or error"),
 )
@@ -55,6 +71,7 @@ class Settings:
     worker_group: str = ""
     worker_mode: int = 0o660
     batch: int = 500
+    adopt: str = ASK
     report_interval: float = 5.0
     publish_delay: float = 0.06
     busiest_objects: int = 1000
@@ -64,6 +81,12 @@ class Settings:
     cache_forget: float = 600.0
     storage_daemons: tuple[str, ...] = ()
     code_dir: str = ""
+    swift_python: str = ""
+    swift_user: str = ""
+    swift_group: str = ""
+    sandbox_dir: str = ""
+    storlets_engine: str = ""
+    wasm: bool = False
     shelf: ShelfSettings | None = None
 
     @classmethod
@@ -81,6 +104,8 @@ class Settings:
             raise OptionError(f"option `publish_delay_ms` is `{values['publish_delay_ms']}`, expected 0 to 999")
         if values["batch"] < 1:
             raise OptionError(f"option `batch` is `{values['batch']}`, expected at least 1")
+        if values["adopt"] not in (ASK, FAILOVER):
+            raise OptionError(f"option `adopt` is `{values['adopt']}`, expected {ASK} or {FAILOVER}")
         if values["busiest_objects"] < 0:
             raise OptionError(f"option `busiest_objects` is `{values['busiest_objects']}`, expected at least 0")
         given = {one.name: values[one.name] for one in fields(cls) if one.name in values}

@@ -33,6 +33,7 @@ class _Worker:
     connection: socket.socket
     hello: Hello | None = None
     snapshot: str = ""
+    replaced: bool = False
 
 
 class Workers:
@@ -136,8 +137,12 @@ class Workers:
 
     def _take(self, worker: _Worker, raw: bytes) -> bool:
         """False when the worker should come again and say hello."""
+        if worker.replaced:
+            return False  # it speaks of the metrics that it had before
         if worker.hello is None:
             hello = Hello.decode(raw)
+            for one in self._workers.values():
+                one.replaced = one.replaced or (one.hello is not None and one.hello.worker == hello.worker)
             worker.hello = hello
             if not hello.disk_file:
                 self._totals.worker(hello)

@@ -63,7 +63,7 @@ def parse(value: str) -> tuple[Step, ...]:
     """
     try:
         steps = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"object metadata `{metadata.NODE}` is not JSON", value.encode()) from error
     if not isinstance(steps, list) or not steps:
         raise DecodeError(f"object metadata `{metadata.NODE}` names no filters", value.encode())

@@ -48,7 +48,7 @@ class Stored:
         try:
             data = json.loads(value)
             version, size = data["v"], data["size"]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise DecodeError(f"entry `{ENTRY}` is damaged: {error!r}") from error
         if not _is_count(version) or not _is_count(size):
             raise DecodeError(f"entry `{ENTRY}` is damaged: `v` is `{version!r}`, `size` is `{size!r}`")

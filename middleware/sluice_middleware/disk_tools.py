@@ -77,10 +77,11 @@ class Toolbox:
     @cached_property
     def _installed(self) -> hosting.Installed:
         failures: dict[str, str] = {}
-        found = load_filters(failures, Surroundings(keys=self._keys))
+        lent = Surroundings(keys=self._keys)
+        found = load_filters(failures, lent)
         for name, reason in failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        return hosting.Installed(found, self.options, self._logger, PREFIX)
+        return hosting.Installed(found, self.options, self._logger, PREFIX, lent)
 
     @property
     def filters(self) -> dict[str, type[Filter]]:
@@ -98,10 +99,15 @@ class Toolbox:
             self._pipelines.clear()
         return changed
 
-    def _look_for(self, keywords: Iterable[str]) -> None:
-        """Look at the snapshot when one of ``keywords`` is unknown: this process may have no timer (a fork)."""
-        if any(one not in self.filters for one in keywords) and time.monotonic() - self._looked > _LOOK_AGAIN:
+    def _look_for(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Look at the snapshot when one of these is unknown or older: this process may have no timer (a fork)."""
+        lacking = any(self._version(keyword) < version for keyword, version in wanted)
+        if lacking and time.monotonic() - self._looked > _LOOK_AGAIN:
             self.look()
+
+    def _version(self, keyword: str) -> int:
+        known = self.filters.get(keyword)
+        return 0 if known is None else known.info.version
 
     def encoder(self, intent: Intent, hint: Hint) -> ChainEncoder | None:
         """What ``intent`` makes of an object; None when it leaves this one as it is.
@@ -121,7 +127,7 @@ class Toolbox:
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
         try:
-            self._look_for(stored.filters())
+            self._look_for(map(_wanted, stored.records))
             faults = missing(stored.records, self.filters)
             for one in stored.records if not faults else ():
                 known = self.filters[one["f"]]
@@ -143,7 +149,7 @@ class Toolbox:
             if len(self._pipelines) >= _MOST_PIPELINES:  # parameters of policies long gone
                 self._pipelines.clear()
             steps = parse(value)
-            self._look_for(step.keyword for step in steps)
+            self._look_for((step.keyword, step.version) for step in steps)
             found = self._pipelines[value] = [self._filter(step) for step in steps]
         return found
 
@@ -154,6 +160,12 @@ class Toolbox:
         info = known.info
         if not (info.reversible and info.on_put):
             raise Refused(f"filter `{step.keyword}` as installed is not reversible")
-        if step.version > info.version:
+        if step.version > info.version and not hasattr(known, "upload"):  # nodes are revisions apart for a while
             raise Refused(f"filter `{step.keyword}` of version {step.version} is wanted, installed is {info.version}")
         return known(step.params)
+
+
+def _wanted(record: Mapping[str, Any]) -> tuple[str, int]:
+    """Keyword and version of what undoes a record, which may be damaged."""
+    version = record.get("v")
+    return str(record.get("f")), version if isinstance(version, int) else 1

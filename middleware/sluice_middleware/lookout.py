@@ -53,8 +53,8 @@ class Lookout:
         self.logger = logger
         #: Why each plugin was left out, by its entry point's name.
         self.failures: dict[str, str] = {}
-        native = load_filters(self.failures, Surroundings(keys=open_keys(options), cache=cache))
-        self._installed = hosting.Installed(native, options, logger)
+        lent = Surroundings(keys=open_keys(options), cache=cache)
+        self._installed = hosting.Installed(load_filters(self.failures, lent), options, logger, surroundings=lent)
         self.filters = self._installed.filters
         #: Called when ``filters`` has changed.
         self.changed: Callable[[], None] = lambda: None

@@ -80,7 +80,7 @@ def decode_chain(value: str) -> tuple[dict[str, Any], ...]:
     """
     try:
         records = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"object metadata `{CHAIN}` is not JSON", value.encode()) from error
     well_formed = isinstance(records, list) and all(
         isinstance(one, dict) and isinstance(one.get("f"), str) and isinstance(one.get("r"), dict) for one in records
@@ -129,7 +129,7 @@ def keywords(*values: str | None) -> tuple[str, ...]:
         if value is not None:
             try:
                 found.extend(str(one["f"]) for one in json.loads(value))
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 found.append("")
     return tuple(found)
 

@@ -19,11 +19,11 @@ from sluice_core.errors import SluiceError
 from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
 from sluice_metrics.busiest import LIMIT
-from sluice_metrics.meter import Meter
 from sluice_metrics.registry import load_metrics
 from sluice_middleware import cache_host, download, green
 from sluice_middleware.counting import CountedInput, Life, counted
 from sluice_middleware.lookout import NOT_OURS, OPTIONS, Logger, Lookout
+from sluice_middleware.measuring import Measuring
 from sluice_middleware.objects import Objects
 from sluice_middleware.placing import Placing
 from sluice_middleware.reporter import Reporter
@@ -55,7 +55,8 @@ class ProxyMiddleware:
         metrics = load_metrics(self.lookout.failures)
         for name, reason in self.lookout.failures.items():
             self.logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        self.meter = Meter([metric() for metric in metrics.values()], objects=options["busiest_objects"])
+        self._measuring = Measuring(metrics, options, logger)
+        self.meter = self._measuring.meter
         self.reporter = Reporter(
             options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
         )
@@ -103,7 +104,13 @@ class ProxyMiddleware:
         """Each worker starts after its fork: no connection is shared by two."""
         self._at_work = True
         self.lookout.start()
-        green.each_second(self.reporter.tick)
+        green.each_second(self._tell)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell the agent what was counted; uploaded metrics come and go here, between two messages."""
+        if self._measuring.take(self.reader.uploads):
+            self.reporter.announce(self._actions())
         self.reporter.tick()
 
 

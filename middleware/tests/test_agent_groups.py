@@ -92,8 +92,10 @@ async def at_epoch(url, epoch):
         await store.close()
 
 
-def gold(*members):
-    return Group("gold", members=members).entry()
+def gold(*members, of=()):
+    """What makes ``members`` those of the group, of whom ``of`` were."""
+    puts, drops = Group("gold", members=members).since(Group("gold", members=of))
+    return {"entries": puts, "entry_drops": drops}
 
 
 def commit(store, *puts, **more):
@@ -106,13 +108,13 @@ def test_a_policy_on_a_group_follows_who_joins_and_who_leaves(store, node, redis
             commit(store, assignment("g.0", target=GOLD))
             report = await at_epoch(redis_server.url, 1)
             assert (report.refused, report.assignments, in_force("AUTH_a/c/o")) == ({}, 1, [])
-            commit(store, entries=(gold("AUTH_a"),))
+            commit(store, **gold("AUTH_a"))
             await at_epoch(redis_server.url, 2)
             assert in_force("AUTH_a/c/o") == ["g.0"]
-            commit(store, entries=(gold("AUTH_b"),))
+            commit(store, **gold("AUTH_b", of=("AUTH_a",)))
             await at_epoch(redis_server.url, 3)
             assert (in_force("AUTH_a/c/o"), in_force("AUTH_b/c/o")) == ([], ["g.0"])
-            commit(store, entry_drops=("group/gold",))
+            commit(store, entry_drops=("group/gold", "tenant_member/gold/AUTH_b"))
             await at_epoch(redis_server.url, 4)
             assert in_force("AUTH_b/c/o") == []
 
@@ -122,13 +124,14 @@ def test_a_policy_on_a_group_follows_who_joins_and_who_leaves(store, node, redis
 def test_what_changed_while_the_agent_was_off_is_compared_with_its_snapshot(store, node, redis_server, in_force):
     async def story():
         commit(store, assignment("g.0", target=GOLD), assignment("l.0", target=LOGS))
-        commit(store, entries=(gold("AUTH_a", "AUTH_b"), Group("logs", "container", ("AUTH_c/x",)).entry()))
-        async with node():
-            await at_epoch(redis_server.url, 2)
-            assert in_force("AUTH_c/x/o") == ["l.0"]
-        commit(store, entries=(gold("AUTH_b", "AUTH_c"),))
+        commit(store, **gold("AUTH_a", "AUTH_b"))
+        commit(store, entries=Group("logs", "container", ("AUTH_c/x",)).entries())
         async with node():
             await at_epoch(redis_server.url, 3)
+            assert in_force("AUTH_c/x/o") == ["l.0"]
+        commit(store, **gold("AUTH_b", "AUTH_c", of=("AUTH_a", "AUTH_b")))
+        async with node():
+            await at_epoch(redis_server.url, 4)
             found = [in_force(f"{account}/c/o") for account in ("AUTH_a", "AUTH_b", "AUTH_c")]
             assert found == [[], ["g.0"], ["g.0"]]
 
@@ -137,7 +140,7 @@ def test_what_changed_while_the_agent_was_off_is_compared_with_its_snapshot(stor
 
 def test_a_snapshot_of_an_agent_without_groups_is_loaded_again(store, node, redis_server, tmp_path, in_force):
     async def story():
-        commit(store, assignment("g.0", target=GOLD), entries=(gold("AUTH_a"),))
+        commit(store, assignment("g.0", target=GOLD), **gold("AUTH_a"))
         async with node():
             await at_epoch(redis_server.url, 1)
         _as_of_an_old_agent(tmp_path / "snapshot")
@@ -155,7 +158,7 @@ def _as_of_an_old_agent(folder):
     writer = SnapshotWriter(folder)
     writer.open()
     with writer._environment.begin(write=True) as transaction:
-        for key in [key for key, _ in transaction.cursor() if key.startswith((b"t/", b"g/", b"m/"))]:
+        for key in [key for key, _ in transaction.cursor() if key.startswith((b"t/", b"g/"))]:
             transaction.delete(key)
         transaction.delete(SNAPSHOT_REGISTRY_KEY)
     writer.close()

@@ -64,14 +64,14 @@ def test_a_tenant_that_joins_a_group_later_has_its_policies_until_it_leaves(stor
     commit(puts=(compress("tenant", "friends"),))
     assert not any(node.refused for node in store.nodes())
     assert not shrinks("joining")
-    commit(entries=(Group("friends", members=("AUTH_other", ACCOUNT)).entry(),))
+    commit(entries=Group("friends", members=("AUTH_other", ACCOUNT)).entries())
     assert shrinks("joining")
-    commit(entries=(Group("friends", members=("AUTH_other",)).entry(),))
+    commit(entry_drops=(f"tenant_member/friends/{ACCOUNT}",))
     assert not shrinks("joining")
 
 
 def test_a_policy_on_a_group_of_containers_holds_for_each_of_them(commit, shrinks):
-    commit(entries=(Group("logs", "container", (f"{ACCOUNT}/log1", f"{ACCOUNT}/log2")).entry(),))
+    commit(entries=Group("logs", "container", (f"{ACCOUNT}/log1", f"{ACCOUNT}/log2")).entries())
     commit(puts=(compress("container", "logs"),))
     assert [shrinks(name) for name in ("log1", "log2", "log3")] == [True, True, False]
 
@@ -82,7 +82,7 @@ def test_a_group_decides_before_all_tenants_and_after_the_tenants_own(commit, sh
     own = Assignment("own.0", "own", "filter", "set", "compression", Target("tenant", "name", ACCOUNT), stage=300)
     commit(puts=(everybody, exempt))
     assert shrinks("ranked")
-    commit(entries=(Group("free", members=(ACCOUNT,)).entry(),))
+    commit(entries=Group("free", members=(ACCOUNT,)).entries())
     assert not shrinks("ranked")
     commit(puts=(own,))
     assert shrinks("ranked")

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sluice_aio.cluster_setup import EC21
 from sluice_aio.swift_http import SwiftHttp
 
 pytestmark = pytest.mark.functional
@@ -57,6 +58,22 @@ def test_an_object_can_be_read_on_every_device_that_is_named(call, swift):
         headers = {"X-Backend-Storage-Policy-Index": str(found["storage_policy_index"])}
         answer = SwiftHttp(one["url"]).raw("GET", urlsplit(one["url"]).path, headers)
         assert (answer.status, answer.body) == (200, b"here"), one
+    assert found["needed"] == 1
+    assert all(one["region"] and one["zone"] and one["replication_address"] for one in found["locations"]), found
+
+
+def test_of_an_erasure_coded_object_the_fragments_are_told(call, swift):
+    policies = {one["name"] for one in json.loads(swift.raw("GET", "/info", {}).body)["swift"]["policies"]}
+    assert EC21 in policies
+    call("PUT", "/containers/AUTH_test/coded", {"storage_policy": EC21})
+    assert swift.request("PUT", "coded/o", b"in pieces").status == 201
+    found = call("GET", "/locality/AUTH_test/coded/o")
+    assert (found["storage_policy"], found["type"], found["needed"]) == (EC21, "erasure_coding", 2)
+    assert [one["fragment"] for one in found["locations"]] == [0, 1, 2]
+    for one in found["locations"]:
+        headers = {"X-Backend-Storage-Policy-Index": str(found["storage_policy_index"])}
+        answer = SwiftHttp(one["url"]).raw("GET", urlsplit(one["url"]).path, headers)
+        assert answer.headers["x-object-sysmeta-ec-frag-index"] == str(one["fragment"])
 
 
 def test_a_container_is_made_on_the_storage_policy_that_is_named(call, swift):

@@ -63,7 +63,8 @@ def stand():
 
 @pytest.fixture(scope="module")
 def here(stand):
-    return Client(stand.api_url, stand.token)
+    with Client(stand.api_url, stand.token) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -52,17 +52,23 @@ def stranger(disk_cluster):
 
 
 @pytest.fixture(scope="module")
-def transformed(disk_cluster):
+def control(disk_cluster):
+    """The API."""
+    with Client(disk_cluster.api_url, disk_cluster.token) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def transformed(disk_cluster, control):
     """The policy holds, and one object is in each storage policy."""
-    api = Client(disk_cluster.api_url, disk_cluster.token)
-    made = api.create_policy(SENTENCE, wait=20)
+    made = control.create_policy(SENTENCE, wait=20)
     assert made["enforced"]["nodes"] == made["enforced"]["total"] == 1, made
     client = SwiftHttp(disk_cluster.proxy_url).login("test:tester", "testing")
     for container in (GOLD, EC21):
         assert client.request("PUT", container, x_storage_policy=container).status in (201, 202)
         assert client.request("PUT", f"{container}/o", BODY, content_type="text/plain").status == 201
     yield made["id"]
-    api.delete_policy(made["id"])
+    control.delete_policy(made["id"])
 
 
 def devices(cluster):
@@ -232,19 +238,18 @@ def test_after_unwinding_a_stock_node_reads_everything(disk_cluster, client, tra
     readable(disk_cluster)
 
 
-def test_a_policy_waits_until_every_node_has_our_disk_files(disk_cluster, client, transformed, eventually):
+def test_a_policy_waits_until_every_node_has_our_disk_files(disk_cluster, client, control, transformed, eventually):
     """The way in, for nodes on which nothing is transformed yet."""
-    api = Client(disk_cluster.api_url, disk_cluster.token)
     become(disk_cluster, STOCK)
     (disk_cluster.layout.snapshots / MEMORY).unlink()
     disk_cluster.restart("agent")
-    refused = eventually(lambda: api.policy(transformed)["enforced"]["refused"], 30.0)
+    refused = eventually(lambda: control.policy(transformed)["enforced"]["refused"], 30.0)
     assert "object-server (restart them" in json.dumps(refused)
     assert client.request("PUT", f"{GOLD}/waiting", BODY, content_type="text/plain").status == 201
     before = files(disk_cluster, GOLD)
     assert [found for path, found in before.items() if b"waiting" in read_name(path)] == [False] * 3
     become(disk_cluster, Setup())
-    eventually(lambda: not api.policy(transformed)["enforced"]["refused"], 30.0)
+    eventually(lambda: not control.policy(transformed)["enforced"]["refused"], 30.0)
     assert client.request("PUT", f"{GOLD}/after", BODY, content_type="text/plain").status == 201
     after = {path: found for path, found in files(disk_cluster, GOLD).items() if path not in before}
     assert list(after.values()) == [True] * 3

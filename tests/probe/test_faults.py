@@ -158,6 +158,8 @@ def test_a_damaged_frame_cuts_the_transfer(cluster, swift, container, policies):
             taken += piece
     except (OSError, http.client.HTTPException):
         cut = True
+    finally:
+        connection.close()
     assert cut or len(taken) < len(body)
     assert body.startswith(taken) or response.status != 200
     assert hashlib.md5(taken).digest() != hashlib.md5(body).digest()

@@ -6,23 +6,28 @@ import json
 from argparse import BooleanOptionalAction, Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
-from sluice_client import resources, resources_registry
+from sluice_client import resources, resources_code, resources_registry
 from sluice_client.client import Client
 from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, pairs, several
+from sluice_client.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, pairs, seconds, several
 from sluice_client.errors import ClientError
-from sluice_client.progress import Progress
+from sluice_client.standard import Resource
+from sluice_client.standard_code import DownloadIt, RollBackIt, UploadIt, bring
+from sluice_client.watch import Watch
 
 _KEYWORD: Final = Argument("keyword", "the word that sentences use", {"metavar": "KEYWORD"})
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
 _CODE: Final = Argument("--code", "upload its code at once", {"default": "", "metavar": "FILE"})
+FILTER: Final = Resource(
+    "filter", "/filters", "filters", resources.FILTER_LIST, resources_code.UPLOADED_FILTER, key="keyword"
+)
 _FIELDS: Final = (
     Argument("--description", "JSON with any of what follows", {"default": "", "metavar": "FILE"}),
-    Argument("--environment", "who runs it: process, storlet or wasm"),
+    Argument("--environment", "who runs it: native (inside Swift, with all its rights), process, storlet or wasm"),
     Argument("--language", "its language, as the environment knows it: python, java or wasm"),
-    Argument("--main", "the class to run, where the environment needs one"),
+    Argument("--main", "the class to run, where the code has several"),
     Argument("--reverse", "whether a GET undoes what a PUT did", {"action": BooleanOptionalAction, "default": None}),
     Argument(
         "--self-service",
@@ -46,6 +51,7 @@ class ListFilters(ListCommand):
     arguments = (
         Argument("--all", "every keyword of DO SET, also what this cluster cannot enforce", {"action": "store_true"}),
     )
+    examples = ("--all --long",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """All that fit."""
@@ -55,36 +61,24 @@ class ListFilters(ListCommand):
 class ShowFilter(ShowCommand):
     """Show a filter that was registered at run time."""
 
-    columns = resources.FILTER
+    columns = resources_code.UPLOADED_FILTER
     arguments = (_KEYWORD,)
+    examples = ("rot13 -f json",)
 
     def fetch(self, given: Namespace) -> Data:
         """The registration."""
         return self.client.filter(given.keyword)
 
 
-class _Uploading(ShowCommand):
-    """Shows a filter after its code was uploaded."""
+class CreateFilter(ShowCommand):
+    """Register a filter; native code says itself what `--reverse`, `--capability` and `--parameter` would."""
 
-    columns = resources.FILTER
-
-    def upload(self, keyword: str, path: str, wait: float) -> Data:
-        """Upload the file at ``path``; a terminal sees how far it is."""
-        with Path(path).open("rb") as file:
-            if not self.app.stderr.isatty():
-                return self.client.upload_filter(keyword, file, wait)
-            progress = Progress(file, self.app.stderr)
-            try:
-                # all that is asked of a body is that it can be read, rewound and measured
-                return self.client.upload_filter(keyword, cast(IO[bytes], progress), wait)
-            finally:
-                progress.end()
-
-
-class CreateFilter(_Uploading):
-    """Register a filter for an isolated environment."""
-
+    columns = resources_code.UPLOADED_FILTER
     arguments: ClassVar[tuple[Argument, ...]] = (_KEYWORD, *_FIELDS, _CODE, WAIT)
+    examples = (
+        "rot13 --environment native --code rot13.py --wait 20",
+        "shout --environment wasm --language wasm --reverse --capability stage=450 --code shout.wasm",
+    )
 
     def fetch(self, given: Namespace) -> Data:
         """The registration."""
@@ -93,7 +87,7 @@ class CreateFilter(_Uploading):
     def create(self, description: Data, given: Namespace) -> Data:
         """Register it, and upload its code if that is given."""
         made = self.client.register_filter(description)
-        return self.upload(made["keyword"], given.code, given.wait) if given.code else made
+        return bring(self, self.client.filter_code, made["keyword"], given.code, given.wait) if given.code else made
 
 
 class RegisterFilter(CreateFilter):
@@ -113,8 +107,9 @@ class RegisterFilter(CreateFilter):
 class SetFilter(ShowCommand):
     """Change the description of a registered filter; what is not named stays."""
 
-    columns = resources.FILTER
+    columns = resources_code.UPLOADED_FILTER
     arguments = (_KEYWORD, *_FIELDS)
+    examples = ("rot13 --self-service",)
 
     def fetch(self, given: Namespace) -> Data:
         """The registration as it is now."""
@@ -124,14 +119,53 @@ class SetFilter(ShowCommand):
         return changed(self.client, given.keyword, changes)
 
 
-class UploadFilter(_Uploading):
+class UploadFilter(UploadIt):
     """Give a registered filter its code, or another revision of it."""
 
-    arguments = (_KEYWORD, Argument("code", "the code", {"metavar": "FILE"}), WAIT)
+    resource = FILTER
+    examples = ("rot13 rot13.py --wait 20",)
+
+
+class RollBackFilter(RollBackIt):
+    """Give a registered filter the code of an earlier revision again, as a new revision."""
+
+    resource = FILTER
+    examples = (
+        "rot13",
+        "rot13 --revision 2 --wait 20",
+    )
+
+
+class DownloadFilter(DownloadIt):
+    """Write the code of a registered filter into a file."""
+
+    resource = FILTER
+    examples = ("rot13 rot13.py",)
+
+
+class ShowRollout(ShowCommand):
+    """Show which nodes have the newest revision of a filter, and which go on with another one and why."""
+
+    columns = resources_code.ROLLOUT
+    arguments = (
+        _KEYWORD,
+        Argument(
+            "--watch", "follow it until every node has it; fails when a node refuses it", {"action": "store_true"}
+        ),
+        seconds("--timeout", "stop watching after this time, and fail", None),
+    )
+    examples = (
+        "rot13",
+        "rot13 --watch --timeout 60",
+    )
 
     def fetch(self, given: Namespace) -> Data:
-        """The registration with its new code."""
-        return self.upload(given.keyword, given.code, given.wait)
+        """The filter, once its code is everywhere if that is watched."""
+        if given.timeout is not None and not given.watch:
+            raise ClientError("`--timeout` is given without `--watch`")
+        if given.watch:
+            return Watch(self.say, given.timeout).until_rolled_out(self.client, given.keyword)
+        return self.client.filter(given.keyword)
 
 
 class DeleteFilter(EachCommand):
@@ -141,6 +175,10 @@ class DeleteFilter(EachCommand):
     arguments = (
         several("keyword", "a registered filter"),
         Argument("--force", "even if stored objects need it to be read", {"action": "store_true"}),
+    )
+    examples = (
+        "rot13",
+        "rot13 --force",
     )
 
     def each(self, name: str, given: Namespace) -> tuple[str, Any]:
@@ -154,6 +192,7 @@ class ListDeployed(ListCommand):
 
     columns = resources_registry.DEPLOYED_LIST
     arguments = (_TARGET,)
+    examples = ("AUTH_acme/logs",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """All of them."""
@@ -171,6 +210,7 @@ class DeployFilter(ShowCommand):
         Argument("--place", "proxy or storage_node; the filter's own choice when it is not said"),
         WAIT,
     )
+    examples = ("AUTH_acme/logs compression --param engine=lz4 --place proxy --wait 10",)
 
     def fetch(self, given: Namespace) -> Data:
         """The deployment."""
@@ -184,6 +224,7 @@ class UndeployFilter(EachCommand):
 
     names = "keyword"
     arguments = (_TARGET, several("keyword", "a filter"), WAIT)
+    examples = ("AUTH_acme/logs compression",)
 
     def each(self, name: str, given: Namespace) -> tuple[str, Any]:
         """Take back one."""

@@ -57,24 +57,28 @@ class ShowGroup(ShowIt):
     """Show a group's tenants."""
 
     resource = GROUP
+    examples = ("gold",)
 
 
 class CreateGroup(CreateIt):
     """Put tenants under one name."""
 
     resource = GROUP
+    examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
 class SetGroup(SetIt):
     """Name all tenants of a group anew."""
 
     resource = GROUP
+    examples = ("gold --tenant acme",)
 
 
 class DeleteGroup(DeleteThem):
     """Forget groups of tenants."""
 
     resource = GROUP
+    examples = ("gold",)
 
 
 class ListContainerGroups(ListAll):
@@ -87,24 +91,28 @@ class ShowContainerGroup(ShowIt):
     """Show a group's containers."""
 
     resource = CONTAINER_GROUP
+    examples = ("archives",)
 
 
 class CreateContainerGroup(CreateIt):
     """Put containers under one name."""
 
     resource = CONTAINER_GROUP
+    examples = ("archives --container AUTH_acme/logs",)
 
 
 class SetContainerGroup(SetIt):
     """Name all containers of a group anew."""
 
     resource = CONTAINER_GROUP
+    examples = ("archives --container AUTH_acme/logs --container AUTH_beta/logs",)
 
 
 class DeleteContainerGroup(DeleteThem):
     """Forget groups of containers."""
 
     resource = CONTAINER_GROUP
+    examples = ("archives",)
 
 
 class _Members(EachCommand):
@@ -138,6 +146,7 @@ class AddTenant(_Add):
 
     resource, folder = GROUP, "tenants"
     arguments = (_GROUP, several("member", "a tenant"))
+    examples = ("gold beta gamma",)
 
 
 class RemoveTenant(_Remove):
@@ -145,6 +154,7 @@ class RemoveTenant(_Remove):
 
     resource, folder = GROUP, "tenants"
     arguments = (_GROUP, several("member", "a tenant"))
+    examples = ("gold beta",)
 
 
 class AddContainer(_Add):
@@ -152,6 +162,7 @@ class AddContainer(_Add):
 
     resource, folder = CONTAINER_GROUP, "containers"
     arguments = (_GROUP, several("member", "a container, as account/container"))
+    examples = ("archives AUTH_beta/logs",)
 
 
 class RemoveContainer(_Remove):
@@ -159,6 +170,7 @@ class RemoveContainer(_Remove):
 
     resource, folder = CONTAINER_GROUP, "containers"
     arguments = (_GROUP, several("member", "a container, as account/container"))
+    examples = ("archives AUTH_beta/logs",)
 
 
 class ListStereotypes(ListAll):
@@ -171,24 +183,28 @@ class ShowStereotype(ShowIt):
     """Show a stereotype and how often it is applied."""
 
     resource = STEREOTYPE
+    examples = ("archive",)
 
 
 class CreateStereotype(CreateIt):
     """Keep sentences under a name, with {target} as the hole for a target."""
 
     resource = STEREOTYPE
+    examples = ("archive --text 'FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression'",)
 
 
 class SetStereotype(SetIt):
     """Change a stereotype; what is not named stays."""
 
     resource = STEREOTYPE
+    examples = ("archive --help-text 'documents are kept'",)
 
 
 class DeleteStereotype(DeleteThem):
     """Forget stereotypes."""
 
     resource = STEREOTYPE
+    examples = ("archive",)
 
 
 class ListApplied(ListCommand):
@@ -196,6 +212,7 @@ class ListApplied(ListCommand):
 
     columns = registry.APPLIED_LIST
     arguments = (_STEREOTYPE,)
+    examples = ("archive",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """All of them."""
@@ -207,6 +224,10 @@ class ApplyStereotype(ShowCommand):
 
     columns = registry.APPLIED
     arguments = (_STEREOTYPE, Argument("target", "a tenant, or account/container", {"metavar": "TARGET"}), WAIT)
+    examples = (
+        "archive AUTH_acme --wait 10",
+        "archive AUTH_acme/logs",
+    )
 
     def fetch(self, given: Namespace) -> Data:
         """What it has set there."""
@@ -218,6 +239,7 @@ class TakeBackStereotype(EachCommand):
 
     names = "target"
     arguments = (_STEREOTYPE, several("target", "a tenant, or account/container"))
+    examples = ("archive AUTH_acme AUTH_acme/logs",)
 
     def each(self, name: str, given: Namespace) -> tuple[str, Any]:
         """Take back one."""

@@ -7,28 +7,46 @@ from typing import Final
 
 from sluice_client import resources
 from sluice_client.columns import Data
-from sluice_client.command import ShowCommand
+from sluice_client.command import Argument, ShowCommand
 from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
 
-NODE: Final = Resource("node", "/nodes", "nodes", resources.NODE_LIST, resources.NODE, key="node")
+STATES: Final = ("ok", "stale_history", "failed", "away")
+NODE: Final = Resource(
+    "node",
+    "/nodes",
+    "nodes",
+    resources.NODE_LIST,
+    resources.NODE,
+    key="node",
+    filters=(
+        Argument("--state", "only those in this state", {"choices": STATES}),
+        Argument("--refusing", "only those that refuse something", {"action": "store_const", "const": "true"}),
+    ),
+)
 
 
 class ListNodes(ListAll):
     """List nodes and how far each of them is."""
 
     resource = NODE
+    examples = (
+        "--long",
+        "--refusing -f json",
+    )
 
 
 class ShowNode(ShowIt):
-    """Show a node and what it refuses."""
+    """Show a node: what it refuses, the uploaded code that it can run, and how its isolated environments fare."""
 
     resource = NODE
+    examples = ("storage-7",)
 
 
 class DeleteNode(DeleteThem):
     """Forget nodes that are no more; one that lives reports itself again."""
 
     resource = NODE
+    examples = ("storage-7 storage-8",)
 
 
 class AdoptHistory(ShowCommand):

@@ -27,6 +27,7 @@ class ShowEffective(ShowCommand):
         Argument("--type", "media type, or an extension such as pdf"),
         Argument("--tag", "tags of the object, separated by commas"),
     )
+    examples = ("AUTH_acme/logs/a.pdf --method PUT --size 100000 --type pdf",)
 
     def fetch(self, given: Namespace) -> Data:
         """The verdict."""
@@ -43,6 +44,7 @@ class ListChanges(ListCommand):
         Argument("--by", "only those by this identity", {"default": ""}),
         Argument("--since", "only those from this time on, ISO 8601 or unix seconds", {"default": ""}),
     )
+    examples = ("--by admin --since 2026-01-31T00:00:00Z",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """All that fit and are still known."""
@@ -54,6 +56,7 @@ class ShowChange(ShowCommand):
 
     columns = resources_registry.CHANGE
     arguments = (_EPOCH,)
+    examples = ("412",)
 
     def fetch(self, given: Namespace) -> Data:
         """The change."""
@@ -65,6 +68,10 @@ class RollBack(ShowCommand):
 
     columns = resources_registry.OUTCOME
     arguments = (_EPOCH, _PLAN, _FORCE, WAIT)
+    examples = (
+        "412 --plan",
+        "412 --wait 10",
+    )
 
     def fetch(self, given: Namespace) -> Data:
         """What was changed, or would be."""
@@ -73,6 +80,8 @@ class RollBack(ShowCommand):
 
 class Export(SluiceCommand):
     """Print the whole configuration as YAML."""
+
+    examples = ("> cluster.yaml",)
 
     def take_action(self, parsed_args: Namespace) -> int:
         """Called by cliff."""
@@ -90,6 +99,10 @@ class Import(ShowCommand):
         _FORCE,
         WAIT,
     )
+    examples = (
+        "cluster.yaml --plan",
+        "cluster.yaml --wait 30",
+    )
 
     def fetch(self, given: Namespace) -> Data:
         """What was changed, or would be."""
@@ -101,6 +114,7 @@ class Health(ShowCommand):
     """Say whether the controller works."""
 
     columns = resources.HEALTH
+    examples = ("-f json",)
 
     def fetch(self, given: Namespace) -> Data:
         """The controller and what it depends on."""

@@ -23,6 +23,7 @@ from sluice_client.errors import ClientError
 from sluice_client.watch import Watch
 
 STATES: Final = ("active", "waiting", "failed")
+FIRINGS: Final = ("set", "changed", "taken_back")
 _TEXT: Final = Argument("text", "sentences, or - to read them from standard input", {"metavar": "TEXT"})
 
 
@@ -37,6 +38,10 @@ class CreatePolicy(ListCommand):
 
     columns = resources.POLICY_LIST
     arguments = (_TEXT, WAIT)
+    examples = (
+        "'FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression TRANSIENT' --wait 10",
+        "- < policies.txt",
+    )
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """The new policies."""
@@ -50,6 +55,7 @@ class CheckPolicy(ListCommand):
 
     columns = resources.CHECKED_LIST
     arguments = (_TEXT,)
+    examples = ("'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """What they would become."""
@@ -66,6 +72,7 @@ class ListPolicies(ListCommand):
         Argument("--tenant", "only those about this tenant and what is in it", {"default": ""}),
         Argument("--state", "only those in this state", {"default": "", "choices": STATES}),
     )
+    examples = ("--tenant AUTH_acme --state failed -f json",)
 
     def fetch(self, given: Namespace) -> Iterable[Data]:
         """All that fit."""
@@ -84,6 +91,10 @@ class ShowPolicy(ShowCommand):
             {"action": "store_true"},
         ),
         seconds("--timeout", "stop watching after this time, and fail", None),
+    )
+    examples = (
+        "pol-1a2b3c",
+        "pol-1a2b3c --watch --timeout 60",
     )
 
     def fetch(self, given: Namespace) -> Data:
@@ -110,6 +121,7 @@ class SetPolicy(_Revising):
     """Give a policy another sentence; its id and its age stay."""
 
     arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), _TEXT, WAIT)
+    examples = ("pol-1a2b3c 'FOR TENANT acme DO SET compression WITH engine=lz4' --wait 10",)
 
     def fetch(self, given: Namespace) -> Data:
         """The policy as it is now."""
@@ -123,6 +135,7 @@ class EnablePolicy(_Revising):
 
     arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), WAIT)
     enabled = True
+    examples = ("pol-1a2b3c",)
 
     def fetch(self, given: Namespace) -> Data:
         """The policy as it is now."""
@@ -133,6 +146,7 @@ class DisablePolicy(EnablePolicy):
     """Take back what a policy has set, and keep the policy."""
 
     enabled = False
+    examples = ("pol-1a2b3c --wait 10",)
 
 
 class DeletePolicy(EachCommand):
@@ -142,10 +156,34 @@ class DeletePolicy(EachCommand):
     arguments = (
         several("id", "a policy's id"),
         Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),
+        WAIT,
+    )
+    examples = (
+        "pol-1a2b3c pol-4d5e6f",
+        "pol-1a2b3c --keep",
     )
 
     def each(self, name: str, given: Namespace) -> tuple[str, Any]:
         """Delete one."""
-        kept = self.client.delete_policy(name, keep=given.keep)
+        kept = self.client.delete_policy(name, keep=given.keep, wait=given.wait)
         left = f", policy {kept['id']} keeps what was in force: {kept['policy']}" if kept else ""
         return f"policy {name} is deleted{left}", kept
+
+
+class ListFirings(ListCommand):
+    """List what the actor of a policy did, newest first."""
+
+    columns = resources.FIRING_LIST
+    arguments = (
+        Argument("id", "a policy's id", {"metavar": "ID"}),
+        Argument("--what", "only those of this kind", {"default": "", "choices": FIRINGS}),
+        Argument("--member", "only those for this member of a group or ALL", {"default": ""}),
+    )
+    examples = (
+        "pol-1a2b3c --what set",
+        "pol-1a2b3c --member AUTH_acme -f json",
+    )
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All that are kept."""
+        return self.client.firings(given.id, given.what, given.member)

@@ -1,33 +1,14 @@
-"""``metric``, ``term`` and ``alias``: words of the language."""
+"""``term`` and ``alias``: words of the language."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sluice_client import resources
 from sluice_client import resources_registry as registry
-from sluice_client.command import Argument, pairs, repeated, seconds
+from sluice_client.command import Argument, pairs, repeated
 from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
 
 _FORCE: Final = "even while policies use it, which keep what it meant"
-METRIC: Final = Resource(
-    "metric",
-    "/registry/metrics",
-    "metrics",
-    resources.METRIC_LIST,
-    registry.METRIC,
-    fields=(
-        Argument("--unit", "of its values"),
-        Argument("--type", "gauge, counter or rate"),
-        repeated(
-            "--granularity", "what it is measured per: object, container, tenant, cluster or node", "granularities"
-        ),
-        seconds("--period", "the length of a window", None),
-        Argument("--location", "exchange and routing key of its batches"),
-        Argument("--help-text", "what it says", {"dest": "help", "metavar": "TEXT"}),
-    ),
-    force=_FORCE,
-)
 TERM: Final = Resource(
     "term",
     "/registry/terms",
@@ -56,36 +37,6 @@ ALIAS: Final = Resource(
 )
 
 
-class ListMetrics(ListAll):
-    """List what policies can watch."""
-
-    resource = METRIC
-
-
-class ShowMetric(ShowIt):
-    """Show a metric."""
-
-    resource = METRIC
-
-
-class CreateMetric(CreateIt):
-    """Register a metric that no plugin of ours measures."""
-
-    resource = METRIC
-
-
-class SetMetric(SetIt):
-    """Change a registered metric; what is not named stays."""
-
-    resource = METRIC
-
-
-class DeleteMetric(DeleteThem):
-    """Forget registered metrics."""
-
-    resource = METRIC
-
-
 class ListTerms(ListAll):
     """List coined terms such as DOCS."""
 
@@ -96,24 +47,28 @@ class ShowTerm(ShowIt):
     """Show a term."""
 
     resource = TERM
+    examples = ("DOCS",)
 
 
 class CreateTerm(CreateIt):
     """Coin a term for types of objects."""
 
     resource = TERM
+    examples = ("SHEETS --pattern ods --pattern text/csv",)
 
 
 class SetTerm(SetIt):
     """Let a coined term stand for other types."""
 
     resource = TERM
+    examples = ("SHEETS --pattern ods --force",)
 
 
 class DeleteTerm(DeleteThem):
     """Forget coined terms."""
 
     resource = TERM
+    examples = ("SHEETS",)
 
 
 class ListAliases(ListAll):
@@ -126,21 +81,29 @@ class ShowAlias(ShowIt):
     """Show an alias."""
 
     resource = ALIAS
+    examples = ("tight",)
 
 
 class CreateAlias(CreateIt):
     """Give a filter with parameters, a metric at a level, or a target another name."""
 
     resource = ALIAS
+    examples = (
+        "tight --of filter --text compression --param engine=zstd",
+        "C1 --of target --text AUTH_acme/logs",
+        "GET_SEC_TENANT --of metric --text GETS_SEC --level tenant",
+    )
 
 
 class SetAlias(SetIt):
     """Let an alias stand for something else of its sort."""
 
     resource = ALIAS
+    examples = ("C1 --text AUTH_acme/archive",)
 
 
 class DeleteAlias(DeleteThem):
     """Forget aliases."""
 
     resource = ALIAS
+    examples = ("C1 tight",)

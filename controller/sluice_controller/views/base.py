@@ -22,6 +22,8 @@ class View(APIView):
     backend: Backend
     #: Method in lower case → name of its rule; a method without one is refused, and found by a system check
     rules: ClassVar[Mapping[str, str]] = {}
+    #: rules that it asks besides, of some requests
+    further: ClassVar[tuple[str, ...]] = ()
     #: OPTIONS is left out: ``/schema`` says more
     http_method_names: tuple[str, ...] = ("get", "post", "delete", "head")
 

@@ -16,6 +16,7 @@ from sluice_controller.parameters import empty_body
 from sluice_controller.selectors import LARGEST_PAGE
 from sluice_controller.serializers_operations import ChangeDetailSerializer, ChangePageSerializer, OutcomeSerializer
 from sluice_controller.views.base import View
+from sluice_controller.views.code import allowing_code
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.errors import CallerError, NotFound
@@ -112,7 +113,7 @@ class RollbackView(View):
         operation_id="roll_back",
         summary="Go back to the configuration as it stood after a change, as a new change",
         description=(
-            "Policies, the registry and registered filters become what they were; what is the same is not touched. "
+            "Policies, the registry and uploaded code become what they were; what is the same is not touched. "
             "Actors of policies that come back begin anew. 409 when what was replaced since is not known any more."
         ),
         parameters=[PLAN, FORCE, WAIT, IF_MATCH, REQUEST_ID, VERSION],
@@ -126,6 +127,7 @@ class RollbackView(View):
         empty_body(request.data)
         plan, force = given.flag("plan"), given.flag("force")
         wanted = configuration_at(self.backend, read_epoch(epoch))
-        outcome = become(self.backend, wanted, request.user.name, plan, force, expected_version(request))
+        expected, allow = expected_version(request), allowing_code(request)
+        outcome = become(self.backend, wanted, request.user.name, plan, force, expected, allow)
         wait_acknowledged(self.backend, outcome.epoch, seconds)
         return Response(render_changes.outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})

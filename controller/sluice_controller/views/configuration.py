@@ -20,6 +20,7 @@ from sluice_controller.render_changes import outcome_data
 from sluice_controller.serializers_operations import OutcomeSerializer
 from sluice_controller.views.base import View
 from sluice_controller.views.changes import FORCE, IF_MATCH, PLAN, VERSION
+from sluice_controller.views.code import allowing_code
 from sluice_controller.views.negotiation import OtherView, YamlRenderer
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
@@ -62,9 +63,9 @@ class ExportView(OtherView):
     @extend_schema(
         operation_id="export_configuration",
         summary="Give the whole configuration as YAML",
-        description="Policies, the registry and registered filters; of their code the digests.",
+        description="Policies, the registry and uploaded code; of the code itself the digests.",
         parameters=[REQUEST_ID, VERSION],
-        responses=answers({(200, yaml_door.MEDIA_TYPE): OpenApiTypes.STR}, 400),
+        responses=answers({(200, yaml_door.MEDIA_TYPE): OpenApiTypes.OBJECT}, 400),
     )
     def get(self, request: Request) -> Response:
         """The document."""
@@ -89,9 +90,16 @@ class ImportView(View):
             "changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing is."
         ),
         parameters=[PLAN, FORCE, WAIT, IF_MATCH, REQUEST_ID, VERSION],
-        request={yaml_door.MEDIA_TYPE: OpenApiTypes.STR},
+        request={yaml_door.MEDIA_TYPE: OpenApiTypes.OBJECT},
         responses=answers({200: OutcomeSerializer}, 409, 412, *WITH_BODY),
-        examples=[OpenApiExample("a small one", value=EXAMPLE, media_type=yaml_door.MEDIA_TYPE, request_only=True)],
+        examples=[
+            OpenApiExample(
+                "a small one",
+                value=yaml_door.load(EXAMPLE.encode()),
+                media_type=yaml_door.MEDIA_TYPE,
+                request_only=True,
+            )
+        ],
     )
     def put(self, request: Request) -> Response:
         """What was changed, or would be."""
@@ -103,6 +111,6 @@ class ImportView(View):
         def wanted(now: Configuration) -> Configuration:
             return configuration_of(data, self.backend, name, now)
 
-        outcome = become(self.backend, wanted, name, plan, force, expected)
+        outcome = become(self.backend, wanted, name, plan, force, expected, allowing_code(request))
         wait_acknowledged(self.backend, outcome.epoch, seconds)
         return Response(outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})

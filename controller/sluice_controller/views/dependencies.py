@@ -16,8 +16,8 @@ from sluice_controller.parsers import RawParser
 from sluice_controller.permissions import authorize, target_of
 from sluice_controller.render_registry import dependency_data
 from sluice_controller.views.base import View
+from sluice_controller.views.code import SHA256, content_length
 from sluice_controller.views.deployments import TARGET
-from sluice_controller.views.filters import SHA256, content_length
 from sluice_controller.views.listing import (
     ETAG,
     FORCE,

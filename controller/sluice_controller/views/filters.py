@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import render, serializers, uploads
+from sluice_controller import render, serializers_uploads, uploaded, uploads
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
 from sluice_controller.parsers import RawParser
+from sluice_controller.permissions import authorize
+from sluice_controller.render_code import filter_data
+from sluice_controller.rollout import rollout_now, wait_rolled_out
 from sluice_controller.serializers_deploy import FilterPageSerializer
+from sluice_controller.uploaded import Found
 from sluice_controller.views.base import View
-from sluice_controller.views.listing import LIST, page
-from sluice_controller.views.policies import etag, expected_version
-from sluice_controller.waiting import LONGEST, wait_acknowledged
-from sluice_core.describe import FILTER
-from sluice_core.errors import CallerError
-from sluice_core.messages import Upload
+from sluice_controller.views.code import (
+    BYTES,
+    BYTES_OUT,
+    MAIN,
+    NATIVE_RULES,
+    NATIVE_WARNING,
+    SHA256,
+    download,
+    given,
+)
+from sluice_controller.views.listing import ETAG, IF_MATCH, LIST, gone, page, shown, url
+from sluice_controller.views.policies import expected_version
+from sluice_controller.waiting import LONGEST
+from sluice_core.describe import FILTER, NATIVE
+from sluice_core.messages import FILTER_CODE
 
-ETAG = header("ETag", "the registration's version, for `If-Match`", 200, 201)
-IF_MATCH = header("If-Match", "the `ETag` that it must still have")
-SHA256 = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")
-
-
-def _shown(upload: Upload, version: int, status: int = HTTPStatus.OK) -> Response:
-    headers = {"ETag": etag(version)}
-    if status == HTTPStatus.CREATED:
-        headers["Location"] = f"/filters/{upload.keyword}"
-    return Response(render.upload_data(upload), status, headers=headers)
-
-
-def content_length(request: Request) -> int:
-    """Bytes of a body that the view reads by itself.
-
-    :raises CallerError: when it says no number
-    """
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isdigit():
-        raise CallerError(f"`Content-Length` is `{length}`, expected a number")
-    return int(length)
+#: Asked besides the rule of the call where code is native.
+_NATIVE_RULE = NATIVE_RULES[FILTER_CODE]
 
 
-class FiltersView(View):
+class RegistrationView(View):
+    """What the views of registrations share."""
+
+    further = (_NATIVE_RULE,)
+
+    def answer(self, found: Found, location: str = "") -> Response:
+        """The registration and how far its code has come."""
+        return shown(filter_data(found.upload, rollout_now(self.backend, found)), found.version, location)
+
+    def allow_native(self, request: Request, keyword: str) -> None:
+        """Nobody touches a native filter who may not upload native code."""
+        if uploads.find(self.backend, keyword).upload.environment == NATIVE:
+            authorize(request, _NATIVE_RULE, {})
+
+
+class FiltersView(RegistrationView):
     """What can be used now."""
 
     rules = {"get": "sluice:filters:list", "post": "sluice:filters:register"}
@@ -64,20 +71,27 @@ class FiltersView(View):
 
     @extend_schema(
         operation_id="register_filter",
-        summary="Register a filter for an isolated environment; its code follows",
+        summary="Register a filter; its code follows",
+        description=(
+            "A filter for an isolated environment is described here. A `native` one says in its code what it is: "
+            "`reverse`, `capabilities`, `parameters` and `help` are refused. **Native code is for administrators only: "
+            "it runs with all rights of Swift's processes.**"
+        ),
         parameters=[REQUEST_ID, ETAG, header("Location", "path of the registration", 201)],
-        request=serializers.RegistrationSerializer,
-        responses=answers({201: serializers.UploadSerializer}, 409, *WITH_BODY),
-        examples=serializers.REGISTRATIONS,
+        request=serializers_uploads.RegistrationSerializer,
+        responses=answers({201: serializers_uploads.UploadSerializer}, 409, *WITH_BODY),
+        examples=serializers_uploads.REGISTRATIONS,
     )
     def post(self, request: Request) -> Response:
         """The registration."""
         self.query(request)
-        upload, version = uploads.register(self.backend, request.data, request.user.name)
-        return _shown(upload, version, HTTPStatus.CREATED)
+        if uploads.is_native(request.data):
+            authorize(request, _NATIVE_RULE, {})
+        found = uploads.register(self.backend, request.data, request.user.name)
+        return self.answer(found, url("filters", found.upload.keyword))
 
 
-class FilterView(View):
+class FilterView(RegistrationView):
     """One registered filter."""
 
     http_method_names = ("get", "put", "delete", "head")
@@ -89,27 +103,30 @@ class FilterView(View):
 
     @extend_schema(
         operation_id="show_filter",
-        summary="Show a registered filter",
+        summary="Show a registered filter, its revisions, and how far the newest one has come",
         parameters=[REQUEST_ID, ETAG],
-        responses=answers({200: serializers.UploadSerializer}, 400, 404),
+        responses=answers({200: serializers_uploads.UploadSerializer}, 400, 404),
     )
     def get(self, request: Request, keyword: str) -> Response:
         """The registration."""
         self.query(request)
-        return _shown(*uploads.find(self.backend, keyword))
+        return self.answer(uploads.find(self.backend, keyword))
 
     @extend_schema(
         operation_id="update_filter",
         summary="Change the description of a registered filter; what is not named stays",
         parameters=[IF_MATCH, REQUEST_ID, ETAG],
-        request=serializers.RegistrationSerializer,
-        responses=answers({200: serializers.UploadSerializer}, 404, 409, 412, *WITH_BODY),
+        request=serializers_uploads.RegistrationSerializer,
+        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, keyword: str) -> Response:
         """The registration as it is now."""
         self.query(request)
         expected = expected_version(request)
-        return _shown(*uploads.describe_anew(self.backend, keyword, request.data, request.user.name, expected))
+        self.allow_native(request, keyword)
+        if uploads.is_native(request.data):
+            authorize(request, _NATIVE_RULE, {})
+        return self.answer(uploads.describe_anew(self.backend, keyword, request.data, request.user.name, expected))
 
     @extend_schema(
         operation_id="unregister_filter",
@@ -125,10 +142,10 @@ class FilterView(View):
         """Nothing."""
         force = self.query(request, "force").flag("force")
         uploads.unregister(self.backend, keyword, request.user.name, force, expected_version(request))
-        return Response(status=HTTPStatus.NO_CONTENT)
+        return gone()
 
 
-class FilterDataView(View):
+class FilterDataView(RegistrationView):
     """The code of one registered filter."""
 
     http_method_names = ("get", "put", "head")
@@ -139,33 +156,59 @@ class FilterDataView(View):
         operation_id="download_filter",
         summary="Give the code of a registered filter",
         parameters=[REQUEST_ID],
-        responses=answers({(200, "application/octet-stream"): OpenApiTypes.BINARY}, 400, 404),
+        responses=BYTES_OUT,
     )
     def get(self, request: Request, keyword: str) -> StreamingHttpResponse:
         """The code."""
         self.query(request)
-        upload, code = uploads.get_code(self.backend, keyword)
-        headers = {"Content-Length": str(upload.size), "X-Content-Sha256": upload.sha256}
-        return StreamingHttpResponse(code, content_type="application/octet-stream", headers=headers)
+        upload = uploads.find(self.backend, keyword).upload
+        return download(self.backend, request, upload)
 
     @extend_schema(
         operation_id="upload_filter",
         summary="Give a registered filter its code, or another revision of it",
-        parameters=[WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG],
-        request={"application/octet-stream": OpenApiTypes.BINARY},
-        responses=answers({200: serializers.UploadSerializer}, 404, 409, 412, 422, *WITH_BODY),
+        description=(
+            f"{NATIVE_WARNING} A revision of a reversible filter must be able to read what earlier ones have stored. "
+            "With `wait` the answer comes when each live node can run the code, or has said why not."
+        ),
+        parameters=[MAIN, WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG],
+        request=BYTES,
+        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, 422, *WITH_BODY),
     )
     def put(self, request: Request, keyword: str) -> Response:
         """The registration with its new code."""
+        query_ = self.query(request, "wait", "main")
+        seconds = query_.number("wait", 0.0, 0.0, LONGEST)
+        code = given(request, query_.text("main"))
+        self.allow_native(request, keyword)
+        found = uploads.put_code(self.backend, keyword, code, request.user.name, expected_version(request))
+        wait_rolled_out(self.backend, found, seconds)
+        return self.answer(found)
+
+
+class FilterRollbackView(RegistrationView):
+    """An earlier revision of a filter's code."""
+
+    http_method_names = ("post",)
+    rules = {"post": "sluice:filters:rollback"}
+
+    @extend_schema(
+        operation_id="roll_back_filter",
+        summary="Give a filter the code of an earlier revision again, as a new revision",
+        description=(
+            "Native code brings back what it says of itself; the description of an isolated filter stays as it is. "
+            "An earlier revision of a native filter must be able to read what newer ones have stored."
+        ),
+        parameters=[WAIT, IF_MATCH, REQUEST_ID, ETAG],
+        request=serializers_uploads.RollbackSerializer,
+        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, *WITH_BODY),
+        examples=serializers_uploads.ROLLBACKS,
+    )
+    def post(self, request: Request, keyword: str) -> Response:
+        """The registration with the code that it had."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        upload, version = uploads.put_code(
-            self.backend,
-            keyword,
-            request.stream or request._request,
-            content_length(request),
-            request.headers.get("X-Content-Sha256", "").lower(),
-            request.user.name,
-            expected_version(request),
-        )
-        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return _shown(upload, version)
+        number = uploaded.revision_wanted(request.data)
+        self.allow_native(request, keyword)
+        found = uploads.roll_back(self.backend, keyword, number, request.user.name, expected_version(request))
+        wait_rolled_out(self.backend, found, seconds)
+        return self.answer(found)

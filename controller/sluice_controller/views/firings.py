@@ -36,14 +36,10 @@ class FiringsView(View):
     def get(self, request: Request, policy_id: str) -> Response:
         """A page of firings; none for a policy without an actor."""
         given = self.query(request, "limit", "marker", "what", "member")
+        limit, kind = given.integer("limit", 100, 1, selectors.LARGEST_PAGE), given.one_of("what", KINDS)
         found = selectors.find_policy(self.backend, policy_id)
         self.allowing(request)([found.shelved.plan])
-        page = firings.page_of(
-            found.state.firings if found.state else (),
-            given.integer("limit", 100, 1, selectors.LARGEST_PAGE),
-            given.text("marker"),
-            given.one_of("what", KINDS),
-            given.text("member"),
-        )
+        known = found.state.firings if found.state else ()
+        page = firings.page_of(known, limit, given.text("marker"), kind, given.text("member"))
         shown = [render.firing_data(one) for one in page.firings]
         return Response({"firings": shown, "next_marker": page.next_marker or None})

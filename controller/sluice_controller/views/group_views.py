@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from sluice_controller import groups
 from sluice_controller.groups import Sort
 from sluice_controller.openapi import REQUEST_ID
+from sluice_controller.parameters import empty_body
 from sluice_controller.render_registry import group_data, member_data
 from sluice_controller.views.base import View
 from sluice_controller.views.listing import (
@@ -107,6 +108,7 @@ class MemberView(View):
     def added(self, request: Request, group: str, member: str) -> Response:
         """The member, in the group now."""
         self.query(request)
+        empty_body(request.data)
         found = groups.add(self.backend, self.sort, group, member, request.user.name, expected_version(request))
         one = groups.member_of(self.sort, found.thing, member, self.backend.catalogue)
         return shown(member_data(one), found.version)

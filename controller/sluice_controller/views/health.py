@@ -34,7 +34,7 @@ class HealthView(View):
             200: serializers.HealthSerializer,
             400: OpenApiResponse(ErrorSerializer, REASONS[400]),
             406: OpenApiResponse(ErrorSerializer, REASONS[406]),
-            500: OpenApiResponse(ErrorSerializer, REASONS[500]),
+            **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (414, 431, 500)},
             503: OpenApiResponse(serializers.HealthSerializer, "Redis is away: nothing can be read or changed"),
         },
     )

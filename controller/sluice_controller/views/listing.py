@@ -38,10 +38,16 @@ def in_path(name: str, text: str) -> OpenApiParameter:
 
 
 def page(
-    view: View, request: Request, field: str, known: Mapping[str, T], show: Callable[[T], dict[str, Any]], **more: Any
+    view: View,
+    request: Request,
+    field: str,
+    known: Mapping[str, T],
+    show: Callable[[T], dict[str, Any]],
+    *filters: str,
+    **more: Any,
 ) -> Response:
-    """One page of ``known``, by name, in ``field`` of the answer."""
-    given = view.query(request, "limit", "marker", "prefix")
+    """One page of ``known``, by name, in ``field`` of the answer; ``filters`` are what else the query may say."""
+    given = view.query(request, "limit", "marker", "prefix", *filters)
     limit = given.integer("limit", 100, 1, entries.LARGEST_PAGE)
     found = entries.page(known, limit, given.text("marker"), given.text("prefix"))
     return Response({**more, field: [show(one) for one in found.things], "next_marker": found.next_marker or None})

@@ -32,7 +32,7 @@ class MetricsView(OtherView):
         auth=[],
         responses={
             (200, TEXT): OpenApiTypes.STR,
-            **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (400, 406, 500)},
+            **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (400, 406, 414, 431, 500)},
         },
     )
     def get(self, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
@@ -10,7 +11,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import placement
+from sluice_controller import placement, swift_rings
 from sluice_controller.bodies import Body
 from sluice_controller.entries import LARGEST_PAGE, Found
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
@@ -23,7 +24,8 @@ from sluice_controller.serializers_operations import (
     PlacementSerializer,
     StoragePolicySerializer,
 )
-from sluice_controller.swift_calls import SwiftDoor
+from sluice_controller.swift_calls import Locality, Location, SwiftDoor
+from sluice_controller.swift_rings import Device, StoragePolicy
 from sluice_controller.views.base import View
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
@@ -48,6 +50,37 @@ def placement_data(found: Found[Placement]) -> dict[str, str]:
     }
 
 
+def locality_data(found: Locality, swift_dir: str) -> dict[str, Any]:
+    """Where an object is, with what Swift's files say of it, if there are any."""
+    policy = swift_rings.storage_policy(swift_dir, found.policy_index) if swift_dir else None
+    devices = swift_rings.devices(swift_dir, found.policy_index) if swift_dir else {}
+    return {
+        "storage_policy_index": found.policy_index,
+        "storage_policy": policy and policy.name,
+        "type": policy and policy.type,
+        "needed": policy and policy.needed,
+        "partition": found.partition,
+        "locations": [
+            _location_data(one, policy, devices.get((one.address, one.port, one.device))) for one in found.locations
+        ],
+    }
+
+
+def _location_data(one: Location, policy: StoragePolicy | None, device: Device | None) -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "fragment": policy and policy.fragment(one.number),
+        "address": one.address,
+        "port": one.port,
+        "device": one.device,
+        "url": one.url,
+        "region": device and device.region,
+        "zone": device and device.zone,
+        "replication_address": device and device.replication_address,
+        "replication_port": device and device.replication_port,
+    }
+
+
 class LocalityView(View):
     """Where one object is."""
 
@@ -56,26 +89,20 @@ class LocalityView(View):
     @extend_schema(
         operation_id="show_locality",
         summary="Show the devices and addresses that hold an object's replicas or fragments",
-        description="As Swift's rings have it, by its `list_endpoints`; copies on handoff devices are not told.",
+        description=(
+            "As Swift's rings have it, by its `list_endpoints`; copies on handoff devices are not told. What the files "
+            "of Swift say besides is null where the API's option `swift_dir` does not name them."
+        ),
         parameters=[REQUEST_ID],
         responses=answers({200: LocalitySerializer}, 400),
     )
     def get(self, request: Request, account: str, container: str, object_name: str) -> Response:
         """Primary devices, in the order of the ring."""
         self.query(request)
+        account = placement.account_of(self.backend.native, account)
         found = SwiftDoor(settings.SLUICE).locality(account, container, object_name)
-        data = {
-            "account": account,
-            "container": container,
-            "object": object_name,
-            "storage_policy_index": found.policy_index,
-            "partition": found.partition,
-            "locations": [
-                {"number": one.number, "address": one.address, "port": one.port, "device": one.device, "url": one.url}
-                for one in found.locations
-            ],
-        }
-        return Response(data)
+        data = {"account": account, "container": container, "object": object_name}
+        return Response({**data, **locality_data(found, settings.SLUICE.swift_dir)})
 
 
 class ContainerView(View):
@@ -97,6 +124,7 @@ class ContainerView(View):
         """201, or 200 when it was there already, on the same storage policy."""
         self.query(request)
         name, door = read_policy(request), SwiftDoor(settings.SLUICE)
+        account = placement.account_of(self.backend.native, account)
         placement.refuse_unknown_policy(door, name)
         made = door.create_container(account, container, name, request.headers.get("X-Auth-Token", ""))
         data = {"account": account, "container": container, "storage_policy": name, "created": made}
@@ -147,7 +175,7 @@ class PlacementView(View):
     def get(self, request: Request, account: str) -> Response:
         """The placement."""
         self.query(request)
-        found = placement.find(self.backend, account)
+        found = placement.find(self.backend, placement.account_of(self.backend.native, account))
         return Response(placement_data(found), headers={"ETag": etag(found.version)})
 
     @extend_schema(
@@ -165,7 +193,7 @@ class PlacementView(View):
         found, new = placement.put(
             self.backend,
             SwiftDoor(settings.SLUICE),
-            account,
+            placement.account_of(self.backend.native, account),
             read_policy(request),
             request.user.name,
             expected_version(request),
@@ -183,6 +211,7 @@ class PlacementView(View):
     def delete(self, request: Request, account: str) -> Response:
         """204."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        account = placement.account_of(self.backend.native, account)
         epoch = placement.delete(self.backend, account, request.user.name, expected_version(request))
         wait_acknowledged(self.backend, epoch, seconds)
         return Response(status=HTTPStatus.NO_CONTENT)

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import activations, render, revising, selectors, serializers, services
+from sluice_controller import activations, render, repeating, revising, selectors, serializers, services
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
 from sluice_controller.parameters import policy_text
 from sluice_controller.permissions import seen
@@ -23,6 +23,12 @@ from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.errors import CallerError
 
 LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
+REPEATED = OpenApiParameter(
+    repeating.HEADER,
+    repeating.FORM,
+    OpenApiParameter.HEADER,
+    description="a word of the caller's for this request, the same when it is sent again",
+)
 ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
 CREATED = PolymorphicProxySerializer(
     "Creation", [serializers.CreatedSerializer, serializers.CreatedListSerializer], resource_type_field_name=None
@@ -87,7 +93,12 @@ class PoliciesView(View):
     @extend_schema(
         operation_id="create_policies",
         summary="Create policies: all sentences of the text, or none",
-        parameters=[WAIT, REQUEST_ID, LOCATION, ETAG],
+        description=(
+            "With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing: the "
+            "answer shows, without warnings, the policies that it became then, as far as they still exist. So who "
+            "got no answer can ask again."
+        ),
+        parameters=[WAIT, REPEATED, REQUEST_ID, LOCATION, ETAG],
         request=serializers.PolicyTextSerializer,
         responses=answers({201: CREATED}, 409, *WITH_BODY),
         examples=sentence_examples(),
@@ -95,7 +106,12 @@ class PoliciesView(View):
     def post(self, request: Request) -> Response:
         """One policy for one sentence, a list for several."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        written = services.create_policies(self.backend, read_text(request), request.user.name, self.allowing(request))
+        text, by, allow = read_text(request), request.user.name, self.allowing(request)
+        key = repeating.key_of(request)
+        if key:
+            written = repeating.create_once(self.backend, text, by, key, allow)
+        else:
+            written = services.create_policies(self.backend, text, by, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
         data = [render.created_data(view, one) for view, one in zip(views, written.compiled, strict=True)]

@@ -1,0 +1,111 @@
+"""What the API takes to read policies and to create them: one gunicorn worker, 10,000 policies present.
+
+The real server with a real Redis; clients on kept connections, one and four at a time.  Reading comes first, with
+exactly the 10,000; each creation adds one.
+
+    python -m benchmarks --only api [--quick]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from benchmarks.api_load import Ask, Asks, Clients, Taken
+from benchmarks.api_population import NODES, OF_EACH_TENANT, populate, sentence, tenant
+from benchmarks.figures import Figure
+from benchmarks.scale import Scale, say
+
+from sluice_aio.cluster import Cluster
+from sluice_aio.cluster_setup import Setup
+from sluice_aio.layout import Layout
+from sluice_core.errors import PeerError
+from sluice_core.messages import Policy
+from sluice_core.store import Store
+
+POLICIES: Final = 10_000
+PAGE: Final = 100
+CONCURRENCY: Final = (1, 4)
+WARM_UP: Final = 30
+#: Steps through the policies that meet each of them once, far from the one before.
+_STRIDE: Final = 6007
+
+
+def measure(scale: Scale) -> list[Figure]:
+    """Reading, then creating."""
+    layout = Layout.free(scale.folder / "api")
+    with Cluster(layout, {"redis", "api"}, setup=Setup(parts=frozenset(), api_options={"workers": "1"})) as cluster:
+        workers = cluster.workers("api")
+        if len(workers) != 1:
+            raise PeerError(f"the API has {len(workers)} workers, expected 1")
+        count = scale.pick(POLICIES, 500)
+        say(f"api: writing {count} policies")
+        store = Store(cluster.redis_url)
+        try:
+            policies = populate(store, count)
+        finally:
+            store.close()
+        groups = {
+            "api": [cluster.process("api").pid, *(one.pid for one in workers)],
+            "redis": [cluster.process("redis").pid],
+        }
+        clients = Clients(layout.ports["api"], cluster.token, groups)
+        return list(_figures(clients, policies, scale))
+
+
+def _figures(clients: Clients, policies: Sequence[Policy], scale: Scale) -> Iterator[Figure]:
+    repeat = {"show": 1000, "page": 200, "tenant": 400, "state": 200, "create": 500}
+    for name, (what, asks) in questions(policies).items():
+        clients.run(asks, WARM_UP, 1)
+        for concurrency in CONCURRENCY:
+            say(f"api: {name}, {concurrency} at a time")
+            taken = clients.run(asks, scale.pick(repeat[name], 20), concurrency)
+            yield figure(name, f"{what}, {len(policies)} policies present", concurrency, taken)
+
+
+def questions(policies: Sequence[Policy]) -> dict[str, tuple[str, Asks]]:
+    """Name → what it is, and its requests."""
+    count = len(policies)
+    active = sum((one.dynamic and number % 4 == 0) or not one.dynamic for number, one in enumerate(policies))
+
+    def show(number: int) -> Ask:
+        return Ask(f"/policies/{policies[number * _STRIDE % count].id}")
+
+    def page(number: int) -> Ask:
+        before = policies[number * _STRIDE % (count - PAGE)]
+        return Ask(f"/policies?limit={PAGE}&marker={before.created}-{before.id}", marks=PAGE)
+
+    def of_tenant(number: int) -> Ask:
+        return Ask(f"/policies?limit={PAGE}&tenant={tenant(number * _STRIDE % count)}", marks=OF_EACH_TENANT)
+
+    def of_state(number: int) -> Ask:
+        return Ask(f"/policies?limit={PAGE}&state=active", marks=min(PAGE, active))
+
+    def create(number: int) -> Ask:
+        text = sentence(number, f"AUTH_new{number // OF_EACH_TENANT:029x}")
+        return Ask("/policies", json.dumps({"policy": text}).encode(), 201)
+
+    return {
+        "show": ("show one policy", show),
+        "page": (f"a page of {PAGE} anywhere in the list", page),
+        "tenant": (f"list the {OF_EACH_TENANT} policies of one tenant", of_tenant),
+        "state": (f"the first {PAGE} policies in one state", of_state),
+        "create": ("create a policy, static and dynamic in turn", create),
+    }
+
+
+def figure(name: str, what: str, concurrency: int, taken: Taken) -> Figure:
+    """A rate; there is no target, and the CPU beside it says what a quieter machine would do."""
+    beside = (
+        f"per request CPU {taken.cpu_ms('api'):.2f} ms of the API, {taken.cpu_ms('redis'):.2f} ms of Redis;"
+        f" latency p50 {taken.latency_ms(0.5):.1f}, p99 {taken.latency_ms(0.99):.1f} ms"
+    )
+    return Figure(
+        f"api {name} c{concurrency}",
+        f"{what}, one worker, {NODES} nodes, {concurrency} at a time: requests/s",
+        taken.rate,
+        f"{taken.rate:.0f} /s",
+        beside=beside,
+        details={"latencies": taken.latencies, "cpu": taken.cpu, "seconds": taken.seconds},
+    )

@@ -1,0 +1,82 @@
+"""``controller``: code that decides for the whole cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_client import resources_code as code
+from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.standard_code import (
+    MAIN,
+    DownloadIt,
+    ListInstances,
+    RollBackIt,
+    StartThem,
+    StopThem,
+    UploadIt,
+)
+
+CONTROLLER: Final = Resource("controller", "/controllers", "controllers", code.CONTROLLER_LIST, code.CONTROLLER)
+
+
+class ListControllers(ListAll):
+    """List global controllers and how they fare."""
+
+    resource = CONTROLLER
+
+
+class ShowController(ShowIt):
+    """Show a controller: what it watches, where it runs, and why not."""
+
+    resource = CONTROLLER
+    examples = ("busy -f json",)
+
+
+class UploadController(UploadIt):
+    """Bring the code of a controller, or another revision of it; a new one is stopped."""
+
+    resource = CONTROLLER
+    options = (MAIN,)
+    examples = ("busy busy.py", "busy busy.py --main Busy --wait 10")
+
+
+class StartController(StartThem):
+    """Let actor hosts run controllers."""
+
+    resource = CONTROLLER
+    examples = ("busy --wait 10",)
+
+
+class StopController(StopThem):
+    """Stop controllers and take back what they set."""
+
+    resource = CONTROLLER
+    examples = ("busy",)
+
+
+class RollBackController(RollBackIt):
+    """Give a controller the code of an earlier revision again, as a new revision."""
+
+    resource = CONTROLLER
+    examples = ("busy", "busy --revision 1 --wait 10")
+
+
+class DeleteController(DeleteThem):
+    """Forget controllers and take back what they set."""
+
+    resource = CONTROLLER
+    examples = ("busy",)
+
+
+class DownloadController(DownloadIt):
+    """Write the code of a controller into a file."""
+
+    resource = CONTROLLER
+    examples = ("busy busy.py",)
+
+
+class ListControllerInstances(ListInstances):
+    """List the actor hosts that run a controller: one, but while it moves."""
+
+    resource, instances = CONTROLLER, code.CONTROLLER_INSTANCE_LIST
+    examples = ("busy --long",)

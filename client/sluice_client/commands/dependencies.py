@@ -1,0 +1,110 @@
+"""``dependency``: files that registered filters need beside their code."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Final
+
+from sluice_client import resources_code as code
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, repeated
+from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.standard_code import DownloadIt, UploadIt
+
+DEPENDENCY: Final = Resource(
+    "dependency",
+    "/filters/dependencies",
+    "dependencies",
+    code.DEPENDENCY_LIST,
+    code.DEPENDENCY,
+    fields=(Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),),
+    force="even while filters use it, which then are without",
+)
+_TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
+_NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
+_FILTERS: Final = repeated("--filter", "a filter, in place of those that are deployed at the target", "filters")
+
+
+class ListDependencies(ListAll):
+    """List files that registered filters may need, and which filters use them."""
+
+    resource = DEPENDENCY
+
+
+class ShowDependency(ShowIt):
+    """Show a file and the filters that use it."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar",)
+
+
+class CreateDependency(CreateIt):
+    """Describe a file that filters need; its data follow with `dependency upload`."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar --help-text 'what the parser needs'",)
+
+
+class SetDependency(SetIt):
+    """Describe a file anew."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar --help-text 'version 2'",)
+
+
+class UploadDependency(UploadIt):
+    """Bring the data of a file; all filters that use it have them with one change."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar target/commons-io-2.16.jar --wait 10",)
+
+
+class DownloadDependency(DownloadIt):
+    """Write the data of a dependency into a file."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar copy.jar",)
+
+
+class DeleteDependency(DeleteThem):
+    """Forget files that filters needed."""
+
+    resource = DEPENDENCY
+    examples = ("commons-io.jar",)
+
+
+class ListDeployedDependencies(ListCommand):
+    """List the files that filters deployed at a target use."""
+
+    columns = code.DEPLOYED_DEPENDENCY_LIST
+    arguments = (_TARGET,)
+    examples = ("AUTH_acme/logs",)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All of them."""
+        return self.client.deployed_dependencies(given.target)
+
+
+class DeployDependency(ShowCommand):
+    """Attach a file to filters; one upload serves all tenants, so they have it for everybody."""
+
+    columns = code.DEPENDENCY
+    arguments = (_TARGET, _NAME, _FILTERS, WAIT)
+    examples = ("AUTH_acme commons-io.jar", "AUTH_acme commons-io.jar --filter parse --filter scan")
+
+    def fetch(self, given: Namespace) -> Data:
+        """The dependency and all filters that use it."""
+        return self.client.deploy_dependency(given.target, given.name, given.filters or (), given.wait)
+
+
+class UndeployDependency(ShowCommand):
+    """Detach a file from filters."""
+
+    columns = code.DEPENDENCY
+    arguments = (_TARGET, _NAME, _FILTERS, WAIT)
+    examples = ("AUTH_acme commons-io.jar --filter scan",)
+
+    def fetch(self, given: Namespace) -> Data:
+        """The dependency and the filters that still use it."""
+        return self.client.undeploy_dependency(given.target, given.name, given.filters or (), given.wait)

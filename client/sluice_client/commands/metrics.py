@@ -1,0 +1,115 @@
+"""``metric``: what policies and controllers watch, also code that is uploaded to measure it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_client import resources, resources_code
+from sluice_client.command import Argument, repeated, seconds
+from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.standard_code import (
+    MAIN,
+    DownloadIt,
+    ListInstances,
+    RollBackIt,
+    StartThem,
+    StopThem,
+    UploadIt,
+)
+
+METRIC: Final = Resource(
+    "metric",
+    "/registry/metrics",
+    "metrics",
+    resources.METRIC_LIST,
+    resources_code.UPLOADED_METRIC,
+    fields=(
+        Argument("--unit", "of its values"),
+        Argument("--type", "gauge, counter or rate"),
+        repeated(
+            "--granularity", "what it is measured per: object, container, tenant, cluster or node", "granularities"
+        ),
+        seconds("--period", "the length of a window", None),
+        Argument("--location", "exchange and routing key of its batches"),
+        Argument("--help-text", "what it says", {"dest": "help", "metavar": "TEXT"}),
+    ),
+    force="even while policies use it, which keep what it meant",
+)
+
+
+class ListMetrics(ListAll):
+    """List what policies can watch."""
+
+    resource = METRIC
+
+
+class ShowMetric(ShowIt):
+    """Show a metric."""
+
+    resource = METRIC
+    examples = ("PUTS_SEC",)
+
+
+class CreateMetric(CreateIt):
+    """Register a metric that something else publishes; `metric upload` brings one of your own."""
+
+    resource = METRIC
+    examples = ("CPU_BUSY --unit fraction --granularity node --period 10",)
+
+
+class SetMetric(SetIt):
+    """Change a registered metric; what is not named stays."""
+
+    resource = METRIC
+    examples = ("CPU_BUSY --period 5",)
+
+
+class DeleteMetric(DeleteThem):
+    """Forget registered or uploaded metrics."""
+
+    resource = METRIC
+    examples = ("CPU_BUSY",)
+
+
+class UploadMetric(UploadIt):
+    """Bring the code of a metric, or another revision of it; a new one is not measured before it is started."""
+
+    resource = METRIC
+    options = (MAIN,)
+    examples = ("HEADS_SEC heads.py", "HEADS_SEC heads.py --main Heads --wait 10")
+
+
+class StartMetric(StartThem):
+    """Let all proxies measure uploaded metrics."""
+
+    resource = METRIC
+    examples = ("HEADS_SEC --wait 10",)
+
+
+class StopMetric(StopThem):
+    """Measure uploaded metrics no more; refused while policies watch them."""
+
+    resource = METRIC
+    forcible = True
+    examples = ("HEADS_SEC",)
+
+
+class RollBackMetric(RollBackIt):
+    """Give an uploaded metric the code of an earlier revision again, as a new revision."""
+
+    resource = METRIC
+    examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
+
+
+class DownloadMetric(DownloadIt):
+    """Write the code of an uploaded metric into a file."""
+
+    resource = METRIC
+    examples = ("HEADS_SEC heads.py",)
+
+
+class ListMetricInstances(ListInstances):
+    """List the nodes that measure an uploaded metric, in which revision, and why not."""
+
+    resource, instances = METRIC, resources_code.METRIC_INSTANCE_LIST
+    examples = ("HEADS_SEC",)

@@ -1,0 +1,91 @@
+"""``locality``, ``container create`` and ``placement``: where data lie, and where new ones shall."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Final
+
+from sluice_client import resources_registry as registry
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, ShowCommand
+from sluice_client.errors import ClientError
+from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
+
+_POLICY: Final = Argument("storage_policy", "a storage policy of Swift's", {"metavar": "STORAGE_POLICY"})
+PLACEMENT: Final = Resource(
+    "placement",
+    "/placements",
+    "placements",
+    registry.PLACEMENT_LIST,
+    registry.PLACEMENT,
+    key="account",
+    filters=(Argument("--storage-policy", "only those on this storage policy"),),
+)
+
+
+def split(path: str, form: str) -> list[str]:
+    """The parts of ``path``, as many as ``form`` has.
+
+    :raises ClientError: when one is missing or empty
+    """
+    found = path.split("/", form.count("/"))
+    if len(found) <= form.count("/") or not all(found):
+        raise ClientError(f"`{path}` is not complete, expected {form}")
+    return found
+
+
+class ShowLocality(ShowCommand):
+    """Show the devices that hold the replicas or fragments of an object, as Swift's rings have it."""
+
+    columns = registry.LOCALITY
+    arguments = (Argument("path", "account/container/object", {"metavar": "PATH"}),)
+    examples = ("AUTH_acme/logs/2026/01.gz -f json",)
+
+    def fetch(self, given: Namespace) -> Data:
+        """Primary devices, in the order of the ring."""
+        return self.client.locality(*split(given.path, "account/container/object"))
+
+
+class CreateContainer(ShowCommand):
+    """Create a container on a storage policy."""
+
+    columns = registry.CONTAINER
+    arguments = (Argument("path", "account/container", {"metavar": "PATH"}), _POLICY)
+    examples = ("AUTH_acme/archive ec42",)
+
+    def fetch(self, given: Namespace) -> Data:
+        """The container, and whether it is new."""
+        account, container = split(given.path, "account/container")
+        return self.client.create_container(account, container, given.storage_policy)
+
+
+class ListPlacements(ListAll):
+    """List where the new containers of tenants go."""
+
+    resource = PLACEMENT
+
+
+class ShowPlacement(ShowIt):
+    """Show where a tenant's new containers go."""
+
+    resource = PLACEMENT
+    examples = ("AUTH_acme",)
+
+
+class SetPlacement(ShowCommand):
+    """Let a tenant's new containers go to a storage policy."""
+
+    columns = registry.PLACEMENT
+    arguments = (PLACEMENT.argument(), _POLICY, WAIT)
+    examples = ("AUTH_acme gold --wait 5",)
+
+    def fetch(self, given: Namespace) -> Data:
+        """The placement."""
+        return self.client.place(given.account, given.storage_policy, given.wait)
+
+
+class DeletePlacement(DeleteThem):
+    """Leave the new containers of tenants to Swift's default."""
+
+    resource = PLACEMENT
+    examples = ("AUTH_acme",)

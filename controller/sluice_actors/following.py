@@ -1,0 +1,59 @@
+"""The change stream as an actor host follows it: what comes next, or that everything must be read again."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from sluice_core.lineage import Lineage, made_at
+from sluice_core.messages import Change
+from sluice_core.operations import Gap, Head
+from sluice_core.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+_BLOCK_MS: Final = 1000
+
+
+class Stream:
+    """Followed from ``head`` on, which is where the last change that was applied stands."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        self.head = Head()
+        self._store = store
+        self._lineage = Lineage()
+        # Whether the connection may lead to another Redis since we last heard of it.
+        self._doubtful = True
+
+    async def begin(self) -> Head:
+        """Go on from where the store stands now; its contents are to be read after this."""
+        self.head = await self._store.head()
+        self._lineage.restart(self.head, await self._store.run(made_at(self._store.keys, self.head.epoch)))
+        self._doubtful = True
+        return self.head
+
+    async def next(self) -> list[Change] | None:
+        """The next changes, none after a second without any; None when everything must be read again."""
+        if self._doubtful:
+            made = await self._store.run(made_at(self._store.keys, self.head.epoch))
+            if self._lineage.broken(self.head, made):
+                return self._lost(f"redis has another change {self.head.epoch} than we followed")
+        self._doubtful = True  # unless this comes to its end
+        found = await self._store.changes_after(self.head.epoch, _BLOCK_MS)
+        self._doubtful = False
+        if isinstance(found, Gap):
+            return self._lost(found.reason)
+        if not found:
+            there = await self._store.head()
+            if there.history != self.head.history or there.epoch < self.head.epoch:
+                return self._lost(f"history `{there.history}` at {there.epoch} after {self.head}")
+        return found
+
+    def follow(self, change: Change) -> None:
+        """``change`` was applied."""
+        self.head = Head(change.history, change.epoch)
+        self._lineage.follow(change)
+
+    @staticmethod
+    def _lost(reason: str) -> None:
+        log.warning("reading everything again: %s", reason)

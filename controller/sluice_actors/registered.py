@@ -1,0 +1,109 @@
+"""What was uploaded, as far as an actor host must know it: words for controllers' answers, and who they are.
+
+Descriptions alone, out of ``Upload.info``: no code is loaded for them.  Filters of strangers' packages are not known
+here; a controller can set those that Sluice ships and those that were uploaded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from sluice_core.describe import FILTER, PLACES, PROXY, STORLET, ActionInfo, Parameter
+from sluice_core.errors import DecodeError
+from sluice_core.messages import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Change, Upload
+from sluice_core.node_metrics import NODE_METRICS
+from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.vocabulary import default_catalogue
+
+log = logging.getLogger(__name__)
+
+_FIELDS: Final = frozenset(one.name for one in fields(ActionInfo))
+_PERIODS: Final = {one.info.name: one.info.period for one in NODE_METRICS}
+_PERIOD: Final = 1.0
+
+
+class Registered:
+    """The uploads of one store, followed with everything else."""
+
+    def __init__(self) -> None:
+        self._uploads: dict[str, Upload] = {}
+        self._native = default_catalogue()
+        self._catalogue: Catalogue | None = None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What answers are checked against; another object after each change of the uploaded filters."""
+        if self._catalogue is None:
+            found = {
+                one.keyword: _read(one) for one in self._uploads.values() if one.kind == FILTER_CODE and one.sha256
+            }
+            usable = {keyword: info for keyword, info in found.items() if info is not None}
+            self._catalogue = replace(self._native, actions={**usable, **self._native.actions})
+        return self._catalogue
+
+    @property
+    def controllers(self) -> list[str]:
+        """The names of the controllers that there are."""
+        return [one.keyword for one in self._uploads.values() if one.kind == CONTROLLER_CODE]
+
+    def period(self, metric: str) -> float:
+        """Seconds between two windows of ``metric``, as far as that is known before the first one."""
+        upload = self._uploads.get(f"{METRIC_CODE}/{metric}")
+        period = _PERIODS.get(metric, _PERIOD) if upload is None else upload.info.get("period", _PERIOD)
+        return float(period) if isinstance(period, int | float) and period > 0 else _PERIOD
+
+    def replace(self, uploads: Iterable[Upload]) -> None:
+        """Know exactly these."""
+        self._uploads = {one.key: one for one in uploads}
+        self._catalogue = None
+
+    def apply(self, change: Change) -> None:
+        """What ``change`` says of uploads."""
+        for key in change.upload_drops:
+            self._uploads.pop(key, None)
+        for upload in change.uploads:
+            self._uploads[upload.key] = upload
+        if change.uploads or change.upload_drops:
+            self._catalogue = None
+
+
+def _read(upload: Upload) -> ActionInfo | None:
+    try:
+        return action_of(upload)
+    except DecodeError as error:
+        log.error("controllers cannot use filter `%s`: %s", upload.keyword, error)
+        return None
+
+
+def action_of(upload: Upload) -> ActionInfo:
+    """How an uploaded filter describes itself; the API has looked at all of it when it came.
+
+    :raises DecodeError: when it was registered by a version that knew more
+    """
+    reads = not upload.reverse
+    places = (PROXY,) if upload.reverse and upload.environment == STORLET else PLACES
+    values: dict[str, Any] = {
+        "help": "",
+        "places": places,
+        "on_put": not reads,
+        "on_get": reads,
+        "changes_content": True,
+        "changes_length": True,
+        "reversible": upload.reverse,
+        **{name: value for name, value in upload.info.items() if name in _FIELDS},
+    }
+    try:
+        values["parameters"] = tuple(map(_parameter, values.get("parameters", ())))
+        values["places"] = tuple(values["places"])
+        values.setdefault("default_place", values["places"][0])
+        named = {"keyword": upload.keyword, "kind": FILTER, "environment": upload.environment}
+        return ActionInfo(**{**values, **named, "version": upload.revision})
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise DecodeError(f"its description cannot be read: {error}", upload.encode()) from error
+
+
+def _parameter(data: Mapping[str, Any]) -> Parameter:
+    return Parameter(**{"help": "", **data, "choices": tuple(data.get("choices", ()))})

@@ -1,0 +1,56 @@
+"""Groups in documents: with all of their members, which the registry keeps as entries of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sluice_core.errors import CallerError
+from sluice_core.messages import CONTAINER, TENANT, Entry
+from sluice_core.registry import CONTAINER_GROUP, MEMBER_KINDS, Group, groups, is_member
+
+#: Kind of a group → how many slashes are in a member's path.
+_SLASHES: Mapping[str, int] = {kind: 1 if kind == CONTAINER_GROUP else 0 for kind in MEMBER_KINDS}
+
+
+def folded(entries: Mapping[str, Entry]) -> list[Entry]:
+    """The entries by key, members within their group's."""
+    known = {kind: groups(entries, kind) for kind in MEMBER_KINDS}
+    return [_whole(one, known) for key, one in sorted(entries.items()) if not is_member(key)]
+
+
+def unfolded(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The same entries as the registry keeps them; :func:`refuse_no_group` has seen them."""
+    for entry in entries:
+        if entry.kind in MEMBER_KINDS:
+            yield from Group.read(entry).entries(entry.created, entry.created_by)
+        else:
+            yield entry
+
+
+def refuse_no_group(entry: Entry) -> None:
+    """A document's group must be one that could have been made by the other calls.
+
+    :raises CallerError: when ``entry`` is a group and cannot be kept
+    """
+    if entry.kind not in MEMBER_KINDS:
+        return
+    group, level = Group.read(entry), CONTAINER if entry.kind == CONTAINER_GROUP else TENANT
+    if "/" in group.name:
+        raise CallerError(f"`name` is `{group.name}`, which holds `/`")
+    if group.level != level:
+        raise CallerError(f"`level` of {entry.kind} `{group.name}` is `{group.level}`, expected `{level}`")
+    for path in group.members:
+        if path.count("/") != _SLASHES[entry.kind] or not all(path.split("/")):
+            raise CallerError(f"member `{path}` of {entry.kind} `{group.name}` is no {level}")
+    stray = next((path for path in group.labels if path not in group.members), None)
+    if stray is not None:
+        raise CallerError(f"`labels` of {entry.kind} `{group.name}` names `{stray}`, which is no member")
+
+
+def _whole(entry: Entry, known: Mapping[str, Mapping[str, Group]]) -> Entry:
+    group = known.get(entry.kind, {}).get(entry.name)
+    if group is None:
+        return entry
+    data = {"level": group.level, "members": list(group.members), "labels": dict(group.labels)}
+    return replace(entry, data=data)

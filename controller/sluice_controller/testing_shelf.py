@@ -1,0 +1,67 @@
+"""For tests: as much of a Swift as keeps uploaded code."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from sluice_core.code_shelf import CodeShelf, ShelfSettings
+
+
+class SmallSwift(ThreadingHTTPServer):
+    """Tokens, one account, ``objects`` in a dictionary; the token it gave last is the only good one."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.token = 0
+        self.objects: dict[str, bytes] = {}
+
+    def shelf(self) -> CodeShelf:
+        """A shelf in it."""
+        url = f"http://127.0.0.1:{self.server_port}/auth/v1.0"
+        return CodeShelf(ShelfSettings(url, "s:s", "k", "sluice-code"))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SmallSwift
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base's name
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        if self.path == "/auth/v1.0":
+            self.server.token += 1
+            here = f"http://127.0.0.1:{self.server.server_port}/v1/AUTH_s"
+            self._answer(200, b"", {"X-Auth-Token": str(self.server.token), "X-Storage-Url": here})
+        elif self.headers["X-Auth-Token"] != str(self.server.token):
+            self._answer(401, b"")
+        else:
+            found = self.server.objects.get(self.path)
+            self._answer(404 if found is None else 200, found or b"")
+
+    def do_PUT(self) -> None:
+        self.server.objects[self.path] = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._answer(201, b"")
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def small_swift() -> Iterator[SmallSwift]:
+    """One that listens until the end of the block."""
+    with SmallSwift() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

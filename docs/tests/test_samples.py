@@ -1,0 +1,67 @@
+"""The sample files are what the software says of itself, and can be used as they are."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_actors import settings as actors
+from sluice_agent import settings as agent
+from sluice_controller import config as api
+from sluice_controller.rules import enforcer
+from sluice_controller.rules_table import OPERATIONS
+from sluice_core.options import read_file
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample"
+ROOMS = {"api": api, "actors": actors, "agent": agent}
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_samples", SAMPLES / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def generated():
+    return generator().files()
+
+
+@pytest.mark.parametrize("name", ["api.conf", "actors.conf", "agent.conf", "policy.yaml"])
+def test_a_sample_is_up_to_date(name):
+    assert (SAMPLES / name).read_text() == generated()[name], "python docs/sample/generate.py writes it anew"
+
+
+def test_the_page_of_the_api_lists_every_call():
+    made = generator()
+    assert made.API_PAGE.read_text() == made.page(), "python docs/sample/generate.py writes it anew"
+    assert "| `POST /policies` | " in made.calls()
+
+
+def test_there_is_nothing_else_but_what_makes_them():
+    there = {path.name for path in SAMPLES.iterdir() if path.is_file()}
+    assert there == {*generated(), "generate.py"}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_sample_names_every_option_and_changes_none(tmp_path, name):
+    text = (SAMPLES / f"{name}.conf").read_text()
+    defaults = {option.name: option.default for option in ROOMS[name].OPTIONS}
+    assert read_file(ROOMS[name].OPTIONS, SAMPLES / f"{name}.conf", ROOMS[name].SECTION) == defaults
+    head = text.partition("\n#[")[0]
+    said = tmp_path / "said.conf"
+    said.write_text(re.sub(r"^#(\w+ =)", r"\1", head, flags=re.MULTILINE))
+    assert set(re.findall(r"^(\w+) =", said.read_text(), re.MULTILINE)) == set(defaults)
+    assert read_file(ROOMS[name].OPTIONS, said, ROOMS[name].SECTION) == defaults
+
+
+def test_a_policy_file_with_every_default_said_is_the_same_as_none(tmp_path):
+    text = (SAMPLES / "policy.yaml").read_text()
+    said = tmp_path / "policy.yaml"
+    said.write_text(re.sub(r'^#"', '"', text, flags=re.MULTILINE))
+    found, plain = enforcer(str(said)), enforcer()
+    assert {name: str(check) for name, check in found.rules.items()} == {
+        name: str(check) for name, check in plain.rules.items()
+    }
+    assert {one.name for one in OPERATIONS} <= set(found.file_rules)

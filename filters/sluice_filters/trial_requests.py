@@ -1,0 +1,75 @@
+"""Requests for a filter on trial to accompany: the order of ``sluice_filters.visits``, with nobody behind it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sluice_core.errors import SluiceError
+from sluice_filters.api import Filter, Stream
+from sluice_filters.visits import Call, Headers, Reply, Visit
+
+_BODY: Final = b"some words of a body"
+
+
+def accompany(made: Filter) -> None:
+    """One request of each kind; what is refused in our words is no fault."""
+    for place in made.info.places:
+        for method in ("PUT", "GET", "HEAD", "DELETE", "POST"):
+            with contextlib.suppress(SluiceError):
+                _one(made, place, method)
+
+
+def _one(made: Filter, place: str, method: str) -> None:
+    visit = made.visit(_call(place, method))
+    if visit is None:
+        return
+    if not isinstance(visit, Visit):
+        raise TypeError(f"visit() gave `{type(visit).__name__}`, expected a Visit or None")
+    try:
+        if visit.request() is None:
+            if method == "PUT":
+                _through(visit.body_in())
+            reply = visit.response(Reply("200 OK", Headers({"Content-Length": str(len(_BODY))}), [_BODY]))
+            if method == "GET":
+                _through(visit.body_out(reply))
+    finally:
+        visit.end(True)
+
+
+def _through(stream: Stream | None) -> None:
+    if stream is not None:
+        stream.feed(_BODY)
+        stream.finish()
+
+
+def _call(place: str, method: str) -> Call:
+    size = len(_BODY) if method == "PUT" else None
+    environ = {"REQUEST_METHOD": method, "PATH_INFO": "/v1/AUTH_trial/trial/trial.txt", "QUERY_STRING": ""}
+    return Call(
+        place=place,
+        method=method,
+        account="AUTH_trial",
+        container="trial",
+        object="trial.txt",
+        headers=Headers({} if size is None else {"Content-Length": str(size)}),
+        query="",
+        size=size,
+        content_type="text/plain",
+        authorize=lambda: None,
+        send=_nobody,
+        environ=dict(environ),
+    )
+
+
+def _nobody(
+    method: str,
+    path: tuple[str, str, str] | tuple[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: Iterable[bytes] | None = None,
+    query: str = "",
+    stored: bool = False,
+) -> Reply:
+    """Nothing is stored where a trial is held."""
+    return Reply("404 Not Found", Headers({"Content-Length": "0"}), [])

@@ -1,0 +1,98 @@
+"""Uploaded workload metrics: what the registration says of them, and the class out of verified code.
+
+What the code says of itself was found by a trial (``sluice_metrics.trial``) and is in ``Upload.info``: the fields of
+``MetricInfo`` but its name, and ``gauge`` and ``sample_size`` of the class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from sluice_core.code_store import BadUpload
+from sluice_core.describe import MetricInfo
+from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT, Upload
+from sluice_core.native_code import load_class
+from sluice_metrics.api import Metric
+
+UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")
+_LEVELS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)
+#: Seconds; nodes publish what workers count each second.
+_PERIOD: Final = 1.0
+#: Of an upload that a metric may want to see.
+_MOST_SAMPLED: Final = 1 << 20
+_TOLD: Final = tuple(one.name for one in fields(MetricInfo) if one.name != "name")
+_LISTS: Final = ("granularities", "aliases")
+
+
+def told(found: type[Metric]) -> dict[str, Any]:
+    """What a metric says of itself, as ``Upload.info`` keeps it: JSON data."""
+    said = {name: getattr(found.info, name) for name in _TOLD}
+    lists = {name: list(said[name]) for name in _LISTS}
+    return {**said, **lists, "gauge": found.gauge, "sample_size": found.sample_size}
+
+
+def metric_info(upload: Upload) -> MetricInfo:
+    """How an uploaded metric describes itself.
+
+    :raises BadUpload: when what is kept describes no metric
+    """
+    values: dict[str, Any] = {name: upload.info[name] for name in _TOLD if name in upload.info}
+    try:
+        values |= {name: tuple(values[name]) for name in _LISTS if name in values}
+        return MetricInfo(upload.keyword, **values)
+    except (TypeError, ValueError) as error:
+        raise BadUpload(f"description of metric `{upload.keyword}`: {error}") from error
+
+
+def native_metric(upload: Upload, code: bytes) -> type[Metric]:
+    """The metric that ``code`` (verified) is.
+
+    :raises BadUpload: when it cannot be loaded, or is not what was registered
+    """
+    found: type[Metric] = load_class(code, upload.sha256, Metric, upload.main)
+    fault = unfit(found, upload.keyword)
+    if fault:
+        raise BadUpload(fault)
+    return found
+
+
+def made(upload: Upload, code: bytes) -> Metric:
+    """What a host puts into its meter.
+
+    :raises BadUpload: when it cannot be
+    """
+    found = native_metric(upload, code)
+    try:
+        return found()
+    except Exception as error:
+        raise BadUpload(f"metric `{upload.keyword}` cannot be made: {type(error).__name__}: {error}") from error
+
+
+def unfit(found: type[Metric], name: str = "") -> str:
+    """Why a class of uploaded code cannot be the metric ``name``; empty when it can, by what it says of itself."""
+    info = getattr(found, "info", None)
+    if not isinstance(info, MetricInfo):
+        return f"class `{found.__name__}` has no `info` that is a MetricInfo"
+    if name and info.name != name:
+        return f"the code calls itself `{info.name}`, expected `{name}`"
+    if not isinstance(found.sample_size, int) or not 0 <= found.sample_size <= _MOST_SAMPLED:
+        return f"sample_size `{found.sample_size}`, expected 0 to {_MOST_SAMPLED}"
+    levels = set(info.granularities)
+    mean = bool(found.sample_size)
+    rules = (
+        (_is_name(info.name), f"name `{info.name}`, expected upper case letters, digits and `_`"),
+        (info.unit in UNITS, f"unit `{info.unit}`, expected one of {', '.join(UNITS)}"),
+        (bool(info.help), "it has no `help`"),
+        (bool(levels) and levels <= set(_LEVELS), f"granularities {levels}, expected some of {', '.join(_LEVELS)}"),
+        (info.period == _PERIOD, f"period `{info.period}`, expected {_PERIOD:g}: nodes publish each second"),
+        (isinstance(found.gauge, bool), f"gauge `{found.gauge}`, expected True or False"),
+        (not (OBJECT in levels and (found.gauge or mean)), "only totals are counted for single objects"),
+        (not (found.gauge and mean), "it is both a level and a mean over samples"),
+        (not (mean and CLUSTER in levels), "means over samples are not added up to the cluster"),
+    )
+    return "; ".join(fault for holds, fault in rules if not holds)
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and text.replace("_", "").isalnum() and text == text.upper()

@@ -1,0 +1,75 @@
+"""Swift's own interpreter, as Swift's user: what uploaded code is tried in."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import subprocess
+import sys
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+from sluice_core.options import OptionError
+from sluice_core.trials import MODULES, Interpreter, Trial, Verdict, try_code
+
+_PATIENCE: Final = 30.0
+
+
+def interpreter(python: str, user: str, group: str) -> Interpreter:
+    """Who tries native code; nobody becomes who he is already, which only root could.
+
+    :raises OptionError: when there is no such user or group
+    """
+    if not user:
+        return Interpreter(python)
+    try:
+        known = pwd.getpwnam(user)
+        gid = grp.getgrnam(group).gr_gid if group else known.pw_gid
+        name = grp.getgrgid(gid).gr_name
+    except KeyError as error:
+        raise OptionError(f"options `swift_user` and `swift_group`: {error.args[0]!s}") from error
+    if (known.pw_uid, gid) == (os.geteuid(), os.getegid()):
+        return Interpreter(python)
+    return Interpreter(python, user, name)
+
+
+def imports(module: str, given: Interpreter) -> str:
+    """Why ``given`` cannot import ``module``; empty when it can.
+
+    :raises PeerError: when it cannot be started
+    """
+    python = given.python or sys.executable
+    become: dict[str, Any] = {}
+    if given.user:
+        become = {"user": given.user, "group": given.group or None, "extra_groups": ()}
+    try:
+        child = subprocess.run(
+            [python, "-I", "-c", f"import {module}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            timeout=_PATIENCE,
+            check=False,
+            **become,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise PeerError(f"cannot start `{python}`: {error}") from error
+    if child.returncode == 0:
+        return ""
+    said = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return f"`{python}` cannot import `{module}`: {said or child.returncode}"
+
+
+def tried(trial: Trial, given: Interpreter) -> Verdict:
+    """The verdict on the code; an interpreter that cannot even hold a trial says nothing about it.
+
+    :raises PeerError: when the code could not be tried
+    """
+    verdict = try_code(trial, given)
+    if verdict.reason:
+        fault = imports(MODULES[trial.kind], given)
+        if fault:
+            raise PeerError(f"code cannot be tried: {fault}")
+    return verdict

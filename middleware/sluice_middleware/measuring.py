@@ -1,0 +1,44 @@
+"""The metrics of one worker: those that are installed, and uploaded ones as they come and go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from sluice_core.code_store import CodeStore
+from sluice_core.messages import METRIC_CODE, Upload
+from sluice_core.proven_code import ProvenCode
+from sluice_metrics.api import Metric
+from sluice_metrics.meter import Meter
+from sluice_metrics.native import made
+
+
+class Measuring:
+    """The worker's ``meter``, kept equal to what the snapshot says; nothing of this is on the way of a request."""
+
+    def __init__(
+        self,
+        installed: Mapping[str, type[Metric]],
+        options: Mapping[str, Any],
+        logger: logging.Logger | logging.LoggerAdapter[Any],
+    ) -> None:
+        """
+        :param options: ``code_dir`` and ``busiest_objects``
+        """
+        self._installed = {name: metric() for name, metric in installed.items()}
+        self._logger = logger
+        self.meter = Meter(self._installed.values(), objects=options["busiest_objects"])
+        folder = options["code_dir"]
+        self._uploaded = ProvenCode(METRIC_CODE, CodeStore(folder), made, logger, self._installed) if folder else None
+
+    def take(self, uploads: tuple[Upload, ...]) -> bool:
+        """Count the running metrics of ``uploads`` beside those installed; True when the agent must be told."""
+        if self._uploaded is None or not self._uploaded.take(uploads):
+            return False
+        try:
+            self.meter.measure((*self._installed.values(), *self._uploaded.found.values()))
+        except ValueError as error:
+            self._logger.error("sluice: uploaded metrics stay as they are: %s", error)
+            return False
+        return True

@@ -1,0 +1,210 @@
+"""A Redis that lost the last changes and went on: noticed also when its epoch is as large again; adopted as told."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from sluice_agent.agent import Agent
+from sluice_agent.settings import OPTIONS, Settings
+from sluice_aio.services import RedisServer, free_port
+from sluice_core.lineage import Lineage, made_at
+from sluice_core.messages import Change
+from sluice_core.options import OptionError
+from sluice_core.store import AsyncStore, Draft, Head, Store
+from sluice_core.testing import assignment
+
+LIMIT = 60
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
+        yield server
+
+
+@pytest.fixture
+def store(redis_server):
+    store = Store(redis_server.url)
+    store.client.flushall()
+    yield store
+    store.close()
+
+
+def commit(store, name):
+    return store.commit(Draft("test", puts=(assignment(f"{name}.0", f"AUTH_{name}"),)))
+
+
+def fail_over(store, epoch, *lost):
+    """All connections are cut, and what comes back never saw the changes after ``epoch``."""
+    store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    store.client.set(store.keys.epoch, epoch)
+    store.client.hdel(store.keys.assignments, *(f"{name}.0" for name in lost))
+    for number in range(len(lost)):
+        store.client.xdel(store.keys.changes, f"{epoch + 1 + number}-0")
+    store.client.execute_command("XSETID", store.keys.changes, f"{epoch}-0")
+
+
+@contextlib.asynccontextmanager
+async def agent_of(url, folder, **options):
+    agent = Agent(Settings("n1", url, str(folder), report_interval=0.3, replace_wait=0.3, **options))
+    task = asyncio.create_task(agent.run())
+    try:
+        yield agent
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def reported(url, state, epoch):
+    """The node's report as soon as it says so."""
+    store = AsyncStore(url)
+    while True:
+        for report in await store.nodes():
+            if (report.state, report.epoch) == (state, epoch):
+                await store.close()
+                return report
+        await asyncio.sleep(0.05)
+
+
+def ids(agent):
+    return sorted(one.id for one in agent.writer.assignments())
+
+
+def play(story):
+    async def limited():
+        async with asyncio.timeout(LIMIT):
+            await story
+
+    asyncio.run(limited())
+
+
+@pytest.mark.parametrize("more", [1, 3], ids=["as many", "more"])
+def test_changes_that_were_lost_and_replaced_by_others_are_noticed(store, redis_server, tmp_path, more):
+    url = redis_server.url
+
+    async def story():
+        for name in "abc":
+            commit(store, name)
+        async with agent_of(url, tmp_path / "s") as agent:
+            await reported(url, "ok", 3)
+            commit(store, "d")
+            await reported(url, "ok", 4)
+            fail_over(store, 3, "d")
+            for number in range(more):  # before the agent can look
+                commit(store, f"n{number}")
+            report = await reported(url, "stale_history", 4)
+            assert "another change 4" in report.detail
+            assert ids(agent) == ["a.0", "b.0", "c.0", "d.0"], "the last good state"
+            store.adopt("operator")
+            await reported(url, "ok", 3 + more)
+            assert ids(agent) == sorted(["a.0", "b.0", "c.0", *(f"n{number}.0" for number in range(more))])
+            commit(store, "last")
+            assert not (await reported(url, "ok", 4 + more)).detail
+
+    play(story())
+
+
+def test_an_agent_that_was_off_meanwhile_notices_too(store, redis_server, tmp_path):
+    url = redis_server.url
+
+    async def story():
+        for name in "abc":
+            commit(store, name)
+        async with agent_of(url, tmp_path / "s"):
+            await reported(url, "ok", 3)
+        fail_over(store, 2, "c")
+        commit(store, "x")
+        commit(store, "y")
+        async with agent_of(url, tmp_path / "s") as agent:
+            assert "another change 3" in (await reported(url, "stale_history", 3)).detail
+            assert ids(agent) == ["a.0", "b.0", "c.0"]
+
+    play(story())
+
+
+@pytest.mark.parametrize("more", [0, 2], ids=["shorter", "overtaken"])
+def test_a_standing_choice_goes_along_with_a_failover_and_says_so(store, redis_server, tmp_path, more):
+    url = redis_server.url
+
+    async def story():
+        for name in "ab":
+            commit(store, name)
+        async with agent_of(url, tmp_path / "s", adopt="failover") as agent:
+            assert not (await reported(url, "ok", 2)).detail
+            fail_over(store, 1, "b")
+            for number in range(more):
+                commit(store, f"n{number}")
+            while ids(agent) != ["a.0", *(f"n{number}.0" for number in range(more))]:
+                await asyncio.sleep(0.05)
+            commit(store, "last")
+            report = await reported(url, "ok", 2 + more)
+            assert "went along with a failover" in report.detail
+
+    play(story())
+
+
+def test_a_standing_choice_is_not_about_another_history(store, redis_server, tmp_path):
+    url = redis_server.url
+
+    async def story():
+        old = commit(store, "a").history
+        async with agent_of(url, tmp_path / "s", adopt="failover") as agent:
+            await reported(url, "ok", 1)
+            store.client.flushall()
+            new = commit(store, "b").history
+            report = await reported(url, "stale_history", 1)
+            while new not in report.detail:
+                report = await reported(url, "stale_history", 1)
+            assert (report.history, ids(agent)) == (old, ["a.0"])
+
+    play(story())
+
+
+def test_an_unknown_choice_is_refused_by_name():
+    values = {option.name: option.default for option in OPTIONS}
+    assert Settings.from_options(values).adopt == "ask"
+    with pytest.raises(OptionError, match="`adopt` is `always`, expected ask or failover"):
+        Settings.from_options({**values, "adopt": "always"})
+
+
+def test_the_time_of_a_change_is_read_without_reading_the_change(store):
+    for name in ("a", "b"):
+        commit(store, name)
+    (change,) = store.changes_after(1)
+    assert store.run(made_at(store.keys, 2)) == change.at
+    assert store.run(made_at(store.keys, 3)) is None
+
+
+@pytest.mark.parametrize("text", ["", "null", "[1]", '["h", "x", null]', "\udcff", None])
+def test_what_was_left_behind_damaged_is_like_nothing(tmp_path, text):
+    path = tmp_path / "lineage.json"
+    if text is not None:
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    lineage = Lineage()
+    lineage.restore(path)
+    assert not lineage.broken(Head("h", 3), 5.0)
+    lineage.save(path)
+    again = Lineage()
+    again.restore(path)
+    assert again.broken(Head("h", 3), 6.0)
+
+
+@pytest.mark.parametrize(
+    ("followed", "position", "found", "broken"),
+    [
+        (None, Head("h", 3), 5.0, False),  # learned
+        (Change(3, "h", 5.0), Head("h", 3), 5.0, False),
+        (Change(3, "h", 5.0), Head("h", 3), 6.0, True),
+        (Change(3, "h", 5.0), Head("h", 4), 6.0, False),  # loaded since
+        (Change(3, "h", 5.0), Head("h", 3), None, False),  # trimmed
+    ],
+)
+def test_a_lineage_is_broken_by_another_change_of_the_same_number(followed, position, found, broken):
+    lineage = Lineage()
+    if followed:
+        lineage.follow(followed)
+    assert lineage.broken(position, found) is broken
+    lineage.restart(position, found)
+    assert not lineage.broken(position, found)

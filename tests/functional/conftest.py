@@ -1,0 +1,177 @@
+"""An API of its own beside the cluster's: the same Swift and code, a Redis database that nobody else writes.
+
+What is sent to it may be anything, so that it must not be what other tests build on.
+"""
+
+import configparser
+import contextlib
+import http.client
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import redis
+
+from sluice_aio.components import script
+from sluice_aio.layout import HOST
+from sluice_aio.services import Server, ask, free_port
+
+#: A Redis has sixteen; the cluster uses the first.
+DATABASE = 7
+#: All small, so that what is too large is soon sent; debug, since nothing secret may stand there either.
+LIMITS = {"body_limit": "65536", "import_limit": "131072", "code_limit": "131072", "log_level": "debug"}
+JSON = "application/json"
+
+
+class ApiServer(Server):
+    """``sluice-api`` with the configuration in its folder."""
+
+    name = "api"
+    patience = 90.0
+
+    def argv(self):
+        return [script("sluice-api"), "--config", str(self.folder / "api.conf")]
+
+    def answers(self):
+        return ask(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
+
+
+@dataclass
+class Answer:
+    """An answer that was looked at already: :meth:`LoneApi.ask`."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    def json(self):
+        return json.loads(self.body)
+
+
+@dataclass
+class LoneApi:
+    """Where it is, who may ask, what it logged, and all that it keeps; ``secrets`` must be found nowhere."""
+
+    port: int
+    token: str
+    redis: redis.Redis
+    log_file: Path
+    secrets: tuple
+    _line: list = field(default_factory=list)
+
+    @property
+    def url(self):
+        return f"http://{HOST}:{self.port}"
+
+    def ask(self, method, path, body=None, kind=JSON, **headers):
+        """One answer, which holds no secret and no traceback, and is an error of our shape when it is one.
+
+        ``body`` may be bytes, or data for JSON; a header's ``_`` is ``-``, and None leaves one out.
+        """
+        raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        sent = {"X-Auth-Token": self.token, "Content-Type": kind}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name: value for name, value in sent.items() if value is not None}
+        answer = self._answer(method, path, raw, sent)
+        self.look_at(answer, f"{method} {path}")
+        return answer
+
+    def look_at(self, answer, what):
+        """What holds for every answer."""
+        text = answer.body.decode("utf-8", "replace")
+        assert not any(secret in text for secret in self.secrets), f"{what}: a secret"
+        assert "Traceback" not in text, what
+        if answer.status >= 400:
+            assert answer.headers["content-type"] == JSON, what
+            assert re.fullmatch(r"req-[0-9a-f-]{36}", answer.headers["x-request-id"]), what
+            if answer.body:
+                error = answer.json()["error"]
+                assert (error["code"], bool(error["message"])) == (answer.status, True), what
+                assert isinstance(error["problems"], list), what
+
+    def dump(self):
+        """Every key with its value, as Redis would write it to disk."""
+        return {key: self.redis.dump(key) for key in self.redis.scan_iter(count=1000)}
+
+    def log(self):
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def hang_up(self):
+        """Close the connection that answers come on; the next call opens another."""
+        while self._line:
+            self._line.pop().close()
+
+    def _answer(self, method, path, raw, headers):
+        for last in (False, True):
+            if not self._line:
+                self._line.append(http.client.HTTPConnection(HOST, self.port, timeout=60))
+            try:
+                self._line[0].request(method, path, raw, headers)
+                found = self._line[0].getresponse()
+                body = found.read()
+            except (http.client.HTTPException, ConnectionError):  # the server ended a connection that was idle
+                self.hang_up()
+                if last:
+                    raise
+                continue
+            if found.getheader("Connection", "").lower() == "close":
+                self.hang_up()
+            return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, body)
+        raise AssertionError("unreachable")
+
+
+def write_options(source, target, changes):
+    """The API's options in ``source`` with ``changes``, readable by their owner only."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(source, encoding="utf-8")
+    for name, value in changes.items():
+        parser.set("api", name, value)
+    target.touch(mode=0o600)
+    with target.open("w", encoding="utf-8") as file:
+        parser.write(file)
+    key_file = parser.get("api", "swift_key_file", fallback="")
+    return Path(key_file).read_text(encoding="utf-8").strip() if key_file else None
+
+
+@pytest.fixture(scope="session")
+def lone_api(cluster, tmp_path_factory):
+    folder, port = tmp_path_factory.mktemp("lone-api"), free_port()
+    database = f"{cluster.redis_url.rpartition('/')[0]}/{DATABASE}"
+    changes = {"bind": f"{HOST}:{port}", "redis_url": database} | LIMITS
+    key = write_options(cluster.layout.configs / "api.conf", folder / "api.conf", changes)
+    secrets = tuple(filter(None, (cluster.token, key)))
+    with redis.Redis.from_url(database) as client, ApiServer(port, folder, tied=True) as server:
+        api = LoneApi(port, cluster.token, client, server.log, secrets)
+        yield api
+        api.hang_up()
+
+
+@pytest.fixture
+def api_with(cluster, tmp_path):
+    """Starts further APIs with options of their own, which end with the test."""
+    with contextlib.ExitStack() as running:
+
+        def start(secret, **options):
+            port = free_port()
+            folder = tmp_path / f"api-{port}"
+            folder.mkdir()
+            changes = {"bind": f"{HOST}:{port}", "log_level": "debug"} | options
+            write_options(cluster.layout.configs / "api.conf", folder / "api.conf", changes)
+            server = running.enter_context(ApiServer(port, folder, tied=True))
+            api = LoneApi(port, cluster.token, None, server.log, (secret, cluster.token))
+            running.callback(api.hang_up)
+            return api
+
+        yield start
+
+
+@pytest.fixture
+def unlogged(lone_api):
+    """What a test made the API log holds no secret and no traceback."""
+    begin = len(lone_api.log())
+    yield
+    logged = lone_api.log()[begin:]
+    assert not any(secret in logged for secret in lone_api.secrets)
+    assert "Traceback" not in logged, logged[logged.find("Traceback") - 500 :][:4000]

@@ -1,0 +1,285 @@
+"""What is fed with bytes that nobody meant: each target takes any bytes and raises nothing.
+
+A target reads its bytes as somebody's message, text or record, and does with the result what its readers do first.
+Errors of ours that say "this is none" are what is expected; anything else is a finding.  Where what was read can be
+written again, it must come back the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sluice_core import lmdb_records, messages, node_metrics, registry, stream
+from sluice_core.errors import CallerError, DecodeError
+from sluice_core.keys import Keys
+from sluice_core.message import Message
+from sluice_core.native_code import check_source
+from sluice_core.predicate import Facts, compile_predicate
+from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.grammar import parse
+from sluice_dsl.plan import residual
+from sluice_dsl.problems import PolicyErrors, Problem, Reporter
+from sluice_dsl.testing import make_catalogue
+
+CATALOGUE = make_catalogue()
+FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", frozenset({"x"})))
+
+
+#: Where messages are declared, beside what is imported above.
+_MODULES = (
+    "sluice_actors.wire",
+    "sluice_agent.invalidations",
+    "sluice_core.control",
+    "sluice_core.trials",
+    "sluice_dsl.plan",
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that reads bytes; ``seeds`` are some that it can read."""
+
+    name: str
+    feed: Callable[[bytes], None]
+    seeds: tuple[bytes, ...] = ()
+
+
+def message_classes(base: type[Message] = Message) -> Iterator[type[Message]]:
+    """Every message there is, of all rooms that are imported."""
+    for one in base.__subclasses__():
+        yield one
+        yield from message_classes(one)
+
+
+def load_all_messages() -> list[type[Message]]:
+    """All of them, by name: importing a room is what makes its messages known."""
+    for module in _MODULES:
+        importlib.import_module(module)
+    # making a class with slots leaves its first draft behind
+    found = [one for one in message_classes() if getattr(sys.modules[one.__module__], one.__name__, None) is one]
+    return sorted(found, key=lambda one: (one.__module__, one.__name__))
+
+
+MESSAGES = load_all_messages()
+
+
+def feed_message(cls: type[Message], raw: bytes) -> None:
+    """What can be read can be written, and is then read as the same bytes."""
+    found = _decoded(cls, raw)
+    if found is None:
+        return
+    written = found.encode()
+    assert cls.decode(written).encode() == written
+
+
+def _decoded(cls: type[Message], raw: bytes) -> Message | None:
+    told: list[DecodeError] = []
+    try:
+        return cls.decode(raw)
+    except DecodeError as error:
+        told.append(error)
+    assert told[0].raw == raw, "an error keeps the bytes"
+    return None
+
+
+def feed_any_message(raw: bytes) -> None:
+    """The first byte chooses which."""
+    if raw:
+        feed_message(MESSAGES[raw[0] % len(MESSAGES)], raw[1:])
+
+
+def feed_entry(raw: bytes) -> None:
+    """The registry: an entry that makes no sense is left out by whoever reads all of them."""
+    with contextlib.suppress(DecodeError):
+        entry = messages.Entry.decode(raw)
+        found = {"it": entry}
+        for cls in set(registry.KINDS.values()):
+            registry.things(found, cls)
+
+
+def feed_predicate(raw: bytes) -> None:
+    """A predicate is refused when it is compiled, or answers whatever is asked."""
+    with contextlib.suppress(ValueError, RecursionError, DecodeError):
+        data = json.loads(raw)
+        test = compile_predicate(data)
+        answers = {test(facts) for facts in FACTS}
+        assert answers <= {True, False, None}
+
+
+def feed_snapshot_records(raw: bytes) -> None:
+    """LMDB: each kind of record."""
+    for decode in (lmdb_records.Meta.decode, lmdb_records.Filed.decode, lmdb_records.decode_record):
+        with contextlib.suppress(DecodeError):
+            decode(raw)
+
+
+def feed_stream(raw: bytes) -> None:
+    """The change stream: what cannot be read is a gap, and left out of the past."""
+    drops, _, change = raw.partition(b"\x00")
+    entry = (b"1-0", {b"change": change, b"drops": drops or b"[]", b"history": b"h"})
+    keys = Keys()
+    after = stream.changes_after(keys, 0, 10, 0).parse([[[b"changes", [entry]]]])
+    assert isinstance(after, stream.Gap) or after[0].epoch == 1
+    assert len(stream.changes_before(keys, 2, 10).parse([[entry]])) in (0, 1)
+
+
+def feed_collectd(raw: bytes) -> None:
+    """Messages of a foreign sender."""
+    with contextlib.suppress(DecodeError):
+        node_metrics.readings(raw)
+
+
+def feed_actors(raw: bytes) -> None:
+    """What actor hosts tell each other."""
+    from sluice_actors import wire
+
+    with contextlib.suppress(DecodeError):
+        found = wire.unpack(raw)
+        assert found is None or wire.unpack(wire.pack(found)) == found or "nan" in repr(found)
+
+
+def feed_sandbox(raw: bytes) -> None:
+    """A worker in a jail may say anything, in any pieces; words are bounded before they are gathered."""
+    from sluice_sandbox import process_wire, storlets_wire
+
+    step = (raw[0] if raw else 0) + 1
+    frames, kept = process_wire.Frames(), 0
+    with contextlib.suppress(process_wire.NotOurs):
+        for begin in range(0, len(raw), step):
+            for kind, piece in frames.feed(raw[begin : begin + step]):
+                kept += len(piece)
+                assert kind == process_wire.DATA or len(piece) <= process_wire.MAX_WORD
+    assert kept <= len(raw)
+    with contextlib.suppress(ValueError):
+        storlets_wire.unpack(raw)
+
+
+def feed_worker_answer(raw: bytes) -> None:
+    """The host's side of such a worker: its words are taken, or it is told that they are nonsense."""
+    from sluice_sandbox.limits import Misbehaved
+    from sluice_sandbox.process import ProcessSession
+    from sluice_sandbox.process_wire import Frames
+
+    class Begun(ProcessSession):
+        """As it is once a worker was reached."""
+
+        def __init__(self) -> None:
+            self._names, self._frames, self._counts = ["one", "two"], Frames(), None
+
+    out: list[bytes] = []
+    with contextlib.suppress(Misbehaved):
+        session = Begun()
+        session._parse(raw, out)
+        assert all(isinstance(number, int) for pair in session.counts() for number in pair)
+    assert sum(map(len, out)) <= len(raw)
+
+
+def feed_objects(raw: bytes) -> None:
+    """Metadata of objects, as the middlewares find them."""
+    from sluice_middleware import disk_intent, disk_state, metadata
+
+    text = raw.decode("latin-1")
+    for decode in (metadata.decode_chain, disk_state.Stored.decode, disk_intent.parse, metadata.keywords):
+        with contextlib.suppress(DecodeError):
+            decode(text)
+
+
+def feed_language(raw: bytes) -> None:
+    """Any text: plans, or errors whose spans lie in the text; what can be printed parses to the same."""
+    try:
+        check_text(raw.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError:
+        check_text(raw.decode("latin-1"))
+
+
+def check_text(text: str) -> None:
+    """The whole promise of the language about one text."""
+    compiled, errors = _compiled(text)
+    assert bool(compiled) != bool(errors)
+    lines = text.split("\n")
+    for error in errors:
+        width = len(lines[error.line - 1])
+        assert 1 <= error.column <= width + 1, error
+        assert 1 <= error.length <= width + 2 - error.column, error
+        assert error.message, "an error says something"
+        json.dumps(error.to_data(), ensure_ascii=False).encode()
+    for one in compiled:
+        assert one.source in text
+        (again,) = compile_text(one.text, CATALOGUE)
+        assert (again.text, again.plan) == (one.text, one.plan)
+        assert [str(sentence) for sentence in parse(one.text, Reporter(one.text))] == [one.text]
+        one.plan.encode()
+        compile_predicate(residual(one.plan.condition, dict.fromkeys(one.plan.metrics)))
+
+
+def _compiled(text: str) -> tuple[list[Compiled], tuple[Problem, ...]]:
+    try:
+        return compile_text(text, CATALOGUE), ()
+    except PolicyErrors as errors:
+        return [], (*errors.problems, *errors.warnings)
+
+
+def feed_source(raw: bytes) -> None:
+    """Uploaded code is read before it is run."""
+    for kind in messages.CODE_KINDS:
+        with contextlib.suppress(CallerError):
+            check_source(raw, kind)
+
+
+def feed_yaml(raw: bytes) -> None:
+    """A configuration to be imported."""
+    from sluice_controller import yaml_door
+
+    with contextlib.suppress(CallerError):
+        found = yaml_door.load(raw)
+        assert yaml_door.load(yaml_door.dump(found)) == found
+
+
+_SENTENCES = (
+    "FOR TENANT acme WHEN PUTS_SEC > 3 AND NOT (OBJECT_SIZE < 5MB OR OBJECT_TYPE = DOCS) SUSTAINED 5s "
+    "DO SET compression WITH engine=zstd ON PROXY TRANSIENT, SET encryption ON STORAGE_NODE",
+    "FOR GROUP gold DO DELETE noop; FOR ALL CONTAINERS DO SET caching",
+    "FOR CONTAINER 'AUTH_a/b c' WHEN ERRORS > 50% DO SET sampler mode=fast, every=2min # so",
+)
+_JSON = (
+    b'{"v":1,"level":"tenant","select":"name","name":"AUTH_a","label":""}',
+    b'{"v":1,"kind":"term","name":"DOCS","data":{"values":["pdf"]},"created":1}',
+    b'{"v":1,"epoch":1,"history":"h","at":0.5,"puts":[{"id":"p.0","policy":"p","kind":"filter","verb":"set",'
+    b'"keyword":"noop","target":{"level":"tenant"},"when":["and",["size",">",10],["type",["pdf"]]]}]}',
+)
+_PACKED = (
+    b"\x85\xa1v\x01\xa6worker\xa1w\xa2at\xcb?\xe0\x00\x00\x00\x00\x00\x00\xa4rows\x91\x93\xa1a\x01\x91\x02\xa8snapshot\xa0",
+    b"\x95\x01\xa2id\xa1h\x05\x06",
+)
+
+_COLLECTD = (
+    b'[{"plugin":"cpu","plugin_instance":"","type":"percent","type_instance":"idle","dsnames":["value"],'
+    b'"values":[1.5],"interval":1}]'
+)
+_OBJECTS = (b'[{"f":"compression","r":{"v":1}}]', b'{"v":1,"size":5,"crc":1,"chain":[{}]}')
+_WORKER = (b'\x02\x00\x00\x00\x12{"counts":[[1,2]]}', b'\x03\x00\x00\x00\x0a{"step":0}')
+_EACH = tuple(bytes([number]) + raw for number in range(len(MESSAGES)) for raw in _JSON + _PACKED)
+
+TARGETS = {
+    one.name: one
+    for one in (
+        Target("language", feed_language, tuple(text.encode() for text in _SENTENCES)),
+        Target("messages", feed_any_message, _EACH),
+        Target("entries", feed_entry, _JSON[1:2]),
+        Target("predicates", feed_predicate, (b'["and",["size",">",10],["not",["type",["pdf"]]],["tag",["x"]]]',)),
+        Target("snapshot", feed_snapshot_records, _PACKED[1:]),
+        Target("stream", feed_stream, (b'["p.0"]\x00' + _JSON[2],)),
+        Target("collectd", feed_collectd, (_COLLECTD,)),
+        Target("actors", feed_actors, (b"w" + _PACKED[0], b"u\x82\xa1v\x01\xa4host\xa1h")),
+        Target("sandbox", feed_sandbox, (b"\x01\x00\x00\x00\x01x\x02\x00\x00\x00\x02{}",)),
+        Target("worker", feed_worker_answer, _WORKER),
+        Target("objects", feed_objects, _OBJECTS),
+        Target("source", feed_source, (b"import os\nclass A:\n    x = 1\n", b"from sluice_filters import api\n")),
+        Target("yaml", feed_yaml, (b"sluice: 1\npolicies:\n- {id: a, policy: 'FOR x'}\n",)),
+    )
+}

@@ -1,0 +1,169 @@
+"""While Redis or RabbitMQ is away: the API says so, changes nothing by halves, and goes on afterwards."""
+
+import asyncio
+import http.client
+import json
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+import redis
+
+from sluice_actors.testing_team import ScheduledNodes
+from sluice_aio.cluster import Cluster
+from sluice_aio.layout import Layout
+from sluice_client import Client
+
+pytestmark = pytest.mark.probe
+
+BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
+#: These tell of the API itself; the others ask Swift first, which is not here.
+OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/")
+#: Written by others than the API: who lives, and what actors see.
+ALIVE = (b"sluice:hosts", b"sluice:owners", b"sluice:observed", b"sluice:watched", b"sluice:states", b"_tooz")
+#: Values that fit wherever an example is missing.
+WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
+SOON = 30
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+    try:
+        with Cluster(Layout.free(folder), {"redis", "rabbit", "actors", "api"}) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def api(cluster):
+    with Client(cluster.api_url, cluster.token) as client:
+        yield client
+
+
+def ask(cluster, method, path, body=None, kind="application/json"):
+    """Status, headers and body of a request that nobody tries again."""
+    connection = http.client.HTTPConnection(urlsplit(cluster.api_url).netloc, timeout=60)
+    try:
+        headers = {"X-Auth-Token": cluster.token} | ({} if body is None else {"Content-Type": kind})
+        connection.request(method, path, body=body, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+def calls(schema):
+    """Method, path, body and its type of each call that the API describes, as far as possible with an example."""
+    for path, methods in schema["paths"].items():
+        for method, described in methods.items():
+            given = [one for one in described.get("parameters", ()) if one.get("required")]
+            names = {one["name"]: WORDS.get(one["name"], "x1") for one in given}
+            asked = {one["name"]: names[one["name"]] for one in given if one["in"] == "query"}
+            target = path
+            for name, value in names.items():
+                target = target.replace(f"{{{name}}}", quote(value, safe=""))
+            target += f"?{urlencode(asked)}" if asked else ""
+            content = described.get("requestBody", {}).get("content", {})
+            kind, form = next(iter(content.items()), ("", {}))
+            yield method.upper(), target, body_of(schema, kind, form) if kind else None, kind
+
+
+def body_of(schema, kind, form):
+    if kind != "application/json":
+        return b"x"
+    examples = [one["value"] for one in form.get("examples", {}).values()]
+    return json.dumps(examples[0] if examples else made_up(schema, form.get("schema", {}))).encode()
+
+
+def made_up(schema, wanted):
+    """Something of the wanted form; it need not mean anything."""
+    while "$ref" in wanted:
+        wanted = schema["components"]["schemas"][wanted["$ref"].rpartition("/")[2]]
+    for several in ("oneOf", "anyOf", "allOf"):
+        if several in wanted:
+            return made_up(schema, wanted[several][0])
+    if "enum" in wanted:
+        return wanted["enum"][0]
+    kind = wanted.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        parts = wanted.get("properties", {})
+        return {name: made_up(schema, parts[name]) for name in wanted.get("required", parts)}
+    plain = {"array": [], "integer": 1, "number": 1.0, "boolean": False, "null": None}
+    return plain.get(kind, "FOR TENANT AUTH_x DO SET noop")
+
+
+def kept(cluster):
+    """All that the API has written."""
+    with redis.Redis.from_url(cluster.redis_url) as connection:
+        keys = [key for key in connection.scan_iter(count=1000) if not key.startswith(ALIVE) and b":team" not in key]
+        return {key: connection.dump(key) for key in keys}
+
+
+def test_every_call_is_503_while_redis_is_away_and_nothing_is_half_done(cluster, api, eventually):
+    made = api.create_policy("FOR TENANT AUTH_kept DO SET compression")
+    before = kept(cluster)
+    schema = json.loads(ask(cluster, "GET", "/schema")[2])
+    cluster.kill("redis")
+    try:
+        refused_all(cluster, schema)
+    finally:
+        cluster.restart("redis")
+    eventually(lambda: [one["id"] for one in api.policies()] == [made["id"]], SOON)
+    assert kept(cluster) == before
+    api.delete_policy(made["id"])
+
+
+def refused_all(cluster, schema):
+    wrong, away = [], set()
+    for method, path, body, kind in calls(schema):
+        if path.startswith(OTHERS):
+            continue
+        status, headers, text = ask(cluster, method, path, body, kind)
+        if status == 503:
+            away.add(method)
+            said = json.loads(text)["error"]["message"]
+            if int(headers["Retry-After"]) < 1 or "redis" not in said:
+                wrong.append((method, path, dict(headers), said))
+        elif method in ("GET", "DELETE") or not 400 <= status < 500:
+            wrong.append((method, path, body, status, text[:200]))
+    assert not wrong, f"{len(wrong)}: {wrong[:5]}"
+    assert away == {"GET", "PUT", "POST", "DELETE"}
+    for path in ("/health", "/schema", "/metrics"):
+        status, _, text = ask(cluster, "GET", path)
+        assert (path, status) in (("/health", 503), ("/schema", 200), ("/metrics", 200))
+    assert json.loads(ask(cluster, "GET", "/health")[2])["dependencies"]["redis"] == "degraded"
+
+
+def test_a_policy_that_is_made_while_the_broker_is_away_sees_metrics_when_it_is_back(cluster, api, eventually):
+    cluster.kill("rabbit")
+    eventually(lambda: api.health()["dependencies"]["broker"] == "degraded", SOON)
+    made = api.create_policy(BUSY)
+    assert made["state"] == "waiting"
+    eventually(lambda: report(cluster).get("actors") == 1, SOON)
+    cluster.restart("rabbit")
+
+    async def busy():
+        nodes = ScheduledNodes(cluster.amqp_url, lambda window: {"AUTH_busy": 9.0})
+        await nodes.start()
+        try:
+            end = time.monotonic() + 2 * SOON
+            while (await asyncio.to_thread(api.policy, made["id"]))["state"] != "active":
+                assert time.monotonic() < end
+                await asyncio.sleep(0.1)
+        finally:
+            await nodes.close()
+
+    asyncio.run(busy())
+    assert api.health()["dependencies"]["broker"] == "ok"
+    api.delete_policy(made["id"])
+
+
+def report(cluster):
+    with redis.Redis.from_url(cluster.redis_url) as connection:
+        return next((json.loads(raw) for raw in connection.hgetall("sluice:hosts").values()), {})
