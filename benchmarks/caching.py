@@ -18,7 +18,7 @@ from typing import Final
 
 from benchmarks.blocks import Bench, Block, Work, of
 from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import INSTANCES, SLUICE, Comparison, compare
+from benchmarks.pairs import INSTANCES, ORDERS, SLUICE, Comparison, compare
 from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, Trio
 from benchmarks.works import expect, getting, make_container, put_all
@@ -40,6 +40,8 @@ READS_PER_SECOND: Final = 150
 #: KB that the kernel reads ahead on a disk by default; a loop device takes that of what is below it.
 _READ_AHEAD: Final = 128
 HOT: Final = 20
+#: Requests of a restarted proxy that are not counted.
+_WARM: Final = 20
 CONTAINER: Final = "cached"
 CLIENTS: Final = 4
 #: Without s3api, as in the pipeline of Swift's sample configuration.
@@ -114,10 +116,11 @@ def _rate_figure(name: str, what: str, rate: Comparison, target: float, cpu: Com
 
 
 def _miss(bench: Bench, size: int, scale: Scale) -> Figure:
-    """Objects that each instance reads for the first time."""
-    cycles, count = scale.pick(24, 3), scale.pick(40, 15)
-    say(f"caching: misses of {size} bytes")
-    names = [f"{CONTAINER}/miss-{size}-{number}" for number in range(cycles * count * len(INSTANCES))]
+    """Objects that each instance reads for the first time; the proxies are restarted in all orders."""
+    rounds, cycles, count = scale.pick(6, 1), scale.pick(6, 3), scale.pick(40, 15)
+    reads = rounds * (cycles * count + _WARM) * len(INSTANCES)
+    names = [f"{CONTAINER}/miss-{size}-{number}" for number in range(reads)]
+    say(f"caching: {reads} objects of {size} bytes that nobody has read")
     put_all(bench.trio.client("plain"), names, random.Random(size).randbytes(size))
     fresh = iter(names)
 
@@ -125,8 +128,14 @@ def _miss(bench: Bench, size: int, scale: Scale) -> Figure:
         expect(client.request("GET", next(fresh)), 200, size)
 
     works: dict[str, Work] = dict.fromkeys(INSTANCES, reading)
-    bench.trio.settle()
-    blocks: list[dict[str, Block]] = bench.cycles(works, cycles, count)
+    blocks: list[dict[str, Block]] = []
+    for number in range(rounds):
+        order = ORDERS[number % len(ORDERS)]
+        say(f"caching: misses of {size} bytes, round {number + 1} of {rounds}, started in the order {', '.join(order)}")
+        bench.trio.restart(order)
+        bench.trio.settle()
+        bench.warm(works, _WARM)
+        blocks += bench.cycles(works, cycles, count, first=number * cycles)
     latency = compare(of(blocks, lambda block: block.latency))
     cpu = compare(of(blocks, lambda block: block.cpu_per_request("proxy", "objects")))
     note = f"{latency.milliseconds(2)}; {latency.beside()}; CPU of proxy and object servers {cpu.ratio:.3f} ×"

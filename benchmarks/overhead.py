@@ -10,7 +10,7 @@ from typing import Final
 
 from benchmarks.blocks import Bench, Block, Work, of
 from benchmarks.figures import Figure, at_most
-from benchmarks.pairs import INSTANCES, PLAIN, SLUICE, Comparison, compare
+from benchmarks.pairs import INSTANCES, ORDERS, PLAIN, SLUICE, Comparison, compare
 from benchmarks.population import strangers
 from benchmarks.scale import Scale, say
 from benchmarks.trio import Trio
@@ -21,8 +21,6 @@ SIZE: Final = 10_000
 OBJECTS: Final = 100
 ASSIGNMENTS: Final = 100_000
 LIMIT: Final = 1.03
-#: Who starts first in each round.
-_ORDERS: Final = (("sluice", "plain", "twin"), ("twin", "plain", "sluice"), ("plain", "sluice", "twin"))
 #: Operation, concurrency → blocks by instance, cycle after cycle.
 Samples = dict[tuple[str, int], list[dict[str, Block]]]
 
@@ -49,7 +47,7 @@ def measure(trio: Trio, scale: Scale) -> list[Figure]:
     rounds, cycles = scale.pick(6, 1), scale.pick(3, 1)
     count = scale.pick(250, 60)
     for number in range(rounds):
-        order = _ORDERS[number % len(_ORDERS)]
+        order = ORDERS[number % len(ORDERS)]
         say(f"overhead: round {number + 1} of {rounds}, started in the order {', '.join(order)}")
         trio.restart(order)
         trio.settle()

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 #: The instances of a cycle: with Sluice, without, and without once more.
 SLUICE, PLAIN, TWIN = "sluice", "plain", "twin"
 INSTANCES = (SLUICE, PLAIN, TWIN)
+#: Who starts first in each round: of identical instances the one that was started earlier is a little slower.
+ORDERS = ((SLUICE, PLAIN, TWIN), (TWIN, PLAIN, SLUICE), (PLAIN, SLUICE, TWIN))
 
 Cycle = Mapping[str, float]
 

@@ -107,7 +107,7 @@ class Call:
     account: str
     container: str
     object: str
-    headers: Headers
+    read_headers: Callable[[], Headers]
     query: str
     size: int | None
     content_type: str | None
@@ -115,6 +115,11 @@ class Call:
     send: Sender
     environ: dict[str, Any]
     protected: bool = False
+
+    @property
+    def headers(self) -> Headers:
+        """The same each time; made when first asked for, since most visits do not."""
+        return self.read_headers()
 
 
 class Visit:

@@ -80,13 +80,14 @@ class Store:
 
 
 def call(method="DELETE", store=None, target=OBJECT, headers=None, denial=None):
+    given = Headers(headers or {})
     return Call(
         place="proxy",
         method=method,
         account=target[0],
         container=target[1],
         object=target[2],
-        headers=Headers(headers or {}),
+        read_headers=lambda: given,
         query="",
         size=None,
         content_type=None,

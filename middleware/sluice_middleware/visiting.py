@@ -64,8 +64,8 @@ class Company:
         self._target = target
         self._bodies = bodies
         self._protected = any(map(host.is_protective, filters))
-        self._headers = request_headers(env)
-        self._given = dict(self._headers)
+        self._headers: Headers | None = None
+        self._given: dict[str, str] = {}
         self._visits: list[tuple[Filter, Call, Visit]] = []
         self._input: WatchedInput | None = None
         self._over = False
@@ -127,7 +127,7 @@ class Company:
             account=account,
             container=container,
             object=name,
-            headers=self._headers,
+            read_headers=self._read_headers,
             query=env.get("QUERY_STRING", ""),
             size=content_length(env) if env["REQUEST_METHOD"] == "PUT" else None,
             content_type=env.get("CONTENT_TYPE"),
@@ -137,10 +137,17 @@ class Company:
             protected=self._protected,
         )
 
+    def _read_headers(self) -> Headers:
+        """The request's headers, for all visits."""
+        if self._headers is None:
+            self._headers = request_headers(self._env)
+            self._given = dict(self._headers)
+        return self._headers
+
     def _forward(self, forward: Callable[[], Answer]) -> Answer:
         """Make the request, its body going through the visits' streams."""
         env = self._env
-        if self._headers != self._given:
+        if self._headers is not None and self._headers != self._given:
             write_headers(env, self._headers)
         if env["REQUEST_METHOD"] != "PUT":
             return forward()

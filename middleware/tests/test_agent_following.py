@@ -325,8 +325,7 @@ def test_after_a_replacement_the_ack_waits_for_workers_that_read_the_old_one(sto
             await asyncio.to_thread(redis_server.wait_ready)
             await _until(lambda: agent.writer.position.epoch == 1)
             assert store.nodes() == []
-            counters = Counters("w1", 0.0, (), agent.writer.snapshot_id)
-            await asyncio.get_running_loop().sock_sendall(worker, counters.encode())
+            await _reads_on(worker, agent.writer.snapshot_id)
             report = await reported(redis_server.url, at_epoch(1))
             assert report.detail == ""
             worker.close()
@@ -346,17 +345,20 @@ def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(store
             await _until(lambda: agent.writer.position.epoch == 1)
             assert agent.workers.count == 0  # one that reads the old snapshot has not come again yet
             worker = await a_worker(path, "noop")
-            old = Counters("w1", 0.0, (), "the old one")
-            await asyncio.get_running_loop().sock_sendall(worker, old.encode())
+            await _reads_on(worker, "the old one")
             await asyncio.sleep(2.0)  # longer than workers take to come
             assert store.nodes() == []
-            counters = Counters("w1", 0.0, (), agent.writer.snapshot_id)
-            await asyncio.get_running_loop().sock_sendall(worker, counters.encode())
+            await _reads_on(worker, agent.writer.snapshot_id)
             report = await reported(redis_server.url, at_epoch(1))
             assert report.detail == ""
             worker.close()
 
     play(story())
+
+
+async def _reads_on(worker, snapshot):
+    """The worker says which snapshot it reads."""
+    await asyncio.get_running_loop().sock_sendall(worker, Counters("w1", 0.0, (), snapshot).encode())
 
 
 async def _exists(path):

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import shutil
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from sluice_aio.damage import files_of
 from sluice_aio.layout import Layout
 from sluice_aio.swift_conf import write_swift
 from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.turns import Turns
 from sluice_client import Client
 from sluice_core.errors import PeerError
 
@@ -30,51 +30,32 @@ TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_
 POLICY = "FOR CONTAINER AUTH_test/load DO SET compression ON PROXY, SET encryption ON PROXY"
 
 
-class Load:
+class Load(Turns):
     """Requests through both proxies in turn, all the time; what failed is remembered."""
 
     def __init__(self, clients):
+        super().__init__(0.02)
         self._clients = itertools.cycle(clients)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.wrong = []
-        self.count = 0
 
-    def _run(self):
-        while not self._over.wait(0.02):
-            body = TEXT[self.count % 5000 :]
-            path = f"load/{self.count}"
-            for method, given, expected, content in (
-                ("PUT", {"body": body, "content_type": "text/plain"}, 201, None),
-                ("GET", {}, 200, body),
-                ("GET", {"range": "bytes=1000-1999"}, 206, body[1000:2000]),
-                ("POST", {"x_object_meta_turn": "1"}, 202, None),
-                ("HEAD", {}, 200, b""),
-            ):
-                answer = self._ask(method, path, given)
-                if answer is None or answer.status != expected or content not in (None, answer.body):
-                    self.wrong.append((method, path, answer and (answer.status, len(answer.body))))
-            self.count += 1
+    def turn(self):
+        body = TEXT[self.count % 5000 :]
+        path = f"load/{self.count}"
+        for method, given, expected, content in (
+            ("PUT", {"body": body, "content_type": "text/plain"}, 201, None),
+            ("GET", {}, 200, body),
+            ("GET", {"range": "bytes=1000-1999"}, 206, body[1000:2000]),
+            ("POST", {"x_object_meta_turn": "1"}, 202, None),
+            ("HEAD", {}, 200, b""),
+        ):
+            answer = self._ask(method, path, given)
+            if answer is None or answer.status != expected or content not in (None, answer.body):
+                self.wrong.append((method, path, answer and (answer.status, len(answer.body))))
 
     def _ask(self, method, path, given):
         for client in itertools.islice(self._clients, 2):
             with contextlib.suppress(PeerError):
                 return client.request(method, path, **given)
         return None
-
-    def go_on(self, turns, eventually):
-        """Wait until so many more turns were begun and ended."""
-        enough = self.count + 1 + turns
-        eventually(lambda: self.count >= enough, 60)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._over.set()
-        self._thread.join()
-        assert not self.wrong, f"{len(self.wrong)} requests of {self.count} turns: {self.wrong[:5]}"
 
 
 @pytest.fixture

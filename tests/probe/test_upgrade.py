@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from sluice_aio.damage import files_of, known_of
 from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.swift_conf import write_swift
 from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.turns import Turns
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_middleware.disk_state import ENTRY
@@ -101,7 +101,7 @@ class Nodes:
         return set(re.findall(r"node `(\w+)` is waiting for object-server", json.dumps(self.refused(policy))))
 
 
-class Load:
+class Load(Turns):
     """Requests of all sorts all the time; what failed is remembered.
 
     Each object is another one: a node that was away still has the old state of what was written meanwhile, and
@@ -109,24 +109,14 @@ class Load:
     """
 
     def __init__(self, cluster):
+        super().__init__(0.05)
         self._client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.wrong = []
-        self.count = 0
 
-    def _run(self):
-        while not self._over.wait(0.05):
-            try:
-                self._turn(f"load/{self.count}", TEXT[self.count % 5000 :])
-            except PeerError as error:
-                self.wrong.append(str(error))
-            self.count += 1
-
-    def go_on(self, turns, eventually):
-        """Wait until so many more turns were begun and ended."""
-        enough = self.count + 1 + turns
-        eventually(lambda: self.count >= enough, 60)
+    def turn(self):
+        try:
+            self._turn(f"load/{self.count}", TEXT[self.count % 5000 :])
+        except PeerError as error:
+            self.wrong.append(str(error))
 
     def _turn(self, path, body):
         ask = self._client.request
@@ -147,15 +137,11 @@ class Load:
         if answer.status != expected or content not in (None, answer.body):
             self.wrong.append((method, path, answer.status, len(answer.body)))
 
-    def __enter__(self):
-        self._thread.start()
-        return self
-
     def __exit__(self, *_):
-        self._over.set()
-        self._thread.join()
-        self._client.close()
-        assert not self.wrong, f"{len(self.wrong)} of {self.count} turns: {self.wrong}"
+        try:
+            super().__exit__(*_)
+        finally:
+            self._client.close()
 
 
 @pytest.fixture
