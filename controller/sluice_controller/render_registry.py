@@ -15,7 +15,6 @@ from sluice_controller.shelf import Shelved
 from sluice_core.messages import Upload
 from sluice_core.registry import Alias, Group, Stereotype, Term
 
-
 #: For what was not uploaded.
 _NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)
 

@@ -47,13 +47,14 @@ def _through(stream: Stream | None) -> None:
 def _call(place: str, method: str) -> Call:
     size = len(_BODY) if method == "PUT" else None
     environ = {"REQUEST_METHOD": method, "PATH_INFO": "/v1/AUTH_trial/trial/trial.txt", "QUERY_STRING": ""}
+    headers = Headers({} if size is None else {"Content-Length": str(size)})
     return Call(
         place=place,
         method=method,
         account="AUTH_trial",
         container="trial",
         object="trial.txt",
-        headers=Headers({} if size is None else {"Content-Length": str(size)}),
+        read_headers=lambda: headers,
         query="",
         size=size,
         content_type="text/plain",
