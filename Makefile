@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv everything demo up down status test lint types imports unit functional probe swift-suite swift-sample bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports unit fuzz functional probe swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
@@ -34,7 +34,7 @@ status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
 test: everything lint  ## lint, types, import contracts, unit and functional tests
-	@$(PYTHON) -m pytest -q $(ROOMS) tests/functional
+	@$(PYTHON) -m pytest -q $(ROOMS) tests/fuzz tests/functional
 
 lint: venv types imports  ## ruff, mypy, import contracts
 	@$(VENV)/bin/ruff check .
@@ -47,7 +47,11 @@ imports: venv
 	@$(VENV)/bin/lint-imports
 
 unit: everything  ## the tests of the rooms alone
-	@$(PYTHON) -m pytest -q $(ROOMS)
+	@$(PYTHON) -m pytest -q $(ROOMS) tests/fuzz
+
+fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	@$(PYTHON) -m tests.fuzz --seconds $(or $(SECONDS),60)
 
 functional: everything  ## the tests against a real cluster alone
 	@$(PYTHON) -m pytest -q tests/functional
@@ -71,5 +75,5 @@ clean: down  ## remove the cluster's folder, the environment and all caches
 	@for folder in "$(CLUSTER)" "$(CLUSTER)/demo"; do \
 	    if [ -e "$$folder/run/processes.json" ]; then rm -rf "$$folder"; fi; done
 	@rm -rf $(VENV) .tox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
-	    .hypothesis .import_linter_cache
+	    .hypothesis .fuzz .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -181,7 +181,7 @@ class NewMetricSerializer(s.Serializer):
     granularities = s.ListField(child=s.ChoiceField(GRANULARITIES), required=False)
     period = s.FloatField(required=False)
     help = s.CharField(required=False, allow_blank=True)
-    location = s.CharField(required=False)
+    location = s.CharField(required=False, allow_blank=True)
 
 
 class ActivationSerializer(s.Serializer):

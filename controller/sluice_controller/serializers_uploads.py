@@ -22,12 +22,14 @@ class RegistrationSerializer(s.Serializer):
         help_text="who runs its code; `native` code is for administrators only, since it runs inside Swift's processes "
         "with all their rights",
     )
-    language = s.CharField(required=False, help_text="python, java or wasm, as the environment knows it")
-    main = s.CharField(required=False, help_text="the class to run, where the environment needs one")
+    language = s.CharField(
+        required=False, allow_blank=True, help_text="python, java or wasm, as the environment knows it"
+    )
+    main = s.CharField(required=False, allow_blank=True, help_text="the class to run, where the environment needs one")
     reverse = s.BooleanField(required=False, default=False, help_text="a GET undoes what a PUT did")
     capabilities = s.DictField(required=False, help_text="fields of a filter: on_put, on_get, changes_length, stage …")
     parameters = s.ListField(child=s.DictField(), required=False)
-    help = s.CharField(required=False)
+    help = s.CharField(required=False, allow_blank=True)
     self_service = s.BooleanField(
         required=False, default=False, help_text="members may use it for their own containers"
     )

@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import re
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,6 +91,17 @@ class LoneApi:
                 error = answer.json()["error"]
                 assert (error["code"], bool(error["message"])) == (answer.status, True), what
                 assert isinstance(error["problems"], list), what
+
+    def speak(self, raw):
+        """The answer to bytes after which nothing more comes."""
+        with socket.create_connection((HOST, self.port), 30) as line:
+            line.sendall(raw)
+            line.shutdown(socket.SHUT_WR)
+            found = b"".join(iter(lambda: line.recv(65536), b""))
+        head, _, body = found.partition(b"\r\n\r\n")
+        first, *others = head.decode("latin-1").split("\r\n")
+        headers = dict(one.split(": ", 1) for one in others)
+        return Answer(int(first.split(" ")[1]), {name.lower(): value for name, value in headers.items()}, body)
 
     def dump(self):
         """Every key with its value, as Redis would write it to disk."""

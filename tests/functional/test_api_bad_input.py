@@ -7,7 +7,6 @@ made first, so that bodies are really looked at; each test compares all that Red
 import itertools
 import json
 import re
-import socket
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -361,67 +360,11 @@ def test_the_description_holds_no_secret(lone_api, described):
     assert not any(secret in text for secret in lone_api.secrets)
 
 
-LINES = {
-    "a line that is too long": (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
-    "a header that is too long": (b"GET /nodes HTTP/1.1\r\nX-Auth-Token: " + b"x" * 9000 + b"\r\n\r\n", 431),
-    "too many headers": (b"GET /nodes HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431),
-    "a header without a colon": (b"GET /nodes HTTP/1.1\r\nX-Auth-Token TOKEN\r\n\r\n", 400),
-    "a header with NUL": (b"GET /nodes HTTP/1.1\r\nX-Auth-Token: TOKEN\x00\r\n\r\n", 400),
-    "a header with a blank in its name": (b"GET /nodes HTTP/1.1\r\nX-Auth Token: TOKEN\r\n\r\n", 400),
-    "no version": (b"GET /nodes?TOKEN\r\n\r\n", 400),
-    "another version": (b"GET /nodes?TOKEN HTTP/9.9\r\n\r\n", 400),
-    "a method that is none": (b"G\x00T /nodes?TOKEN HTTP/1.1\r\n\r\n", 400),
-    "not HTTP": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03TOKEN\r\n\r\n", 400),
-}
-
-
-@pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("fault", LINES)
-def test_what_is_no_request_is_refused_in_our_words(lone_api, fault):
-    raw, status = LINES[fault]
-    answer = spoken(lone_api, raw.replace(b"TOKEN", lone_api.token.encode()))
-    assert answer.status == status, answer.body
-    lone_api.look_at(answer, fault)
-
-
 def raw_answer(lone_api, method, path, more, rest=b""):
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {JSON}\r\n"
         f"X-Auth-Token: {lone_api.token}\r\n{more}\r\n\r\n"
     )
-    answer = spoken(lone_api, head.encode() + rest)
+    answer = lone_api.speak(head.encode() + rest)
     lone_api.look_at(answer, f"{method} {path}")
     return answer
-
-
-def spoken(lone_api, raw):
-    """What is answered to bytes after which nothing more comes."""
-    with socket.create_connection(("127.0.0.1", lone_api.port), 30) as line:
-        line.sendall(raw)
-        line.shutdown(socket.SHUT_WR)
-        found = b""
-        while piece := line.recv(65536):
-            found += piece
-    head, _, body = found.partition(b"\r\n\r\n")
-    first, *others = head.decode("latin-1").split("\r\n")
-    headers = dict(one.split(": ", 1) for one in others)
-    kind = type("Spoken", (), {"json": lambda self: json.loads(body)})()
-    kind.status, kind.body = int(first.split(" ")[1]), body
-    kind.headers = {name.lower(): value for name, value in headers.items()}
-    return kind
-
-
-def test_a_password_in_a_url_is_told_nobody(api_with):
-    """While Redis is away there is much to say of it."""
-    secret = "s3cr3t-of-redis"
-    with socket.socket() as nobody:  # bound and deaf: whoever connects is refused
-        nobody.bind(("127.0.0.1", 0))
-        api = api_with(secret, redis_url=f"redis://somebody:{secret}@127.0.0.1:{nobody.getsockname()[1]}/0")
-        answers = [api.ask("GET", path) for path in ("/policies", "/nodes", "/changes", "/export", "/schema")]
-        answers.append(api.ask("POST", "/policies", {"policy": "FOR TENANT AUTH_x DO SET noop"}))
-    assert [one.status for one in answers] == [503, 503, 503, 503, 200, 503]
-    assert answers[0].headers["retry-after"]
-    logged = api.log()
-    assert " 503 " in logged
-    assert secret not in logged
-    assert api.token not in logged

@@ -43,7 +43,7 @@ def asked(lone_api, folder, *options):
 
 
 def test_every_call_keeps_to_its_description(lone_api, tmp_path):
-    options = ("--phases", "examples,fuzzing", "--max-examples", str(CASES), "--exclude-checks", LEFT_OUT)
+    options = ("--phases", "examples,coverage,fuzzing", "--max-examples", str(CASES), "--exclude-checks", LEFT_OUT)
     done = asked(lone_api, tmp_path, *options)
     assert done.returncode == 0, f"seed {SEED}: {done.stdout[-8000:]}"
     assert "Test cases:" in done.stdout
