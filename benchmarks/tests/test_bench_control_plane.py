@@ -53,6 +53,8 @@ class Answering:
                 if self._end:
                     break
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 @contextlib.contextmanager
@@ -67,7 +69,17 @@ def serving(hangs_up=False):
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join()
+        loop.run_until_complete(_all_said(loop))
         loop.close()
+
+
+async def _all_said(loop):
+    """Until every connection is closed."""
+    others = asyncio.all_tasks(loop) - {asyncio.current_task()}
+    for one in others:
+        one.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("clients", [1, 4])

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from sluice_aio import components, daemons, keystone_seed, keystone_venv
+from sluice_aio import barbican_conf, components, daemons, keystone_seed, keystone_venv
 from sluice_aio.cluster_setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
@@ -53,6 +53,8 @@ class Cluster:
         self.setup = setup or (Setup() if "agent" in self._names else Setup.plain())
         if self.setup.auth == KEYSTONE:
             self._names |= {"keystone"}
+        if "barbican" in self._names and "keystone" not in self._names:
+            raise LaunchError('barbican asks Keystone who asks it, use a set-up with `auth="keystone"`')
         self._servers: dict[str, Server] = {}
         self._records = Records(layout.run)
 
@@ -68,6 +70,8 @@ class Cluster:
             check_ports(self.layout, self._names)
             if "keystone" in self._names:
                 keystone_venv.python(say)
+            if "barbican" in self._names:
+                keystone_venv.python(say, service="barbican")
             self._servers = components.make_servers(self.layout, self._names)
             self._configure()
             try:
@@ -76,6 +80,8 @@ class Cluster:
                 self._wait(self._servers, say)
                 if "keystone" in self._servers:
                     keystone_seed.seed(self.layout)
+                if "barbican" in self._servers:
+                    barbican_conf.seed_barbican(self.layout)
                 self._settle(say)
             except PeerError as error:
                 self._stop()
@@ -242,6 +248,8 @@ class Cluster:
         self.layout.second_node().agent_socket.unlink(missing_ok=True)
         if "keystone" in self._names:
             keystone_seed.password(self.layout, keystone_seed.ADMIN)
+        if "barbican" in self._names:
+            barbican_conf.write_barbican(self.layout)
         write_swift(self.layout, self.setup)
         write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
         build_rings(self.layout)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_aio import keystone_venv
+from sluice_aio import barbican_conf, keystone_venv
 from sluice_aio.errors import LaunchError
 from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
@@ -22,7 +22,7 @@ from sluice_sandbox import locations
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
-    ("keystone", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
+    ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
     ("agent", "agent2", "actors", "api", "api2", "sandbox"),
     PROXIES,
     DAEMON_SERVICES,
@@ -44,6 +44,7 @@ PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEV
 _HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
 _HEALTH: Final = b"GET /health HTTP/1.0\r\n\r\n"
 _VERSION: Final = b"GET /v3 HTTP/1.0\r\n\r\n"
+_VERSIONS: Final = b"GET / HTTP/1.0\r\n\r\n"
 #: Ports that a service takes beside the one of its own name.
 _MORE_PORTS: Final = {"rabbit": ("rabbit_dist", "epmd")}
 
@@ -146,10 +147,20 @@ def _keystone(layout: Layout) -> Server:
     return Program("keystone", port, layout.logs, command, lambda: _status(port, _VERSION) == b"200")
 
 
+def _barbican(layout: Layout) -> Server:
+    port = layout.ports["barbican"]
+    program = Path(__file__).with_name("barbican_program.py")
+    python = keystone_venv.python(service="barbican")
+    command = [str(python), "-I", str(program), str(barbican_conf.folder(layout)), str(port)]
+    return Program("barbican", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
+
+
 def _server(layout: Layout, name: str) -> Server:
     ports = layout.ports
     if name == "keystone":
         return _keystone(layout)
+    if name == "barbican":
+        return _barbican(layout)
     if name == "redis":
         return RedisServer(ports["redis"], layout.data / "redis")
     if name == "rabbit":

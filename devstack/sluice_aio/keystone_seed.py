@@ -68,11 +68,11 @@ def seed(layout: Layout) -> None:
         keystone.call("PUT", f"/projects/{projects[project]}/users/{user}/roles/{roles[role]}")
         if name == "sluice":  # reads the names of all projects
             keystone.call("PUT", f"/system/users/{user}/roles/{roles['reader']}")
-    _endpoint(keystone, "object-store", f"http://{HOST}:{layout.ports['proxy']}/v1/AUTH_%(project_id)s")
-    _endpoint(keystone, "sluice", layout.url("api"))
+    endpoint(keystone, "object-store", f"http://{HOST}:{layout.ports['proxy']}/v1/AUTH_%(project_id)s")
+    endpoint(keystone, "sluice", layout.url("api"))
 
 
-def _endpoint(keystone: KeystoneHttp, kind: str, url: str) -> None:
+def endpoint(keystone: KeystoneHttp, kind: str, url: str) -> None:
     """Where clients find the service of this ``kind``."""
     service = keystone.ensure("service", {"name": kind, "type": kind})
     known = keystone.call("GET", f"/endpoints?service_id={service}")["endpoints"]

@@ -39,6 +39,7 @@ OFFSETS: Final[Mapping[str, int]] = {
     "rsync": 15,
     "keystone": 16,
     "api2": 17,
+    "barbican": 18,
 }
 
 #: Devices of the account and container servers: three replicas on one server each.

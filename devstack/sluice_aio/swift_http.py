@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,14 @@ class _Connection(http.client.HTTPConnection):
 
     def __del__(self) -> None:
         self.close()
+
+    def ended(self) -> bool:
+        """Whether the other side has hung up, or said something that nobody asked for."""
+        if self.sock is None:
+            return False
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(0))
 
 
 class SwiftHttp:
@@ -98,6 +107,9 @@ class SwiftHttp:
 
     def _connection(self) -> _Connection:
         connection: _Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and connection.ended():
+            self.close()  # a proxy hangs up on those that say nothing for a minute
+            connection = None
         if connection is None:
             connection = _Connection(self.address, timeout=self._timeout)
             self._local.connection = connection

@@ -15,11 +15,14 @@ where the key manager is and who we are there, ours which secrets are keys::
 
 Secrets are fetched once and kept in memory; an added line is seen within a second, like a change of
 a key file.  A secret that cannot be had is a problem of its own: the others serve, and it is asked for
-again after a while.
+again after a while.  One that does not answer is waited for beside the requests, once; what comes late
+is there at the next look.
 """
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +43,8 @@ _OPTIONS: Final = (
     cfg.DictOpt("keys", default={}, help="identifier:secret id at the key manager, with commas between"),
 )
 _ERRORS: Final = (castellan_errors.CastellanException, ClientException, cfg.Error, ImportError)
+#: What is new in every error: a reason that changes would be logged as if it were another one.
+_PASSING: Final = re.compile(r" \(Request-ID: [^)]*\)|: HTTPS?ConnectionPool\(.*", re.DOTALL)
 
 Manager = Any
 Connect = Callable[[cfg.ConfigOpts], Manager]
@@ -50,12 +55,15 @@ class CastellanSource:
 
     #: A key manager that is away is not asked at every request.
     retry = 15.0
+    #: Seconds that anybody waits for it: castellan's own sessions would wait for ever.
+    limit = 5.0
 
     def __init__(self, path: str | Path, connect: Connect = key_manager.API) -> None:
         self.path = Path(path)
         self.name = f"key manager of `{path}`"
         self._connect = connect
         self._fetched: dict[tuple[str, str], bytes] = {}
+        self._asking: threading.Thread | None = None
 
     def signature(self) -> object:
         """Of the configuration file; secrets themselves never change."""
@@ -72,17 +80,32 @@ class CastellanSource:
             problems = self._fetch(conf, missing) if missing else []
         except _ERRORS as error:
             raise KeyProblem(_words(error)) from error
-        self._fetched = {name: secret for name, secret in self._fetched.items() if name in wanted}
-        secrets = {key_id: secret for (key_id, _), secret in self._fetched.items()}
+        for name in self._fetched.keys() - wanted:
+            del self._fetched[name]
+        secrets = {key_id: secret for (key_id, _), secret in self._fetched.copy().items()}
         if active not in secrets:
             problems.append(f"active key `{active}` is not among the keys")
         return Ring(active if active in secrets else "", secrets, "; ".join(problems))
 
     def _fetch(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]]) -> list[str]:
         """Get secrets; what went wrong with some of them."""
-        manager = self._connect(conf)
-        context = credential_factory(conf)
-        problems = []
+        problems: list[str] = []
+        if self._asking is None or not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._ask, args=(conf, names, problems), daemon=True)
+            self._asking.start()
+            self._asking.join(self.limit)
+        if self._asking.is_alive():  # its connection's keep-alive ends it, should nobody else
+            problems.append(f"no answer within {self.limit:g} s")
+        return problems
+
+    def _ask(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]], problems: list[str]) -> None:
+        """Put secrets where they are looked for, each when it comes."""
+        try:
+            manager = self._connect(conf)
+            context = credential_factory(conf)
+        except _ERRORS as error:
+            problems.append(_words(error))
+            return
         for key_id, secret_id in names:
             try:
                 self._fetched[key_id, secret_id] = _secret(key_id, manager.get(context, secret_id))
@@ -90,7 +113,8 @@ class CastellanSource:
                 problems.append(str(error))
             except _ERRORS as error:
                 problems.append(f"key `{key_id}`: {_words(error)}")
-        return problems
+            except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
+                problems.append(f"key `{key_id}`: expected the id of a secret that is an AES key")
 
 
 class CastellanKeys(WatchedKeys):
@@ -124,4 +148,6 @@ def _secret(key_id: str, found: Any) -> bytes:
 
 def _words(error: Exception) -> str:
     # oslo.config's words may quote a line of the file, and one of them is a password
-    return type(error).__name__ if isinstance(error, cfg.Error) else f"{type(error).__name__}: {error}"
+    if isinstance(error, cfg.Error):
+        return type(error).__name__
+    return f"{type(error).__name__}: {_PASSING.sub('', str(error))}"

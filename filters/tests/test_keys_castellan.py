@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import uuid
+
 import pytest
 from castellan.common.exception import KeyManagerError
 from castellan.common.objects.symmetric_key import SymmetricKey
@@ -10,7 +14,7 @@ from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.encryption import Encryption
 from sluice_filters.keys import MissingKey
-from sluice_filters.keys_castellan import CastellanKeys
+from sluice_filters.keys_castellan import CastellanKeys, CastellanSource
 from sluice_filters.keys_file import open_keys
 from sluice_filters.testing import encode, run
 
@@ -29,12 +33,16 @@ class Counting(MockKeyManager):
 
     away = False
     asked = 0
+    silence = None
 
     def get(self, context, managed_object_id, **more):
         assert context.username == "sluice"
         self.asked += 1
+        if self.silence is not None:
+            self.silence.wait()
         if self.away:
-            raise KeyManagerError(reason="connection refused")
+            raise KeyManagerError(reason=f"connection refused (HTTP 401) (Request-ID: req-{self.asked})")
+        uuid.UUID(managed_object_id)  # ValueError, as Barbican's client has it
         return super().get(context, managed_object_id, **more)
 
     def add(self, secret):
@@ -99,7 +107,7 @@ def test_a_key_manager_that_is_away_is_asked_again_after_a_while_and_takes_no_ke
     place.clock.now += 15
     assert place.ring.active() == "k1"
     place.manager.away = True
-    place.write("k1", k1=place.one, k2=place.two, k3="new")
+    place.write("k1", k1=place.one, k2=place.two, k3=str(uuid.uuid4()))
     place.clock.now += 1
     assert (place.ring.active(), place.ring.secret("k2")) == ("k1", b"2" * 32)
     assert "key `k3`" in place.ring.problem
@@ -110,6 +118,38 @@ def test_a_secret_that_is_lost_takes_only_itself(place):
     assert place.ring.secret("k1") == b"1" * 32
     with pytest.raises(MissingKey, match="key `k2`: ManagedObjectNotFoundError"):
         place.ring.secret("k2")
+
+
+def test_an_id_that_is_none_takes_only_its_own_key(place):
+    place.write("k1", k1=place.one, k2="no-uuid")
+    assert place.ring.secret("k1") == b"1" * 32
+    with pytest.raises(MissingKey, match="key `k2`: expected the id of a secret that is an AES key"):
+        place.ring.secret("k2")
+
+
+def test_the_same_refusal_is_logged_once_whatever_the_request_was_called(place, caplog):
+    place.manager.away = True
+    with caplog.at_level(logging.ERROR, "sluice_filters"):
+        for _ in range(3):
+            assert place.ring.identifiers() == ()
+            place.clock.now += 20
+    assert place.manager.asked == 6
+    assert len(caplog.messages) == 1
+    assert "connection refused (HTTP 401); " in caplog.messages[0]
+
+
+def test_a_key_manager_that_says_nothing_is_waited_for_once_and_what_comes_late_is_used(place, monkeypatch):
+    monkeypatch.setattr(CastellanSource, "limit", 0.05)
+    place.manager.silence = threading.Event()
+    for _ in range(3):
+        with pytest.raises(MissingKey, match=r"no answer within 0\.05 s"):
+            place.ring.active()
+        place.clock.now += 20
+    assert place.manager.asked == 1
+    place.manager.silence.set()
+    place.ring._source._asking.join()
+    assert (place.ring.active(), place.ring.secret("k2"), place.ring.problem) == ("k1", b"2" * 32, "")
+    assert place.manager.asked == 2
 
 
 def test_a_secret_of_another_length_is_no_key(place):

@@ -45,8 +45,10 @@ def md5(data):
 def both(request, cluster, api, swift, plain):
     policy = api.create_policy(f"FOR TENANT AUTH_test DO SET compression WITH engine={request.param} ON PROXY", wait=10)
     assert policy["enforced"]["nodes"] == policy["enforced"]["total"] == 1
-    yield Both(swift, plain, request.param)
-    api.delete_policy(policy["id"])
+    try:
+        yield Both(swift, plain, request.param)
+    finally:
+        api.delete_policy(policy["id"])
 
 
 class Both:
