@@ -112,7 +112,7 @@ class Sentinel(RedisServer):
             f"dir {self.folder}",
             f"sentinel monitor {MASTER} {HOST} {self._watched.port} 1",
             f"sentinel auth-pass {MASTER} {self._watched.password}",
-            f"sentinel down-after-milliseconds {MASTER} 500",
+            f"sentinel down-after-milliseconds {MASTER} 3000",
             f"sentinel failover-timeout {MASTER} 3000",
         ]
         if self._own_password:
