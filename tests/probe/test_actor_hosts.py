@@ -97,11 +97,15 @@ class Team:
 
     async def windows(self, count):
         """Wait until so many more windows were published; the last one."""
-        end = max(self.nodes.published, default=0) + count
+
+        async def begun():
+            return self.nodes.published
 
         async def so():
-            return self.nodes.published and max(self.nodes.published) >= end
+            return max(self.nodes.published) >= end
 
+        await until(begun)
+        end = max(self.nodes.published) + count
         await until(so)
         return end
 
