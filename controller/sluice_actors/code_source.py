@@ -33,7 +33,8 @@ class CodeSource:
                     raise SluiceError(
                         "this actor host was given no place for code, its options `code_auth_url` … name one"
                     )
-                self._store.add(self._shelf.get(sha256), sha256)
+                with self._shelf.get(sha256) as pieces:
+                    self._store.add(pieces, sha256)
             return self._store.read(sha256)
         except OSError as error:
             raise SluiceError(f"folder `{self._store.folder}`: {error.strerror}") from error

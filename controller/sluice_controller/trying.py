@@ -69,7 +69,8 @@ def fetched(shelf: CodeShelf, revision: Revision) -> bytes:
     with tempfile.TemporaryDirectory(prefix="sluice-code-") as folder:
         try:
             place = CodeStore(folder)
-            place.add(shelf.get(revision.sha256), revision.sha256)
+            with shelf.get(revision.sha256) as pieces:
+                place.add(pieces, revision.sha256)
             return place.read(revision.sha256)
         except (NotFound, WrongDigest) as error:
             raise PeerError(f"swift has lost the code of revision {revision.number}: {error}") from error

@@ -1,6 +1,7 @@
 """``/filters/dependencies``: files beside the code of registered filters."""
 
 import hashlib
+import io
 
 import pytest
 
@@ -21,7 +22,7 @@ class MemoryShelf:
         assert len(self.objects[sha256]) == size
 
     def get(self, sha256):
-        return iter([self.objects[sha256]])
+        return io.BytesIO(self.objects[sha256])
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A sentence and the words in it never pass each other by, whoever comes between look and commit of the other."""
 
 import hashlib
+import io
 
 import pytest
 
@@ -17,7 +18,7 @@ class MemoryShelf:
         self.objects[sha256] = b"".join(code)
 
     def get(self, sha256):
-        return iter([self.objects[sha256]])
+        return io.BytesIO(self.objects[sha256])
 
 
 @pytest.fixture(autouse=True)

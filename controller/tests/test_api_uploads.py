@@ -171,4 +171,5 @@ def test_a_swift_that_is_away_is_a_peer_error(swift):
 def test_a_token_that_is_no_longer_good_is_renewed(shelf, swift):
     shelf.put(SHA, [CODE], len(CODE))
     swift.token += 1
-    assert b"".join(shelf.get(SHA)) == CODE
+    with shelf.get(SHA) as pieces:
+        assert b"".join(pieces) == CODE

@@ -80,14 +80,14 @@ class CodeShelf:
             if answer.status != 201:
                 raise PeerError(f"swift does not take the code: {answer.status}")
 
-    def get(self, sha256: str) -> Iterator[bytes]:
-        """The code with this digest, in pieces; whoever takes them verifies them.
+    def get(self, sha256: str) -> Answer:
+        """The code with this digest, in pieces: whoever takes them verifies them, and closes what is returned.
 
         :raises NotFound: when there is none
         """
         answer = self._ask("GET", self._path(sha256))
         if answer.status == 200:
-            return answer.pieces()
+            return answer
         with answer:
             if answer.status == 404:
                 raise NotFound(f"there is no code `{sha256}` in swift")
@@ -98,17 +98,17 @@ class CodeShelf:
 
     def _ask(
         self, method: str, path: str, body: Iterable[bytes] | None = None, headers: dict[str, str] | None = None
-    ) -> _Exchange:
+    ) -> Answer:
         """One request; a token that is no longer good is renewed, before a body is sent in vain."""
         with self._lock:
             token, storage = (self._token, self._storage) if self._token and body is None else self._log_in()
-        answer = _Exchange(method, storage + path, {"X-Auth-Token": token, **(headers or {})}, body)
+        answer = Answer(method, storage + path, {"X-Auth-Token": token, **(headers or {})}, body)
         if answer.status != 401 or body is not None:
             return answer
         answer.close()
         with self._lock:
             token, storage = self._log_in()
-        return _Exchange(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
+        return Answer(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
 
     def _log_in(self) -> tuple[str, str]:
         keystone = self._settings.auth_url.rstrip("/").endswith("/v3")
@@ -118,15 +118,15 @@ class CodeShelf:
     def _of_keystone(self) -> tuple[str, str]:
         body = json.dumps(_password_login(self._settings.user, self._settings.key)).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        with _Exchange("POST", f"{self._settings.auth_url.rstrip('/')}/auth/tokens", headers, (body,)) as answer:
-            token, raw = answer.headers.get("X-Subject-Token"), b"".join(answer.pieces())
+        with Answer("POST", f"{self._settings.auth_url.rstrip('/')}/auth/tokens", headers, (body,)) as answer:
+            token, raw = answer.headers.get("X-Subject-Token"), b"".join(answer)
             if answer.status != 201 or not token:
                 raise PeerError(f"keystone gives `{self._settings.user}` no token: {answer.status}")
         return token, _storage_url(raw)
 
     def _of_swift(self) -> tuple[str, str]:
         given = {"X-Auth-User": self._settings.user, "X-Auth-Key": self._settings.key}
-        with _Exchange("GET", self._settings.auth_url, given) as answer:
+        with Answer("GET", self._settings.auth_url, given) as answer:
             token, storage = answer.headers.get("X-Auth-Token"), answer.headers.get("X-Storage-Url")
             if answer.status != 200 or not token or not storage:
                 raise PeerError(f"swift gives `{self._settings.user}` no token: {answer.status}")
@@ -160,8 +160,8 @@ def _storage_url(raw: bytes) -> str:
         raise PeerError("keystone's catalogue names no `object-store` to our user") from error
 
 
-class _Exchange:
-    """One request on a connection of its own, and its answer."""
+class Answer:
+    """One request on a connection of its own, and its answer; to be closed."""
 
     def __init__(self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None) -> None:
         parts = urlsplit(url)
@@ -177,14 +177,16 @@ class _Exchange:
         self.status = self._answer.status
         self.headers = self._answer.headers
 
-    def pieces(self) -> Iterator[bytes]:
-        """The body; the connection ends with it."""
-        with self:
-            try:
-                while piece := self._answer.read(_CHUNK):
-                    yield piece
-            except (OSError, http.client.HTTPException) as error:
-                raise PeerError(f"swift at `{self._place}` broke off: {error!r}") from error
+    def __iter__(self) -> Iterator[bytes]:
+        """The body, in pieces.
+
+        :raises PeerError: when it breaks off
+        """
+        try:
+            while piece := self._answer.read(_CHUNK):
+                yield piece
+        except (OSError, http.client.HTTPException) as error:
+            raise PeerError(f"swift at `{self._place}` broke off: {error!r}") from error
 
     def close(self) -> None:
         """Hang up."""

@@ -201,7 +201,8 @@ class CodeFetcher:
             raise SluiceError(
                 "this agent was given no place for code, its options `code_auth_url` and following name one"
             )
-        self._store.add(self._shelf.get(sha256), sha256)
+        with self._shelf.get(sha256) as pieces:
+            self._store.add(pieces, sha256)
 
     # -- native code
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import io
 
 import pytest
 
@@ -29,7 +30,7 @@ class Shelf:
         found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
         if isinstance(found, Exception):
             raise found
-        return iter((found[:2], found[2:]))
+        return io.BytesIO(found)
 
 
 @pytest.fixture

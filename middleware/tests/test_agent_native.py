@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import io
 import logging
 from dataclasses import replace
 
@@ -55,7 +56,7 @@ class Shelf:
         found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
         if isinstance(found, Exception):
             raise found
-        return iter((found,))
+        return io.BytesIO(found)
 
 
 class Node:
