@@ -331,18 +331,23 @@ async def reported(url, holds):
             await news.get_message(timeout=5)
 
 
+def settings_in(folder, redis_url):
+    """Of an agent that has a place for code."""
+    return Settings(
+        "n1",
+        redis_url,
+        str(folder / "snapshot"),
+        report_interval=0.5,
+        code_dir=str(folder / "code"),
+        sandbox_dir=str(folder / "sandbox"),
+        shelf=ShelfSettings("http://127.0.0.1:1", "u", "k", "c"),
+    )
+
+
 def test_an_agent_rolls_a_filter_out_refuses_a_broken_revision_and_workers_follow(redis_server, tmp_path, monkeypatch):
     shelf = Shelf(SHOUT, BROKEN)
     monkeypatch.setattr("sluice_agent.agent.CodeShelf", lambda settings: shelf)
-    settings = Settings(
-        "n1",
-        redis_server.url,
-        str(tmp_path / "snapshot"),
-        report_interval=0.5,
-        code_dir=str(tmp_path / "code"),
-        sandbox_dir=str(tmp_path / "sandbox"),
-        shelf=ShelfSettings("http://127.0.0.1:1", "u", "k", "c"),
-    )
+    settings = settings_in(tmp_path, redis_server.url)
     first = uploaded(SHOUT, info=INFO)
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": settings.code_dir}
     installed = Installed({"noop": Noop}, options, logging.getLogger("worker"))
