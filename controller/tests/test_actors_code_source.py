@@ -1,5 +1,6 @@
 """Where an actor host gets code from: Swift, and then its folder; verified whenever it is read."""
 
+import contextlib
 import hashlib
 
 import pytest
@@ -9,6 +10,7 @@ from sluice_actors.testing_host import play
 from sluice_controller.testing_shelf import small_swift
 from sluice_core.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError, SluiceError
+from sluice_core.testing import MemoryShelf
 
 CODE = b"class It: pass\n"
 SHA256 = hashlib.sha256(CODE).hexdigest()
@@ -65,3 +67,12 @@ def test_a_folder_that_cannot_be_written_is_named(swift, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SluiceError, match="Not a directory"):
         play(CodeSource(swift.shelf(), CodeStore(tmp_path / "file" / "code")).get(SHA256))
+
+
+@pytest.mark.parametrize("place", ["", "file/code"])
+def test_swift_is_hung_up_on_whether_the_code_can_be_kept_or_not(place, tmp_path):
+    (tmp_path / "file").touch()
+    shelf = MemoryShelf(CODE)
+    with contextlib.suppress(SluiceError):
+        play(CodeSource(shelf, CodeStore(tmp_path / place)).get(SHA256))
+    assert [one.closed for one in shelf.given] == [True]

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import io
 
 import pytest
 
@@ -10,27 +9,13 @@ from sluice_agent.code import CodeFetcher
 from sluice_core.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages import Upload
+from sluice_core.testing import MemoryShelf
 
 CODE, EARLIER = b"code", b"earlier code"
 
 
 def digest(code):
     return hashlib.sha256(code).hexdigest()
-
-
-class Shelf:
-    """Code by digest; what is not in it is an error of the kind that is put there."""
-
-    def __init__(self, *codes):
-        self.codes = {digest(code): code for code in codes}
-        self.asked = []
-
-    def get(self, sha256):
-        self.asked.append(sha256)
-        found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
-        if isinstance(found, Exception):
-            raise found
-        return io.BytesIO(found)
 
 
 @pytest.fixture
@@ -49,7 +34,7 @@ def fetcher(shelf, store, *uploads):
 
 
 def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(store):
-    shelf = Shelf(CODE, EARLIER)
+    shelf = MemoryShelf(CODE, EARLIER)
     made, told = fetcher(shelf, store, upload(earlier=(digest(EARLIER),)))
     asyncio.run(made.fetch())
     asyncio.run(made.fetch())
@@ -61,7 +46,7 @@ def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(stor
 
 @pytest.mark.parametrize("fault", [PeerError("swift is away"), b"other code", NotFound("nothing")])
 def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
-    shelf = Shelf(CODE)
+    shelf = MemoryShelf(CODE)
     shelf.codes[digest(CODE)] = fault
     made, told = fetcher(shelf, store, upload())
     asyncio.run(made.fetch())
@@ -76,7 +61,7 @@ def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
 
 
 def test_a_registration_without_code_wants_nothing(store):
-    shelf = Shelf()
+    shelf = MemoryShelf()
     made, told = fetcher(shelf, store, Upload("later", "wasm", "wasm", "", "", 0))
     asyncio.run(made.fetch())
     assert (shelf.asked, told) == ([], [])
@@ -90,7 +75,7 @@ def test_an_agent_without_a_place_for_code_says_which_options_name_one(store):
 
 def test_the_task_ends_when_it_is_cancelled(store):
     async def run():
-        made, _ = fetcher(Shelf(CODE), store, upload())
+        made, _ = fetcher(MemoryShelf(CODE), store, upload())
         task = asyncio.create_task(made.run())
         while not store.has(digest(CODE)):
             await asyncio.sleep(0)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import hashlib
-import io
 import logging
 from dataclasses import replace
 
@@ -16,11 +15,12 @@ from sluice_agent.settings import Settings
 from sluice_aio.services import RedisServer, free_port
 from sluice_core.code_shelf import ShelfSettings
 from sluice_core.code_store import CodeStore
-from sluice_core.errors import NotFound, PeerError
+from sluice_core.errors import PeerError
 from sluice_core.messages import Upload
 from sluice_core.options import OptionError
 from sluice_core.snapshot import SnapshotReader
 from sluice_core.store import AsyncStore, Draft, Store
+from sluice_core.testing import MemoryShelf
 from sluice_core.trials import Interpreter, Trial, Verdict
 from sluice_filters.noop import Noop
 from sluice_sandbox.hosting import OPTIONS, Installed
@@ -44,27 +44,12 @@ def succeeded(old, code, **more):
     return replace(old, sha256=digest(code), size=len(code), revision=old.revision + 1, revisions=revisions, **more)
 
 
-class Shelf:
-    """Code by digest, or what is raised instead."""
-
-    def __init__(self, *codes):
-        self.codes = {digest(code): code for code in codes}
-        self.asked = []
-
-    def get(self, sha256):
-        self.asked.append(sha256)
-        found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
-        if isinstance(found, Exception):
-            raise found
-        return io.BytesIO(found)
-
-
 class Node:
     """A fetcher over a list of uploads, with trials that say what is in ``verdicts``."""
 
     def __init__(self, folder, *codes):
         self.store = CodeStore(folder)
-        self.shelf = Shelf(*codes)
+        self.shelf = MemoryShelf(*codes)
         self.uploads = []
         self.verdicts = {}
         self.trials = []
@@ -345,7 +330,7 @@ def settings_in(folder, redis_url):
 
 
 def test_an_agent_rolls_a_filter_out_refuses_a_broken_revision_and_workers_follow(redis_server, tmp_path, monkeypatch):
-    shelf = Shelf(SHOUT, BROKEN)
+    shelf = MemoryShelf(SHOUT, BROKEN)
     monkeypatch.setattr("sluice_agent.agent.CodeShelf", lambda settings: shelf)
     settings = settings_in(tmp_path, redis_server.url)
     first = uploaded(SHOUT, info=INFO)
