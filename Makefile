@@ -40,7 +40,7 @@ lint: venv types imports  ## ruff, mypy, import contracts
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
-types: venv
+types: everything
 	@$(VENV)/bin/mypy $(PACKAGES)
 
 imports: venv
