@@ -111,6 +111,11 @@ class Keys:
         """Hash slot → ``<term> <host>``: who acts for the policies in it; field ``*`` counts the terms."""
         return f"{self.prefix}:owners"
 
+    @property
+    def bandwidth(self) -> str:
+        """String of JSON: what was measured and assigned in the last second; expires when nobody divides."""
+        return f"{self.prefix}:bandwidth"
+
     def all(self) -> dict[str, str]:
         """Name → key of every key, for documentation and tests."""
         return {name: getattr(self, name) for name, member in vars(type(self)).items() if isinstance(member, property)}
@@ -122,6 +127,19 @@ METRICS_EXCHANGE: Final = "sluice.metrics"
 VALUES_EXCHANGE: Final = "sluice.values"
 #: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
 WRITES_EXCHANGE: Final = "sluice.writes"
+
+#: Topic exchange on which agents tell what moves, and one actor host what may.
+BANDWIDTH_EXCHANGE: Final = "sluice.bandwidth"
+
+
+def load_routing_key(node: str) -> str:
+    """Routing key of what ``node`` tells of its load: ``load.<node>``; whoever divides binds ``load.#``."""
+    return f"load.{node.replace('.', '_')}"
+
+
+def shares_routing_key(node: str) -> str:
+    """Routing key of what is for ``node``: ``shares.<node>``."""
+    return f"shares.{node.replace('.', '_')}"
 
 
 def writes_routing_key(node: str) -> str:

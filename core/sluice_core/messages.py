@@ -98,8 +98,8 @@ class Policy(Message):
 
     ``source`` as written, ``text`` canonical, ``plan`` the compiled plan's data
     (``sluice_dsl.plan.Plan``); ``dynamic`` says whether an actor runs for it.  Times are unix
-    milliseconds.  ``origin`` says what wrote its sentence, ``stereotype/<name>`` or ``deploy/<keyword>``;
-    empty when somebody did.
+    milliseconds.  ``origin`` says what wrote its sentence, ``stereotype/<name>``, ``deploy/<keyword>``,
+    ``bw/<account>`` or ``slo/<account>``; empty when somebody did.
     """
 
     id: str

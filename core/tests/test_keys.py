@@ -26,6 +26,7 @@ KNOWN = {
     "watched": "sluice:watched",
     "observed": "sluice:observed",
     "hosts": "sluice:hosts",
+    "bandwidth": "sluice:bandwidth",
 }
 
 

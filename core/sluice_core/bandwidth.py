@@ -1,0 +1,280 @@
+"""Bandwidth as all rooms speak of it: flows, objectives, and what agents and the dividing host tell each other.
+
+A *flow* is what is held back as one: the bytes that one tenant (or one of its containers, when an objective speaks of
+that) moves by one method under one storage policy.  Rates are bytes of client payload per second, counted once at
+the proxies; at the object servers each copy counts.
+
+What changes every second travels over the broker: each agent tells its :class:`NodeLoad`, one actor host divides and
+answers every node with its :class:`Shares`.  What people look at is the :class:`Picture`, once a second in Redis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+
+from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.message import Message
+from sluice_core.messages import Assignment
+
+GET: Final = "GET"
+PUT: Final = "PUT"
+REPLICATION: Final = "REPLICATION"
+METHODS: Final = (GET, PUT, REPLICATION)
+#: Where bytes can be held back, and counted.
+SIDES: Final = (PROXY, STORAGE_NODE)
+
+#: The parameters of ``SET bandwidth`` that are rates, by method: floor, ceiling, floor of each object server.
+FLOORS: Final = {GET: "get_bw", PUT: "put_bw"}
+CEILINGS: Final = {GET: "max_get_bw", PUT: "max_put_bw"}
+NODE_FLOORS: Final = {GET: "node_get_bw"}
+STORAGE_POLICY: Final = "storage_policy"
+CLASS: Final = "class"
+#: Priority classes, and the level of best effort that each stands for (0 is for those below their floor).
+CLASSES: Final[Mapping[str, int]] = {"gold": 1, "silver": 4, "bronze": 7}
+#: The level of those that no objective names.
+NO_CLASS: Final = 4
+#: The parameter of ``SET replication``.
+MAX_REPLICATION: Final = "max_bw"
+#: A storage policy that is not known (yet).
+ANY_POLICY: Final = -1
+#: What replication is accounted to: it moves everybody's bytes.
+NOBODY: Final = ""
+
+
+Row = TypeVar("Row")
+
+
+class Flow(NamedTuple):
+    """What is held back as one; ``policy`` is the storage policy's index, ``container`` mostly empty."""
+
+    account: str
+    method: str
+    policy: int = 0
+    container: str = ""
+
+    @property
+    def path(self) -> str:
+        """``account`` or ``account/container``."""
+        return f"{self.account}/{self.container}" if self.container else self.account
+
+
+@dataclass(frozen=True, slots=True)
+class Objective(Message):
+    """What one assignment of kind ``bandwidth`` promises for one method; rates in bytes per second, 0 for none.
+
+    ``level`` is tenant or container, ``select`` name, group or all, ``name`` the path, the group's name, or empty.
+    ``storage_policy`` is a name or an index as it was written, empty for all.  ``node_floor`` is promised on each
+    object server that the flow is active on.  ``side`` says where it is held back.  ``rank`` as
+    ``messages.Target.rank``; among equals the newer ``created`` wins.
+    """
+
+    assignment: str
+    policy: str
+    method: str
+    level: str
+    select: str
+    name: str
+    floor: float = 0.0
+    ceiling: float = 0.0
+    node_floor: float = 0.0
+    storage_policy: str = ""
+    priority: int = NO_CLASS
+    side: str = PROXY
+    rank: int = 0
+    created: int = 0
+
+
+def level_of(name: object) -> int:
+    """The level of best effort, 1 to 7, that a class's name or number means."""
+    text = str(name).lower()
+    return CLASSES[text] if text in CLASSES else min(max(int(text), 1), 7)
+
+
+def objectives(assignment: Assignment) -> Iterator[Objective]:
+    """What an assignment of kind ``bandwidth`` promises, one for each method that it speaks of."""
+    if assignment.kind != BANDWIDTH or assignment.verb == "delete":
+        return
+    given = assignment.params
+    target = assignment.target
+    for method in (GET, PUT):
+        floor, ceiling, node_floor = (_rate(given, names.get(method)) for names in (FLOORS, CEILINGS, NODE_FLOORS))
+        if floor or ceiling or node_floor:
+            yield Objective(
+                assignment.id,
+                assignment.policy,
+                method,
+                target.level,
+                "name" if assignment.member else target.select,
+                assignment.path() or target.name,
+                floor,
+                ceiling,
+                node_floor,
+                storage_policy=str(given.get(STORAGE_POLICY, "")),
+                priority=level_of(given[CLASS]) if given.get(CLASS) else NO_CLASS,
+                side=assignment.place,
+                rank=target.rank(),
+                created=assignment.created,
+            )
+
+
+def _rate(given: Mapping[str, Any], name: str | None) -> float:
+    return float(given.get(name, 0.0)) if name else 0.0
+
+
+class Load(NamedTuple):
+    """How one flow fared on one side of one node, on one device, in the last second.
+
+    ``device`` is empty at proxies.  ``moved`` bytes of payload passed; ``open`` is the mean number of transfers, of
+    which ``waiting`` were held back by us (mean over the second; 0 when none is open any more at its end).
+    """
+
+    side: str
+    account: str
+    container: str
+    method: str
+    policy: int
+    device: str
+    moved: float
+    open: float
+    waiting: float
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(self.account, self.method, self.policy, self.container)
+
+
+class MovedObject(NamedTuple):
+    """One object on its way through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``."""
+
+    device: str
+    policy: int
+    account: str
+    oid: str
+    method: str
+    range: str
+    rate: float
+
+
+#: Objects that a node tells of, the fastest first.
+MOST_OBJECTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad(Message):
+    """What one node's workers moved in one second.
+
+    ``number`` counts the agent's messages from its ``started`` (unix time) on, so that doubled and overtaken ones are
+    known.  ``server`` is ``ip:port`` of its object server.  ``capacity`` maps ``side`` to method → bytes per second
+    as configured or calibrated; what is missing is to be estimated.  ``sides`` are those that workers serve here
+    now; ``gone`` says that there were some, and none is left.
+    """
+
+    node: str
+    at: float
+    started: float
+    number: int
+    server: str = ""
+    capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    sides: tuple[str, ...] = ()
+    gone: bool = False
+    rows: tuple[Load, ...] = ()
+    objects: tuple[MovedObject, ...] = ()
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    binary: ClassVar[bool] = True
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(NodeLoad, cls).from_data(
+            {
+                **data,
+                "sides": tuple(data.get("sides", ())),
+                "rows": _rows(Load, data.get("rows", ())),
+                "objects": _rows(MovedObject, data.get("objects", ())),
+            }
+        )
+
+
+class Share(NamedTuple):
+    """What one flow may move on one side of one node, in bytes of payload at that side per second.
+
+    ``rate`` negative: as much as it likes.  ``floor`` is the part of its floor that lies on this node, ``ceiling`` what
+    it must not exceed here though others leave theirs unused (0: none).  ``priority`` is the level of best effort
+    of its I/O while it is not below its floor.
+    """
+
+    side: str
+    account: str
+    container: str
+    method: str
+    policy: int
+    rate: float
+    floor: float = 0.0
+    ceiling: float = 0.0
+    priority: int = NO_CLASS
+
+    @property
+    def flow(self) -> Flow:
+        return Flow(self.account, self.method, self.policy, self.container)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(Message):
+    """One node's part of what was divided in one round; all of it takes the place of what was before.
+
+    ``term`` and ``number`` order the rounds: a greater term, or the same and a greater number, is newer.  ``newcomer``
+    maps side → method → the rate that a flow not in ``rows`` begins with; where a method is missing, flows that are
+    not in ``rows`` move as they like.  ``spares`` maps node → unused part (0 to 1) of each storage node's
+    capacity to read, for the choice among replicas.
+    """
+
+    node: str
+    term: int
+    number: int
+    at: float
+    rows: tuple[Share, ...] = ()
+    newcomer: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    spares: Mapping[str, float] = field(default_factory=dict)
+
+    binary: ClassVar[bool] = True
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Shares, cls).from_data({**data, "rows": _rows(Share, data.get("rows", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Message):
+    """What was measured and assigned in the last second, for people (REST, dashboards).
+
+    ``flows`` have ``account, container, method, policy, floor, ceiling, share, measured, waiting, active, met,
+    short`` (``met`` is what of the floor the cluster can carry, ``short`` what is missing) and ``policies`` (ids of
+    the policies that speak of it).  ``nodes`` have ``node, server, side, method, capacity, source`` (configured,
+    estimated or unknown), ``assigned, measured, at``.  ``parts`` have ``node, side, device, account, container, method,
+    policy, share, measured``.  ``objects`` have ``node, server`` and the fields of :class:`MovedObject`.
+    ``infeasible`` maps a policy's id to the bytes per second that are missing.  ``policies`` maps the index of each
+    storage policy, as text, to its name.  ``took`` seconds to divide.  Rates in bytes per second.
+    """
+
+    at: float
+    host: str
+    term: int
+    number: int
+    flows: tuple[Mapping[str, Any], ...] = ()
+    nodes: tuple[Mapping[str, Any], ...] = ()
+    parts: tuple[Mapping[str, Any], ...] = ()
+    objects: tuple[Mapping[str, Any], ...] = ()
+    infeasible: Mapping[str, float] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    took: float = 0.0
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
+        return super(Picture, cls).from_data({**data, **lists})
+
+
+def _rows(kind: type[Row], rows: Iterable[Iterable[Any]]) -> tuple[Row, ...]:
+    return tuple(kind(*row) for row in rows)
