@@ -31,7 +31,7 @@ from sluice_controller.shelf import Contents, Shelved
 from sluice_core.describe import KINDS
 from sluice_core.messages import GROUP, NAME, Assignment
 from sluice_core.predicate import Facts, compile_predicate
-from sluice_core.resolve import Candidates, Pipelines
+from sluice_core.resolve import Candidates, Pipelines, replaces
 
 DISABLED: Final = "disabled"
 WAITING: Final = "waiting"
@@ -105,20 +105,21 @@ def explain(
     deciding: tuple[str, ...] = ()
     deleted: dict[str, str] = {}
     for _, rank in groupby(sorted(assignments, key=_rank_and_age), key=lambda one: one.target.rank()):
-        newest: dict[str, Assignment] = {}
         holding = []
         for one in rank:
             answer = compile_predicate(one.when)(facts)
             if answer is True:
                 holding.append(one)
-                newest[one.keyword] = one
             else:
                 overridden.append(_overridden(one, CONDITION if answer is False else UNKNOWN))
-        for one in holding:
-            winner = newest[one.keyword]
+        winners = []
+        for number, one in enumerate(holding, 1):
+            winner = next((newer for newer in reversed(holding[number:]) if replaces(newer, one)), one)
             if winner is not one:
                 overridden.append(_overridden(one, NEWER, winner.policy))
-            elif one.verb == "delete":
+                continue
+            winners.append(one)
+            if one.verb == "delete":
                 deletes.append(one)
                 deleted.setdefault(one.keyword, one.policy)
             elif one.id not in held:
@@ -126,7 +127,7 @@ def explain(
                 by = (deleted[one.keyword],) if by_delete else deciding
                 overridden.append(_overridden(one, DELETED if by_delete else NARROWER, *by))
         if holding and not deciding:
-            deciding = tuple(dict.fromkeys(one.policy for one in newest.values()))
+            deciding = tuple(dict.fromkeys(one.policy for one in winners))
     return deletes, overridden
 
 

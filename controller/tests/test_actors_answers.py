@@ -88,7 +88,7 @@ def test_parameters_are_read_as_in_a_sentence(params, read):
         ([Assign("AUTH_a", "compression", {"min_gain": float("nan")})], "got `nan`"),
         ([Assign("AUTH_a", "tagging", {"name": "x"})], "needs parameter `value`"),
         ([Assign("AUTH_a", "caching", place="storage_node")], "does not run ON STORAGE_NODE"),
-        ([Assign("AUTH_a", "bandwidth", {"get_bw": 1})], "`bandwidth` is not available on this cluster"),
+        ([Assign("AUTH_a", "elasticity", {"target_size": 1})], "`elasticity` is not available on this cluster"),
         ([Assign("AUTH_a", "noop"), Assign("AUTH_a", "noop")], "`noop` stands twice"),
         ([Assign("AUTH_a", "noop", {"a": 1}, verb="delete")], "DELETE takes no parameters"),
         ([Assign("a//b", "noop")], "is not an object's name"),

@@ -5,7 +5,11 @@ The rules (design section 5):
 * Conditions are applied first.  Then, per kind, the narrowest scope that has any applicable
   action wins as a whole, and all actions of that scope and kind form one pipeline.
 * A *protective* SET is inherited through narrower scopes until an explicit DELETE names it.
-* The same keyword twice at one scope: the newer policy wins; a DELETE that wins removes it.
+* The same keyword twice at one scope: the newer policy wins; a DELETE that wins removes it.  Objectives of
+  ``bandwidth`` for two storage policies are two things (:func:`identity`), and a DELETE removes all of them.
+  It reaches no further than its own level: a container's bytes are its tenant's when nothing is promised to it.
+* A narrower objective of ``bandwidth`` takes the place of a wider one only where it speaks of the same method and
+  storage policy: a container's floor for GET leaves its tenant's for PUT as it is.
 * Order is the declared stage, then the policies' age, then the order in the sentence.
 
 Used by the proxy middleware on each request and by the controller to explain itself.
@@ -13,14 +17,48 @@ Used by the proxy middleware on each request and by the controller to explain it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from typing import Any, Final
 
-from sluice_core.messages import Assignment
+from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
+from sluice_core.describe import BANDWIDTH
+from sluice_core.messages import CONTAINER, Assignment
 from sluice_core.predicate import Facts, Test, compile_predicate
 
 Pipeline = tuple[Assignment, ...]
 Pipelines = dict[str, Pipeline]
+_Rank = list[tuple[Assignment, Test]]
+#: Keyword, and the storage policy that an objective of bandwidth is for.
+Identity = tuple[str, str]
+#: Method and storage policy (empty: all) that an objective of bandwidth speaks of.
+Aspect = tuple[str, str]
+#: Method → the parameters of ``bandwidth`` that speak of it.
+_RATES: Final = {
+    method: tuple(names[method] for names in (FLOORS, CEILINGS, NODE_FLOORS) if method in names)
+    for method in (GET, PUT)
+}
+
+
+def identity(keyword: str, params: Mapping[str, Any]) -> Identity:
+    """What may be set once at one scope: a keyword; of ``bandwidth``, what is for one storage policy (empty: all)."""
+    return keyword, str(params.get(STORAGE_POLICY, "")).casefold() if keyword == BANDWIDTH else ""
+
+
+def replaces(newer: Assignment, older: Assignment) -> bool:
+    """Whether, at one scope and while both hold, nothing is left of ``older``."""
+    if newer.verb == "delete":
+        return newer.keyword == older.keyword
+    return identity(newer.keyword, newer.params) == identity(older.keyword, older.params)
+
+
+def spoken(assignment: Assignment) -> frozenset[Aspect]:
+    """What an objective of bandwidth speaks of; nothing for other kinds."""
+    if assignment.kind != BANDWIDTH:
+        return frozenset()
+    given = assignment.params
+    policy = str(given.get(STORAGE_POLICY, "")).casefold()
+    return frozenset((method, policy) for method, names in _RATES.items() if any(given.get(name) for name in names))
 
 
 def _age(assignment: Assignment) -> tuple[int, str, int]:
@@ -35,43 +73,51 @@ class Candidates:
     """All assignments that may concern one object, prepared for many requests.
 
     ``constant`` holds the answer when no assignment asks about the request, ``keywords`` everything
-    that any of them may set.
+    that any of them may set, ``own_account`` the methods whose bandwidth the object's container has objectives
+    of its own for, apart from its tenant.
     """
 
-    __slots__ = ("_kinds", "constant", "keywords")
+    __slots__ = ("_conditional", "_settled", "constant", "keywords", "own_account")
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
-        kinds: dict[str, list[list[tuple[Assignment, Test]]]] = {}
-        conditional = False
+        kinds: dict[str, list[_Rank]] = {}
         ordered = sorted(assignments, key=lambda one: (one.kind, one.target.rank(), _age(one)))
         for (kind, _), members in groupby(ordered, key=lambda one: (one.kind, one.target.rank())):
-            rank = [(one, compile_predicate(one.when)) for one in members]
-            conditional = conditional or any(one.when is not True for one, _ in rank)
-            kinds.setdefault(kind, []).append(rank)
-        self._kinds = kinds
+            kinds.setdefault(kind, []).append([(one, compile_predicate(one.when)) for one in members])
+        asking = {one.kind for one in ordered if one.when is not True}
+        self._conditional = {kind: ranks for kind, ranks in kinds.items() if kind in asking}
+        self._settled = _resolve({kind: ranks for kind, ranks in kinds.items() if kind not in asking}, _no_facts)
         self.keywords = frozenset(one.keyword for one in ordered if one.verb != "delete")
-        self.constant: Pipelines | None = None if conditional else self._resolve(_no_facts)
+        self.own_account = _own_account(kinds.get(BANDWIDTH, ()))
+        self.constant: Pipelines | None = None if asking else self._settled
 
     def resolve(self, facts: Facts) -> Pipelines:
         """Kind → pipeline, in running order on PUT; kinds without actions are left out."""
         if self.constant is not None:
             return self.constant
-        return self._resolve(lambda test: test(facts) is True)
+        return {**self._settled, **_resolve(self._conditional, lambda test: test(facts) is True)}
 
-    def _resolve(self, holds: Callable[[Test], bool]) -> Pipelines:
-        found: Pipelines = {}
-        for kind, ranks in self._kinds.items():
-            pipeline = _one_kind(ranks, holds)
-            if pipeline:
-                found[kind] = pipeline
-        return found
+
+def _resolve(kinds: Mapping[str, list[_Rank]], holds: Callable[[Test], bool]) -> Pipelines:
+    found: Pipelines = {}
+    for kind, ranks in kinds.items():
+        pipeline = (_promises if kind == BANDWIDTH else _one_kind)(ranks, holds)
+        if pipeline:
+            found[kind] = pipeline
+    return found
 
 
 def _no_facts(test: Test) -> bool:
     return True
 
 
-def _one_kind(ranks: list[list[tuple[Assignment, Test]]], holds: Callable[[Test], bool]) -> Pipeline:
+def _own_account(ranks: Iterable[_Rank]) -> frozenset[str]:
+    """Methods that objectives at the level of containers speak of; a DELETE there ends wider ones of that level."""
+    containers = [rank for rank in ranks if rank[0][0].target.level == CONTAINER]
+    return frozenset(method for one in _promises(containers, _no_facts) for method, _ in spoken(one))
+
+
+def _one_kind(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
     if len(ranks) == 1 and len(ranks[0]) == 1:  # by far the most frequent
         only, holds_for = ranks[0][0]
         return (only,) if only.verb != "delete" and holds(holds_for) else ()
@@ -91,3 +137,41 @@ def _one_kind(ranks: list[list[tuple[Assignment, Test]]], holds: Callable[[Test]
                 chosen[keyword] = assignment
         decided = decided or bool(winners)
     return tuple(sorted(chosen.values(), key=_place_in_line))
+
+
+def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
+    """The objectives of bandwidth that hold: each says something that no narrower one does."""
+    chosen: list[Assignment] = []
+    said: set[Aspect] = set()
+    deleted: set[str] = set()
+    for rank in ranks:
+        winners, ended = _winners(rank, holds)
+        level = rank[0][0].target.level
+        found = [one for one in winners if level not in deleted and not _covers(said, spoken(one))]
+        chosen += found
+        said.update(*map(spoken, found))
+        if ended:
+            deleted.add(level)
+    return tuple(sorted(chosen, key=_place_in_line))
+
+
+def _winners(rank: _Rank, holds: Callable[[Test], bool]) -> tuple[Iterable[Assignment], bool]:
+    """What one scope promises, and whether it ends what wider scopes of its level do."""
+    winners: dict[Identity, Assignment] = {}
+    ended = False
+    for one, test in rank:  # oldest first, so the newest stays
+        if not holds(test):
+            continue
+        if one.verb == "delete":
+            ended = True
+            winners.clear()
+        else:
+            key = identity(one.keyword, one.params)
+            winners[key] = one
+            ended = ended and bool(key[1])  # for all storage policies: the newer says it all again
+    return winners.values(), ended
+
+
+def _covers(said: set[Aspect], of_one: frozenset[Aspect]) -> bool:
+    """Whether narrower objectives say all that one does."""
+    return bool(of_one) and all((method, policy) in said or (method, "") in said for method, policy in of_one)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
 from sluice_core.messages import Target
+from sluice_core.resolve import identity
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.places import Step, check_together, place_of
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.problems import UNAVAILABLE, UNKNOWN, VALUE, Reporter, listed, near
+from sluice_dsl.promises import bare_rate, check_promises
 from sluice_dsl.units import UnitError, read_parameter
 
 SET = "set"
@@ -30,7 +32,8 @@ def compile_actions(
             planned = _compile(action, info, reporter)
             _try(action, planned, catalogue, reporter)
             known.append(Step(action, info, planned))
-    _check_duplicates(actions, reporter)
+    _check_duplicates(actions, known, reporter)
+    check_promises(known, target, reporter)
     check_together([step for step in known if step.written.verb == SET], target, catalogue, reporter)
     return tuple(step.planned for step in known)
 
@@ -89,7 +92,7 @@ def _parameters(action: nodes.Action, info: ActionInfo, reporter: Reporter) -> d
         if parameter.name in values:
             reporter.error(f"parameter `{parameter.name}` is given twice", written.span)
         try:
-            values[parameter.name] = read_parameter(written.value.text, parameter)
+            values[parameter.name] = read_parameter(written.value.text, parameter, bare_rate(info))
         except UnitError as error:
             message = f"parameter `{parameter.name}` of `{info.keyword}`: {error}"
             reporter.error(message, written.value.span, error.near_miss, VALUE)
@@ -112,9 +115,14 @@ def _parameter(written: nodes.Parameter, info: ActionInfo, reporter: Reporter) -
     return parameter
 
 
-def _check_duplicates(actions: tuple[nodes.Action, ...], reporter: Reporter) -> None:
-    seen: set[str] = set()
+def _check_duplicates(actions: tuple[nodes.Action, ...], known: list[Step], reporter: Reporter) -> None:
+    """Each keyword once, but for two SETs of it that are two things."""
+    meanings = {id(step.written): identity(step.planned.keyword, step.planned.params) for step in known}
+    seen: dict[str, list[object]] = {}
     for action in actions:
-        if action.keyword.text in seen:
-            reporter.error(f"`{action.keyword.text}` stands twice in one sentence", action.keyword.span)
-        seen.add(action.keyword.text)
+        word = action.keyword.text
+        meant = meanings.get(id(action), (word, "")) if action.verb == SET else None
+        before = seen.setdefault(word, [])
+        if before and (meant is None or None in before or meant in before):
+            reporter.error(f"`{word}` stands twice in one sentence", action.keyword.span)
+        before.append(meant)

@@ -8,6 +8,7 @@ from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.conditions import ConditionCompiler
 from sluice_dsl.plan import TRANSIENT, Plan
 from sluice_dsl.problems import VALUE, Reporter
+from sluice_dsl.promises import check_condition
 from sluice_dsl.targets import resolve_target
 from sluice_dsl.units import UnitError, read_quantity
 
@@ -22,6 +23,7 @@ def check(sentence: nodes.Sentence, catalogue: Catalogue, reporter: Reporter) ->
     condition = conditions.compile(sentence.condition) if sentence.condition else True
     sustained = _sustained(sentence, bool(conditions.metrics), reporter)
     actions = compile_actions(sentence.actions, target, catalogue, reporter)
+    check_condition(sentence.condition, actions, reporter)
     _check_lives(sentence, bool(conditions.metrics), reporter)
     if target is None:
         return None

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sluice_core.describe import FILTER, PROXY, ActionInfo, Scalar
+from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
+from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, ActionInfo, Scalar
 from sluice_dsl.actions import SET
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled
 from sluice_dsl.neighbours import describe
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 from sluice_dsl.problems import listed
+from sluice_dsl.promises import PROMISES
 from sluice_dsl.units import METRIC_QUANTITIES, write_value
 
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
 _EXCEPT: Final = "except where a narrower policy of the same kind holds"
+_EXCEPT_PROMISED: Final = "except where a narrower policy speaks of the same method"
+_UPLOADS: Final = (FLOORS[PUT], CEILINGS[PUT])
+_DOWNLOADS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
 
 def explain(compiled: Compiled, catalogue: Catalogue) -> str:
@@ -35,9 +40,19 @@ def explain(compiled: Compiled, catalogue: Catalogue) -> str:
 def _scope(plan: Plan) -> str:
     target = plan.target
     each = ", each by itself, later ones included" if target.select in ("all", "group") else ""
-    below = "" if target.level == "object" else f", {_EXCEPT}"
+    exception = _exception(plan)
+    below = f", {exception}" if exception else ""
     account = f" (account path `{target.name}`)" if target.label and target.select == "name" else ""
     return f"{describe(target)}{account}{each}{below}"
+
+
+def _exception(plan: Plan) -> str:
+    """What of the target it does not cover."""
+    kinds = {action.kind for action in plan.actions}
+    if kinds == {BANDWIDTH}:
+        container = (plan.target.level, plan.target.select) == ("container", "name")
+        return "" if container else _EXCEPT_PROMISED
+    return "" if plan.target.level == "object" or kinds == {REPLICATION} else _EXCEPT
 
 
 def _kind(plan: Plan, catalogue: Catalogue) -> str:
@@ -52,7 +67,7 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
 
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if plan.condition is True:
-        return "for every request"
+        return "always" if all(action.kind in PROMISES for action in plan.actions) else "for every request"
     condition = words_of(plan.condition, catalogue)
     if not plan.dynamic:
         return f"for each request with {condition}"
@@ -90,9 +105,20 @@ def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
     if action.verb != SET:
         return f"deletes `{action.keyword}` ({action.kind}), inherited or not; {_life(action, plan)}"
     given = f" with {_parameters(action.params, catalogue.action(action.keyword))}" if action.params else ""
-    where = f" on {_PLACES[action.place]}" if action.kind == FILTER else ""
+    where = _where(action)
     inherited = ", inherited by narrower policies until a DELETE names it" if action.protective else ""
     return f"sets `{action.keyword}` ({action.kind}){given}{where}{inherited}; {_life(action, plan)}"
+
+
+def _where(action: PlannedAction) -> str:
+    if action.kind == FILTER:
+        return f" on {_PLACES[action.place]}"
+    if action.kind not in PROMISES:
+        return ""
+    uploads = any(name in action.params for name in _UPLOADS)
+    if action.place == PROXY or (uploads and not any(name in action.params for name in _DOWNLOADS)):
+        return ", held back at the proxies"
+    return ", held back at the storage nodes" + (", uploads at the proxies" if uploads else "")
 
 
 def _parameters(params: Mapping[str, Scalar], info: ActionInfo | None) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sluice_core.messages import LEVELS, NAME, Target
+from sluice_core.describe import BANDWIDTH
+from sluice_core.messages import CONTAINER, LEVELS, NAME, TENANT, Target
+from sluice_core.resolve import Identity, identity
 from sluice_dsl import nodes
 from sluice_dsl.actions import SET
 from sluice_dsl.catalogue import Catalogue
@@ -36,7 +38,8 @@ def check_neighbours(
     plan: Plan, sentence: nodes.Sentence, existing: Sequence[Existing], catalogue: Catalogue, reporter: Reporter
 ) -> None:
     """Report static policies that contradict ``plan`` and, as warnings, what it would drop."""
-    spans = {action.keyword.text: action.keyword.span for action in sentence.actions}
+    written = [action.keyword for action in sentence.actions if catalogue.action(action.keyword.text)]
+    spans = {_meaning(action): word.span for action, word in zip(plan.actions, written, strict=True)}
     account = _account(plan.target)
     # of many thousands a few are about this account: nothing else is looked at closely
     near = [one for one in existing if one.account in (account, "")] if account else existing
@@ -46,6 +49,7 @@ def check_neighbours(
             _check_crossing(plan, other, spans, catalogue, reporter)
         elif _narrower_and_inside(plan.target, other.plan.target):
             _warn_of_drops(plan, other, sentence.target.span, reporter)
+            _warn_of_what_stays(plan, other, spans, reporter)
             _check_crossing(plan, other, spans, catalogue, reporter, inherited=other.plan)
         elif _narrower_and_inside(other.plan.target, plan.target):
             _check_crossing(plan, other, spans, catalogue, reporter, inherited=plan)
@@ -59,18 +63,23 @@ def _same_scope(one: Target, other: Target) -> bool:
     return (one.level, one.select, one.name) == (other.level, other.select, other.name)
 
 
-def _check_same_scope(plan: Plan, other: Existing, spans: dict[str, Span], reporter: Reporter) -> None:
+def _meaning(action: PlannedAction) -> Identity:
+    return identity(action.keyword, action.params)
+
+
+def _check_same_scope(plan: Plan, other: Existing, spans: dict[Identity, Span], reporter: Reporter) -> None:
     if plan.dynamic or other.plan.dynamic:
         return  # the newer wins while both hold
-    theirs = {action.keyword for action in other.plan.actions if action.verb == SET}
+    theirs = [_meaning(action) for action in _setting(other.plan)]
     for action in plan.actions:
-        if action.keyword not in theirs:
-            continue
-        span = spans[action.keyword]
+        meaning = _meaning(action)
+        span = spans[meaning]
         if action.verb == SET:
+            if meaning not in theirs:
+                continue
             message = f"{other} sets `{action.keyword}` for {describe(other.plan.target)} already"
             reporter.error(f"{message}; delete it first or join both in one sentence", span, code=CONFLICT)
-        else:
+        elif any(keyword == action.keyword for keyword, _ in theirs):
             message = f"{other} sets `{action.keyword}` for the same target; this DELETE, being newer, wins"
             reporter.warn(message, span, code=CONFLICT)
 
@@ -78,7 +87,7 @@ def _check_same_scope(plan: Plan, other: Existing, spans: dict[str, Span], repor
 def _check_crossing(
     plan: Plan,
     other: Existing,
-    spans: dict[str, Span],
+    spans: dict[Identity, Span],
     catalogue: Catalogue,
     reporter: Reporter,
     inherited: Plan | None = None,
@@ -97,7 +106,7 @@ def _check_crossing(
                 reporter.warn(
                     f"`{action.keyword}` and `{their.keyword}` of {other} run against the order of their"
                     " stages, since the proxy comes before the storage node",
-                    spans[action.keyword],
+                    spans[_meaning(action)],
                 )
 
 
@@ -128,6 +137,20 @@ def _warn_of_drops(plan: Plan, other: Existing, span: Span, reporter: Reporter) 
             f"{when}this replaces what {other} does for {describe(other.plan.target)}: drops {listed(lost, 'and')}",
             span,
         )
+
+
+def _warn_of_what_stays(plan: Plan, other: Existing, spans: dict[Identity, Span], reporter: Reporter) -> None:
+    """A DELETE takes no container out of what its tenant is promised."""
+    if (plan.target.level, other.plan.target.level) != (CONTAINER, TENANT):
+        return
+    if any(action.kind == BANDWIDTH for action in _setting(other.plan)):
+        for action in plan.actions:
+            if action.kind == BANDWIDTH and action.verb != SET:
+                message = f"what {other} sets for {describe(other.plan.target)} stays"
+                reporter.warn(
+                    f"{message}: this ends objectives of containers, whose bytes are their tenant's then",
+                    spans[_meaning(action)],
+                )
 
 
 def describe(target: Target) -> str:

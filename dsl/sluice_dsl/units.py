@@ -1,7 +1,8 @@
 """Values with units: read into base units by type, and printed back.
 
 Sizes are bytes (int), rates bytes per second (float), durations seconds (float), percents a
-fraction (float), ratios plain numbers.  A value without a unit is in base units.  Units are written exactly so: the B
+fraction (float), ratios plain numbers.  A value without a unit is in base units, unless the reader is told of another
+one (what is promised of bandwidth is MB/s).  Units are written exactly so: the B
 is a capital, since ``Mb`` and ``mbps`` mean bits elsewhere, and ``5m`` are minutes, never mega.
 
 A ratio says how many times smaller something becomes.  It may also be written as the share that is
@@ -84,8 +85,18 @@ class UnitError(ValueError):
         self.near_miss = near_miss
 
 
-def read_quantity(text: str, quantity: str) -> int | float:
-    """``text`` in the base unit of ``quantity``, one of :data:`QUANTITIES`.
+class TooLargeError(UnitError):
+    """A value beyond everything that is counted here."""
+
+
+def is_bare(text: str) -> bool:
+    """Whether ``text`` is a number without a unit."""
+    match = _quantity.fullmatch(text.strip())
+    return match is not None and not match[2]
+
+
+def read_quantity(text: str, quantity: str, bare: str = "") -> int | float:
+    """``text`` in the base unit of ``quantity``, one of :data:`QUANTITIES`; ``bare`` is the unit where none is written.
 
     :raises UnitError: when it is none
     """
@@ -93,7 +104,7 @@ def read_quantity(text: str, quantity: str) -> int | float:
     match = _quantity.fullmatch(text.strip())
     if match is None:
         raise UnitError(f"expected {example}, got `{text}`")
-    number, unit = match[1], match[2] or ""
+    number, unit = match[1], match[2] or bare
     if quantity == "ratio" and unit == "%":
         return _ratio(text, Fraction(number) / 100)
     if unit not in units:
@@ -103,7 +114,7 @@ def read_quantity(text: str, quantity: str) -> int | float:
     if exact < 0 and quantity not in _SIGNED:
         raise UnitError(f"expected {example}, got the negative `{text}`")
     if abs(exact) > _LARGEST:
-        raise UnitError(f"`{text}` is too large")
+        raise TooLargeError(f"`{text}` is too large")
     if quantity not in _WHOLE:
         return float(exact)
     if exact.denominator > 1 and units[unit] == 1:
@@ -131,13 +142,13 @@ def _near_unit(unit: str, units: Units) -> str:
     return next(iter([*alike, *longer, *shorter]), "")
 
 
-def read_value(text: str, kind: str) -> Scalar:
+def read_value(text: str, kind: str, bare: str = "") -> Scalar:
     """``text`` as a value of parameter type ``kind``.
 
     :raises UnitError: when it is none
     """
     reader = _READERS.get(kind)
-    return reader(text) if reader else read_quantity(text, kind)
+    return reader(text) if reader else read_quantity(text, kind, bare)
 
 
 def _read_text(text: str) -> Scalar:
@@ -164,12 +175,17 @@ _READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 }
 
 
-def read_parameter(text: str, parameter: Parameter) -> Scalar:
-    """``text`` as a value of ``parameter``, choices and range included.
+def read_parameter(text: str, parameter: Parameter, bare_rate: str = "") -> Scalar:
+    """``text`` as a value of ``parameter``, choices and range included; ``bare_rate`` is the unit of a bare rate.
 
     :raises UnitError: when it is none
     """
-    value = read_value(text, parameter.type)
+    try:
+        value = read_value(text, parameter.type, bare_rate if parameter.type == "rate" else "")
+    except TooLargeError as error:
+        if parameter.maximum is None:
+            raise
+        raise UnitError(f"expected {_range(parameter)}, got `{text}`") from error
     if parameter.choices:
         return _chosen(value, parameter.choices)
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Words that the project knows: what is not enforced yet, coined terms, and a catalogue for offline use.
+"""Words that the project knows: what is no filter, coined terms, and a catalogue for offline use.
 
 ``KNOWN_WORDS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
 themselves and take the place of a known word of the same name.  ``default_catalogue`` is for
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from sluice_core.bandwidth import CLASSES
 from sluice_core.describe import (
     BANDWIDTH,
     MOTIF,
     NAMESPACE,
+    PLACES,
     REPLICATION,
     STORAGE_NODE,
     ActionInfo,
@@ -28,28 +30,44 @@ def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
     return {action.keyword: action for action in actions}
 
 
-#: Words of the language that a cluster cannot enforce unless something is installed for them.
+#: Bytes per second that nothing may be promised or held to beyond: 1 TB/s.
+MOST_BANDWIDTH: Final = 1e12
+
+
+def _rate(name: str, text: str, required: bool = False) -> Parameter:
+    """A rate that is promised or held to; without a unit it is MB/s (``sluice_dsl.promises``)."""
+    return Parameter(name, "rate", text, minimum=1.0, maximum=MOST_BANDWIDTH, required=required)
+
+
+#: Words of the language that are no filters; those not available need something to be installed for them.
 KNOWN_WORDS: Final = _by_keyword(
     ActionInfo(
         "bandwidth",
         BANDWIDTH,
         "guarantee and limit the bytes per second of a tenant",
         (
-            Parameter("get_bw", "rate", "floor of what clients receive"),
-            Parameter("put_bw", "rate", "floor of what clients send"),
-            Parameter("max_get_bw", "rate", "ceiling of what clients receive"),
-            Parameter("max_put_bw", "rate", "ceiling of what clients send"),
+            _rate("get_bw", "floor of what clients receive, over the whole cluster; a bare number is MB/s"),
+            _rate("put_bw", "floor of what clients send, over the whole cluster; a bare number is MB/s"),
+            _rate("max_get_bw", "ceiling of what clients receive, over the whole cluster; a bare number is MB/s"),
+            _rate("max_put_bw", "ceiling of what clients send, over the whole cluster; a bare number is MB/s"),
+            _rate("node_get_bw", "floor of what each object server gives; a bare number is MB/s"),
+            Parameter("storage_policy", "str", "name or index of the one that is spoken of; empty: all"),
+            Parameter(
+                "class",
+                "str",
+                "level of its disk I/O while it is not below its floor: gold is 1, silver 4, bronze 7",
+                choices=(*CLASSES, *map(str, range(1, 8))),
+            ),
         ),
-        available=False,
+        places=PLACES,
     ),
     ActionInfo(
         "replication",
         REPLICATION,
         "limit the traffic of background replication",
-        (Parameter("max_bw", "rate", "ceiling per node"),),
+        (_rate("max_bw", "ceiling over the whole cluster; a bare number is MB/s", required=True),),
         places=(STORAGE_NODE,),
         default_place=STORAGE_NODE,
-        available=False,
     ),
     ActionInfo(
         "elasticity",

@@ -126,8 +126,14 @@ def test_kinds_do_not_touch_each_other():
         "bandwidth": ["bandwidth"],
         "filter": ["compression"],
     }
-    assert pipelines([FLOOR, f"{LOGS} DO DELETE bandwidth"]) == {}
-    kinds = pipelines(["FOR acme DO SET noop, replication, elasticity, namespace, bandwidth"])
+    assert pipelines([FLOOR, "FOR acme DO DELETE bandwidth"]) == {}
+    assert pipelines([FLOOR, f"{LOGS} DO DELETE bandwidth"]) == {"bandwidth": ["bandwidth"]}
+    kinds = pipelines(
+        [
+            "FOR acme DO SET noop, elasticity, namespace, bandwidth get_bw=1MBps",
+            "FOR CLUSTER DO SET replication max_bw=1GBps",
+        ]
+    )
     assert kinds == {kind: [word] for kind, word in [
         ("filter", "noop"), ("replication", "replication"), ("motif", "elasticity"), ("namespace", "namespace"),
         ("bandwidth", "bandwidth"),

@@ -261,13 +261,13 @@ def _fail_over(store, epoch, lost):
 
 def test_refusals_are_reported_with_their_reason_and_the_rest_is_applied(store, node, redis_server):
     async def story():
-        good, other = assignment("a.0"), assignment("b.0", kind="bandwidth")
+        good, other = assignment("a.0"), assignment("b.0", kind="motif")
         odd = assignment("c.0", when=["phase of the moon", "full"])
         store.commit(Draft("test", puts=(good, other, odd)))
         store.client.hset(store.keys.assignments, "d.0", b"torn")
         async with node() as agent:
             report = await reported(redis_server.url, at_epoch(1))
-            assert report.refused["b.0"] == "`bandwidth` is not available on this node"
+            assert report.refused["b.0"] == "`motif` is not available on this node"
             assert "phase of the moon" in report.refused["c.0"]
             assert "not a Assignment" in report.refused["d.0"]
             assert agent.writer.count == 1

@@ -35,7 +35,7 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
     ("workers", "one", "reason"),
     [
         ([], assignment(keyword="unheard"), ""),
-        ([], assignment(kind="replication"), "`replication` is not available on this node"),
+        ([], assignment(kind="motif"), "`motif` is not available on this node"),
         ([], assignment(target=Target("tenant", "group", "gold")), ""),
         ([], assignment(target=Target("container", "group", "logs")), ""),
         ([], assignment(target=Target("object", "group", "odd")), "groups of objects are not available on this node"),

@@ -1,0 +1,26 @@
+"""The sentences of docs/bandwidth.md compile, and its parameters are those of the language."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sluice_dsl.compile import compile_text
+from sluice_dsl.testing import make_catalogue
+from sluice_dsl.vocabulary import KNOWN_WORDS
+
+PAGE = (Path(__file__).resolve().parents[1] / "bandwidth.md").read_text()
+SENTENCES = re.findall(r"^```sluice\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_its_sentences_compile_without_a_warning_and_print_back(text):
+    for compiled in compile_text(text, make_catalogue()):
+        assert compiled.warnings == ()
+        assert compile_text(compiled.text, make_catalogue())[0].plan == compiled.plan
+
+
+def test_it_names_every_parameter():
+    rows = "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
+    assert {one.name for one in KNOWN_WORDS["bandwidth"].parameters} == set(re.findall(r"`(\w+)`", rows))
+    assert len(SENTENCES) == 3
