@@ -1,0 +1,62 @@
+"""What is divided, and the answer: flows, the tenants they belong to, and the parts in which they lie on nodes.
+
+Rates are bytes per second.  A *part* is one flow on one node of one side; a flow has as many parts as there are
+nodes on which it has transfers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the cluster (all proxies, or all storage nodes) for one method.
+
+    A flow without any part on a side is not held back by it.
+    """
+
+    capacity: FloatArray  #: (nodes,) bytes/s; inf where unknown
+    flow: IntArray  #: (parts,) index of the flow
+    node: IntArray  #: (parts,) index of the node
+    weight: FloatArray  #: (parts,) > 0: where the flow's bytes were lately, any scale per flow
+    copies: FloatArray  #: (flows,) bytes here per byte of client payload (replicas for PUT, 1 for GET)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One method's flows in one round; only those that are active."""
+
+    floor: FloatArray  #: (flows,) bytes/s, 0 none
+    ceiling: FloatArray  #: (flows,) inf none
+    want: FloatArray  #: (flows,) what it would take: inf while it waits
+    tenant: IntArray  #: (flows,) index of its tenant
+    bound: FloatArray  #: (tenants,) the tenant's ceiling over all its flows, inf none
+    transfers: FloatArray  #: (flows,) parallel transfers
+    proxies: Side
+    storage: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The answer: rates of flows, of their parts on both sides, and what nodes have left.
+
+    ``share`` and its parts are inf where nothing at all holds a flow back.
+    """
+
+    share: FloatArray  #: (flows,) total rate
+    met: FloatArray  #: (flows,) what of the floor (within ceiling and bound) can be carried even if the flow waits
+    short: FloatArray  #: (flows,) floor - met, for flows whose want exceeds met
+    proxies: FloatArray  #: (parts,) rates at the proxies; the sum over a flow is its share
+    storage: FloatArray  #: (parts,) rates at the storage nodes; the sum over a flow is share * copies
+    proxy_floors: FloatArray  #: (parts,) the part of ``met`` on each node
+    storage_floors: FloatArray  #: (parts,) the same, times copies
+    spare_proxies: FloatArray  #: (nodes,) unused capacity
+    spare_storage: FloatArray  #: (nodes,) unused capacity
