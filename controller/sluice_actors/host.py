@@ -7,6 +7,7 @@ Tasks beside the actor system:
   actors whose policy is the same version go on untouched, and what the store holds is reconciled with
   what they want.
 * *write* (``sluice_actors.writer``) commits what actors decide.
+* *divide*, *objectives*, *picture* divide bandwidth (``sluice_actors.bandwidth``).
 * *controllers* begins and ends global controllers (``sluice_actors.controllers``).
 * *show* publishes the observed values of the policies that somebody looks at, and the host's report.
 * *own* and *team*, with other hosts: what became ours is read and begins with the windows of the last seconds
@@ -26,6 +27,7 @@ from typing import Any, Final
 
 from sluice_actors.activations import Activations
 from sluice_actors.backlog import Backlog
+from sluice_actors.bandwidth import Bandwidth
 from sluice_actors.controllers import Controllers
 from sluice_actors.feeds import Hub
 from sluice_actors.following import Stream
@@ -120,6 +122,7 @@ class Host:
             settings, self.store, self.writer, self.hub, self._ownership, fences, clock,
             self.activations.committed, self.showing.soon,
         )  # fmt: skip
+        self.bandwidth = Bandwidth(settings, self.store, self._ownership, self._groups, clock)
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -133,6 +136,7 @@ class Host:
         self._started = self._clock()
         self._ownership.on_change(self._resync_soon if self.teamwork is None else self._moved.set)
         self.consumer.start()
+        self.bandwidth.start(self._spawn_task)
         if self.teamwork is not None:
             self.teamwork.start()
             self._spawn_task(keep_on("own", self._own))
@@ -153,6 +157,7 @@ class Host:
         """Write down what is decided (for at most 2 s) and end."""
         await end_tasks(self._tasks)
         await self.controllers.close()
+        await self.bandwidth.close()
         await self.consumer.close()
         self.hub.close()
         await self.system.idle()
@@ -201,6 +206,7 @@ class Host:
         self.writer.history = (await self._stream.begin()).history
         entries = (await self.store.entries()).values()
         self._groups.replace(entries)
+        self.bandwidth.reread()
         self.activations.replace(entries)
         await self.witness.reread(self.writer.history)
         self.controllers.replace((await self.store.uploads()).values())
@@ -225,6 +231,7 @@ class Host:
 
     async def _apply(self, change: Change) -> None:
         self._groups.apply(change)
+        self.bandwidth.apply(change)
         self.activations.apply(change)
         self.controllers.apply(change)
         await self.witness.apply(change)
@@ -266,6 +273,7 @@ class Host:
             self.synced.set()
         if moved.gained or moved.lost:
             self.controllers.look_at_all()
+            self.bandwidth.look()
             self.witness.gained(moved.gained)
             self.showing.soon()
 
@@ -356,6 +364,7 @@ class Host:
 
     def _resync_soon(self) -> None:
         self._stale = True
+        self.bandwidth.look()
 
     # -- metrics
 
@@ -387,6 +396,7 @@ class Host:
             "activations": self.activations.report(),
             "controllers": self.controllers.report(),
             "metrics": self.hub.report(),
+            "bandwidth": self.bandwidth.report(),
             **({} if self.teamwork is None else self.teamwork.report()),
         }
 

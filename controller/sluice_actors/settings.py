@@ -24,6 +24,7 @@ OPTIONS: Final = (
     Option("amqp_url", "amqp://guest:guest@127.0.0.1:5672/%2F", "where metrics come from"),
     Option("transient_windows", 2, "false windows in a row after which a TRANSIENT action is taken back"),
     Option("close_delay_ms", 250, "how long after its end a window waits for the batches of all nodes"),
+    Option("divide_delay_ms", 180, "how long after its end a second waits for all nodes before bandwidth is divided"),
     Option("commit_size", BATCH, "assignments and states written in one change at most"),
     Option(
         "activation_hosts",
@@ -39,6 +40,7 @@ OPTIONS: Final = (
 _AT_LEAST: Final = {
     "transient_windows": 1,
     "close_delay_ms": 0,
+    "divide_delay_ms": 0,
     "commit_size": 1,
     "heartbeat_ms": 50,
     "controller_memory_mb": 64,

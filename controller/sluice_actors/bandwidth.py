@@ -1,0 +1,333 @@
+"""The dividing host's task: listen to all nodes, divide once a second, tell each its part.
+
+One host of the team does this, the one that owns :data:`NAME`.
+
+* Loads are heard only while that is us, and nothing is published once it is not.  Each round carries the term of our
+  ownership, so whatever a former owner still says is older.
+* A round is made as soon as everybody has told the last second, at the latest ``divide_delay_ms`` after its end.
+* Who takes over says nothing before the objectives are read and the nodes have been heard for :data:`HEARING` seconds.
+* Redis away: the objectives are those that were read last, and the picture is not shown.  RabbitMQ away: nodes go on
+  with what they have; what could not be sent is not sent later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Protocol
+
+from sluice_actors.bandwidth_divider import Divider, Round
+from sluice_actors.groups import Groups
+from sluice_actors.ownership import Ownership
+from sluice_actors.tasks import keep_on
+from sluice_core import fencing
+from sluice_core.bandwidth import NodeLoad, Picture
+from sluice_core.bus import Consumer, Publisher
+from sluice_core.describe import BANDWIDTH, REPLICATION
+from sluice_core.errors import DecodeError
+from sluice_core.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.messages import Assignment, Change
+from sluice_core.operations import Operation, nothing
+from sluice_core.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+#: What the dividing host owns.
+NAME: Final = "controller/bandwidth"
+#: Seconds for which nodes are heard before they are told anything.
+HEARING: Final = 1.5
+#: Seconds for which a picture is shown.
+SHOWN: Final = 10
+_LOADS: Final = load_routing_key("#")
+_LOOK_AGAIN: Final = 1.0
+#: A node that said something within this time is waited for.
+_LATELY: Final = 2.5
+#: Where nothing is held back: what nodes are told at once, and then every so many rounds.
+_QUIET, _NOW_AND_THEN = 3, 5
+_COMPLAIN: Final = 60.0
+#: Loads of a thousand nodes for some seconds; old ones are of no use.
+_QUEUED, _TTL = 10_000, 5.0
+_WAITING: Final = 4096
+
+
+class Sender(Protocol):
+    """As ``sluice_core.bus.Publisher``."""
+
+    connected: asyncio.Event
+
+    def start(self) -> None: ...
+
+    def publish(self, routing_key: str, body: bytes) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Receiver(Protocol):
+    """As ``sluice_core.bus.Consumer``."""
+
+    def start(self) -> None: ...
+
+    def bind(self, pattern: str) -> None: ...
+
+    def unbind(self, pattern: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Bandwidth:
+    """Divides while :data:`NAME` is ours.
+
+    :param settings: of the host
+    :param groups: kept up by the host, before :meth:`apply`
+    :param bus: publisher and consumer, given by tests; what the consumer gets goes to :meth:`received`
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        store: AsyncStore,
+        ownership: Ownership,
+        groups: Groups,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+        bus: tuple[Sender, Receiver] | None = None,
+    ) -> None:
+        self._host: str = settings["host"]
+        self._delay: float = settings["divide_delay_ms"] / 1000
+        self._store = store
+        self._ownership = ownership
+        self._groups = groups
+        self._clock = clock
+        self._monotonic = monotonic
+        self._publisher, self._consumer = bus if bus is not None else self._connected(settings["amqp_url"])
+        self._divider: Divider | None = None
+        self._moved = asyncio.Event()
+        self._told = asyncio.Event()
+        self._read = asyncio.Event()
+        self._stale = asyncio.Event()
+        # What the stream said since it was asked to read everything, which may have come too late for that.
+        self._meanwhile: list[Change] = []
+        self._readings = 0
+        self._heard: float | None = None
+        self._awaited: set[str] = set()
+        self._boundary = 0.0
+        self._second = 0
+        self._number = 0
+        self._quiet = 0
+        self._picture: Picture | None = None
+        self._shown = asyncio.Event()
+        self._complained = -math.inf
+        #: Messages that could not be read.
+        self.undecodable = 0
+
+    def _connected(self, url: str) -> tuple[Sender, Receiver]:
+        publisher = Publisher(url, BANDWIDTH_EXCHANGE, limit=_WAITING, window=_WAITING)
+        return publisher, Consumer(url, self.received, (), BANDWIDTH_EXCHANGE, max_length=_QUEUED, ttl=_TTL)
+
+    # -- what the host says
+
+    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """Begin to connect, on the running loop, and give ``spawn`` what the host is to run as tasks."""
+        self._publisher.start()
+        self._consumer.start()
+        spawn(keep_on("divide", self.step))
+        spawn(keep_on("objectives", self.read))
+        spawn(keep_on("picture", self.show))
+
+    def look(self) -> None:
+        """It may be ours now, or not any more; to be called when that may have changed."""
+        if not self._ours:
+            self._leave()
+        self._moved.set()
+
+    def reread(self) -> None:
+        """What was known of the store may not hold any more; the groups were read anew."""
+        if self._divider is not None:
+            self._meanwhile.clear()
+            self._readings += 1
+            self._stale.set()
+
+    def apply(self, change: Change) -> None:
+        """Take ``change``, of which the groups know already."""
+        if self._divider is None:
+            return
+        if self._stale.is_set() or not self._read.is_set():
+            self._meanwhile.append(change)
+        elif self._divider.objectives.apply(change):
+            self._quiet = 0
+
+    def report(self) -> dict[str, Any]:
+        """For the host's report."""
+        divider, picture = self._divider, self._picture
+        if divider is None:
+            return {"dividing": False}
+        return {
+            "dividing": True,
+            "term": self._term(),
+            "number": self._number,
+            "nodes": len(divider.loads.nodes),
+            "objectives": self._read.is_set(),
+            "took": 0.0 if picture is None else picture.took,
+            "repeated": divider.loads.repeated,
+            "unsound": divider.loads.unsound,
+            "undecodable": self.undecodable,
+        }
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._leave()
+        await self._consumer.close()
+        await self._publisher.close()
+
+    # -- the tasks
+
+    async def step(self) -> None:
+        """Wait for the next round and make it, or wait until dividing is ours."""
+        if not self._ours:
+            self._leave()
+            self._moved.clear()
+            await self._wait(self._moved, _LOOK_AGAIN)
+            return
+        self._enter()
+        await self._wait(self._told, self._await_second())
+        if self._ours and self._read.is_set() and self._divider is not None:
+            self._round(self._divider)
+
+    async def read(self) -> None:
+        """Read the objectives whenever that is needed.
+
+        :raises PeerError: when Redis is away
+        """
+        await self._stale.wait()
+        divider, reading = self._divider, self._readings
+        keys, found = self._store.keys, list[Assignment]()
+        names = await self._store.run(fencing.names(keys.assignments))
+        for part in fencing.chunks(names):
+            some = await self._store.run(fencing.assignments(keys, part))
+            found += [one for one in some if one.kind in (BANDWIDTH, REPLICATION)]
+        if divider is None or divider is not self._divider or reading != self._readings:
+            return  # it is to be read anew, or not at all
+        divider.objectives.replace(found)
+        for change in self._meanwhile:
+            divider.objectives.apply(change)
+        self._meanwhile.clear()
+        self._stale.clear()
+        self._read.set()
+        self._quiet = 0
+
+    async def show(self) -> None:
+        """Write the newest picture.
+
+        :raises PeerError: when Redis is away
+        """
+        await self._shown.wait()
+        self._shown.clear()
+        picture = self._picture
+        if picture is not None and self._ours:
+            data = picture.encode()
+            key = self._store.keys.bandwidth
+            await self._store.run(Operation((("SET", key, data, "EX", SHOWN),), nothing))
+
+    # -- hearing
+
+    def received(self, routing_key: str, body: bytes) -> None:
+        """Take what a node told."""
+        divider = self._divider
+        if divider is None:
+            return
+        try:
+            load = NodeLoad.decode(body)
+        except DecodeError as error:
+            self._complain(routing_key, error)
+            return
+        now = self._monotonic()
+        try:
+            divider.feed(load, now)
+        except (TypeError, ValueError) as error:
+            self._complain(routing_key, error)
+            return
+        if self._heard is None:
+            self._heard = now
+        if now >= self._boundary and load.node in self._awaited:
+            self._awaited.discard(load.node)
+            if not self._awaited:
+                self._told.set()
+
+    def _complain(self, routing_key: str, error: Exception) -> None:
+        self.undecodable += 1
+        now = self._monotonic()
+        if now - self._complained >= _COMPLAIN:
+            self._complained = now
+            log.error("message with routing key `%s`: %s; %d so far", routing_key, error, self.undecodable)
+
+    # -- being the one
+
+    @property
+    def _ours(self) -> bool:
+        return self._ownership.owns(NAME)
+
+    def _term(self) -> int:
+        held = self._ownership.fence((NAME,))
+        return max(map(fencing.term_of, held.values()), default=1)
+
+    def _enter(self) -> None:
+        if self._divider is None:
+            log.info("dividing bandwidth from now on")
+            self._divider = Divider(self._groups, self._host)
+            self._number = int(self._clock())  # more than before a restart in the same term
+            self._heard = None
+            self._quiet = 0
+            self.reread()
+            self._consumer.bind(_LOADS)
+
+    def _leave(self) -> None:
+        if self._divider is not None:
+            log.info("dividing bandwidth no more")
+            self._consumer.unbind(_LOADS)
+            self._divider = self._picture = None
+            self._read.clear()
+            self._stale.clear()
+
+    # -- rounds
+
+    def _await_second(self) -> float:
+        """Wait for everybody's news of the second that ends next; for so long at most."""
+        now, there = self._clock(), self._monotonic()
+        second = math.floor(now - self._delay) + 1
+        if second == self._second:
+            second += 1
+        self._second = second
+        self._boundary = there + second - now
+        nodes = () if self._divider is None else self._divider.loads.nodes.values()
+        self._awaited = {node.name for node in nodes if self._boundary - node.arrived < _LATELY}
+        for node in nodes:
+            if node.arrived >= self._boundary:
+                self._awaited.discard(node.name)
+        self._told.clear()
+        return self._boundary + self._delay - there
+
+    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await event.wait()
+
+    def _round(self, divider: Divider) -> None:
+        self._number += 1
+        now = self._monotonic()
+        made = divider.round(now, self._clock(), self._term(), self._number)
+        self._picture = made.picture
+        self._shown.set()
+        if self._heard is not None and now - self._heard >= HEARING:
+            self._publish(made)
+
+    def _publish(self, made: Round) -> None:
+        self._quiet = 0 if made.governed else self._quiet + 1
+        if not made.governed and self._quiet > _QUIET and self._quiet % _NOW_AND_THEN:
+            return
+        if self._publisher.connected.is_set():
+            for node, shares in made.shares.items():
+                self._publisher.publish(shares_routing_key(node), shares.encode())

@@ -1,0 +1,238 @@
+"""Which objective holds for a flow.
+
+For each method and storage policy the narrowest scope wins as a whole: one container before a group of containers
+before ALL CONTAINERS before one tenant, and so on; at one scope what names the storage policy before what speaks of
+all, then the newer.  A DELETE that wins leaves the flow without any.  The ceiling of a tenant bounds the sum over its
+containers too.
+
+Thousands of idle tenants with objectives cost memory alone: only flows that move are looked up, and answers are kept
+until something changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_actors.groups import Groups
+from sluice_core.bandwidth import GET, MAX_REPLICATION, PUT, REPLICATION, Flow, Objective, objectives
+from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.describe import REPLICATION as REPLICATION_KIND
+from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, NAME, TENANT, Assignment, Change
+
+log = logging.getLogger(__name__)
+
+#: Objectives of named targets that are shown although nothing moves.
+MOST_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What holds for a flow: its own objective, and its tenant's if that has a ceiling, which bounds it with others.
+
+    Both are the same one for a flow of the tenant itself.
+    """
+
+    own: Objective | None = None
+    bound: Objective | None = None
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Ids of the policies that speak of the flow."""
+        return tuple(dict.fromkeys(one.policy for one in (self.own, self.bound) if one is not None))
+
+    @property
+    def limited(self) -> bool:
+        """True when there is any ceiling."""
+        return bool((self.own is not None and self.own.ceiling) or self.bound is not None)
+
+
+_NOTHING: Final = Promise()
+
+
+class Objectives:
+    """The objectives in force, followed change by change.
+
+    What cannot be read is logged and left out; ``groups`` knows who belongs to which.
+    """
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+        self._by_id: dict[str, tuple[Objective, ...]] = {}
+        self._policies: dict[str, str] = {}
+        self._index()
+
+    def replace(self, assignments: Iterable[Assignment]) -> None:
+        """Exactly what is among ``assignments`` is in force."""
+        self._by_id = {one.id: _safely(one) for one in assignments if _ours(one)}
+        self._index()
+
+    def apply(self, change: Change) -> bool:
+        """What ``change`` says of objectives and groups, which know of it already; True when that is anything."""
+        gone = [name for name in change.drops if self._by_id.pop(name, None) is not None]
+        found = [one for one in change.puts if _ours(one)]
+        self._by_id.update({one.id: _safely(one) for one in found})
+        if gone or found:
+            self._index()
+        elif change.entries or change.entry_drops:
+            self._known.clear()
+        return bool(gone or found)
+
+    def name_policies(self, policies: Mapping[str, str]) -> None:
+        """The storage policies, index as text → name."""
+        if policies != self._policies:
+            self._policies = dict(policies)
+            self._known.clear()
+
+    # -- what holds
+
+    def promise(self, flow: Flow) -> Promise:
+        """What holds for ``flow``; bounded in time, whatever there is of objectives."""
+        known = self._known.get(flow)
+        if known is None:
+            known = self._known[flow] = self._promise(flow)
+        return known
+
+    def floors(self, method: str) -> bool:
+        """True when any floor of this method is in force, whether its target is active or not."""
+        return method in self._with_floors
+
+    def ceilings(self, method: str) -> bool:
+        """The same for ceilings."""
+        return method in self._with_ceilings
+
+    def side(self, method: str) -> str:
+        """Where bytes of this method are held back.
+
+        Uploads always at the proxies: what an object server holds back lies in buffers until the proxy gives up.
+        """
+        if method == REPLICATION:
+            return STORAGE_NODE
+        sides = self._sides.get(method)
+        return STORAGE_NODE if method == GET and sides == {STORAGE_NODE} else PROXY
+
+    @property
+    def replication(self) -> Objective | None:
+        """The cap on replication."""
+        return min(self._replication, key=_order, default=None)
+
+    def named(self, method: str) -> list[Objective]:
+        """Objectives with a floor or ceiling for one tenant or container by its name, the first hundred of them."""
+        return self._named.get(method, [])
+
+    def promised(self, method: str) -> dict[str, float]:
+        """Policy id → the sum of its floors for targets by name."""
+        return self._promised.get(method, {})
+
+    def _promise(self, flow: Flow) -> Promise:
+        tenant = self._first(flow, self._of_tenant(flow))
+        container = self._first(flow, self._of_container(flow)) if flow.container else None
+        own = tenant if container is None else container
+        bound = tenant if tenant is not None and tenant.ceiling else None
+        return Promise(_said(own), bound) if own is not None or bound is not None else _NOTHING
+
+    def _first(self, flow: Flow, candidates: Iterable[Objective]) -> Objective | None:
+        fitting = (one for one in candidates if self._is_policy(one.storage_policy, flow.policy))
+        return min(fitting, key=_order, default=None)
+
+    def _of_tenant(self, flow: Flow) -> Iterator[Objective]:
+        return self._of(flow.method, TENANT, flow.account)
+
+    def _of_container(self, flow: Flow) -> Iterator[Objective]:
+        return self._of(flow.method, CONTAINER, flow.path)
+
+    def _of(self, method: str, level: str, path: str) -> Iterator[Objective]:
+        yield from self._names.get((method, level, path), ())
+        for one in self._groups_of.get((method, level), ()):
+            if self._groups.contains(level, one.name, path):
+                yield one
+        yield from self._alls.get((method, level), ())
+
+    def _is_policy(self, written: str, index: int) -> bool:
+        if not written or written == str(index):
+            return True
+        return self._policies.get(str(index), "").lower() == written.lower()
+
+    # -- the index
+
+    def _index(self) -> None:
+        self._known: dict[Flow, Promise] = {}
+        self._names: dict[tuple[str, str, str], list[Objective]] = {}
+        self._groups_of: dict[tuple[str, str], list[Objective]] = {}
+        self._alls: dict[tuple[str, str], list[Objective]] = {}
+        self._replication: list[Objective] = []
+        self._with_floors: set[str] = set()
+        self._with_ceilings: set[str] = set()
+        self._sides: dict[str, set[str]] = {}
+        self._named: dict[str, list[Objective]] = {}
+        self._promised: dict[str, dict[str, float]] = {}
+        for several in self._by_id.values():
+            for one in several:
+                self._file(one)
+
+    def _file(self, one: Objective) -> None:
+        if one.method == REPLICATION:
+            self._replication.append(one)
+            return
+        if one.select == NAME:
+            self._names.setdefault((one.method, one.level, one.name), []).append(one)
+        elif one.select == GROUP:
+            self._groups_of.setdefault((one.method, one.level), []).append(one)
+        elif one.select == ALL:
+            self._alls.setdefault((one.method, one.level), []).append(one)
+        if not _said(one):
+            return
+        self._sides.setdefault(one.method, set()).add(one.side)
+        if one.floor or one.node_floor:
+            self._with_floors.add(one.method)
+        if one.ceiling:
+            self._with_ceilings.add(one.method)
+        if one.select == NAME:
+            named = self._named.setdefault(one.method, [])
+            if len(named) < MOST_SHOWN:
+                named.append(one)
+            promised = self._promised.setdefault(one.method, {})
+            promised[one.policy] = promised.get(one.policy, 0.0) + one.floor
+
+
+def _ours(assignment: Assignment) -> bool:
+    return assignment.kind in (BANDWIDTH, REPLICATION_KIND)
+
+
+def _order(one: Objective) -> tuple[int, bool, int, str]:
+    return one.rank, not one.storage_policy, -one.created, one.assignment
+
+
+def _said(one: Objective | None) -> Objective | None:
+    """None for what a DELETE left."""
+    return one if one is not None and (one.floor or one.ceiling or one.node_floor) else None
+
+
+def _safely(assignment: Assignment) -> tuple[Objective, ...]:
+    try:
+        return tuple(_read(assignment))
+    except (TypeError, ValueError) as error:
+        log.error("assignment `%s` promises nothing, it cannot be read: %s", assignment.id, error)
+        return ()
+
+
+def _read(assignment: Assignment) -> Iterator[Objective]:
+    target = assignment.target
+    if assignment.kind == REPLICATION_KIND:
+        ceiling = float(assignment.params.get(MAX_REPLICATION, 0.0))
+        if target.level == CLUSTER and assignment.verb != "delete" and ceiling > 0:
+            yield Objective(
+                assignment.id, assignment.policy, REPLICATION, CLUSTER, target.select, "", ceiling=ceiling,
+                side=STORAGE_NODE, rank=target.rank(), created=assignment.created,
+            )  # fmt: skip
+    elif assignment.verb == "delete":
+        select = NAME if assignment.member else target.select
+        for method in (GET, PUT):
+            yield Objective(
+                assignment.id, assignment.policy, method, target.level, select, assignment.path() or target.name,
+                rank=target.rank(), created=assignment.created,
+            )  # fmt: skip
+    else:
+        yield from objectives(assignment)

@@ -1,0 +1,290 @@
+"""The dividing host: when it listens, when it divides, what it says; on a bus without a broker."""
+
+import asyncio
+import json
+import logging
+import time
+
+import pytest
+
+from sluice_actors import bandwidth
+from sluice_actors.bandwidth import NAME, Bandwidth
+from sluice_actors.groups import Groups
+from sluice_actors.ownership import SingleHost
+from sluice_actors.tasks import end_tasks
+from sluice_actors.testing_bandwidth import MB, load, promise, row
+from sluice_actors.testing_host import Story, play, settings, until
+from sluice_core.bandwidth import GET, NodeLoad, Picture, Shares
+from sluice_core.describe import PROXY
+from sluice_core.fencing import slot_of
+from sluice_core.keys import load_routing_key, shares_routing_key
+from sluice_core.messages import Change
+from sluice_core.operations import Draft
+from sluice_core.testing import FakeBus, fits
+
+
+@pytest.fixture(autouse=True)
+def quiet_pika():
+    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    logger = logging.getLogger("pika")
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def short_hearing(monkeypatch):
+    monkeypatch.setattr(bandwidth, "HEARING", 0.3)
+
+
+class Wire(FakeBus):
+    """Publisher and consumer of one host at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.connected = asyncio.Event()
+        self.connected.set()
+        self.patterns = set()
+        self.host = None
+
+    def start(self):
+        pass
+
+    async def close(self):
+        pass
+
+    def bind(self, pattern):
+        self.patterns.add(pattern)
+
+    def unbind(self, pattern):
+        self.patterns.discard(pattern)
+
+    def tell(self, told, body=None):
+        """A node says something."""
+        key = load_routing_key(told.node)
+        if any(fits(pattern.split("."), key.split(".")) for pattern in self.patterns):
+            self.host.received(key, told.encode() if body is None else body)
+
+    def heard(self, node):
+        """What ``node`` was told."""
+        return [Shares.decode(body) for key, body in self.sent if key == shares_routing_key(node)]
+
+
+class Owner(SingleHost):
+    """Owns what it is told to, under a term that grows."""
+
+    def __init__(self, owns=True):
+        self.owning = owns
+        self.term = 7
+
+    def owns(self, name):
+        return self.owning and name == NAME
+
+    def fence(self, names):
+        return {slot_of(name): f"{self.term} h1" for name in names}
+
+    def now(self, owning, host):
+        self.owning = owning
+        self.term += owning
+        host.look()
+
+
+class Scene:
+    """One dividing host, and a node that tells its load."""
+
+    def __init__(self, redis_url, owner=None):
+        self.story = Story(redis_url)
+        self.owner = owner or Owner()
+        self.wire = Wire()
+        self.groups = Groups()
+        given = settings(redis_url, self.story.prefix)
+        self.host = Bandwidth(given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire))
+        self.wire.host = self.host
+        self.number = 0
+        self.tasks = []
+
+    def start(self):
+        self.host.start(lambda work: self.tasks.append(asyncio.get_running_loop().create_task(work)))
+        self.tasks.append(asyncio.get_running_loop().create_task(self._tell()))
+
+    async def _tell(self):
+        while True:
+            self.number += 1
+            self.wire.tell(load("p1", self.number, row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}}))
+            await asyncio.sleep(0.1)
+
+    async def put(self, *assignments):
+        await self.story.store.commit(Draft("test", puts=assignments))
+
+    async def told(self, condition):
+        async def holds():
+            return any(condition(one) for one in self.wire.heard("p1"))
+
+        await until(holds)
+
+    async def picture(self):
+        raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
+        return None if raw is None else Picture.decode(raw)
+
+    async def close(self):
+        await end_tasks(self.tasks)
+        await self.host.close()
+        await self.story.store.close()
+
+
+def scene(redis_url, tell, owner=None):
+    async def test():
+        made = Scene(redis_url, owner)
+        try:
+            await tell(made)
+        finally:
+            await made.close()
+
+    play(test())
+
+
+def test_it_divides_each_second_and_shows_what_it_did(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30), promise("b", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        await made.told(lambda shares: shares.number == made.wire.heard("p1")[0].number + 2)
+        first, second = made.wire.heard("p1")[:2]
+        assert (first.term, second.number - first.number) == (7, 1)
+        assert 0.5 < second.at - first.at < 1.5
+        assert [(one.account, round(one.rate / MB)) for one in second.rows] == [("a", 90)]
+        found = await made.picture()
+        assert found.nodes[0]["node"] == "p1"
+        assert found.flows[0]["policies"]
+        assert 0 < await made.story.store.client.ttl(made.story.store.keys.bandwidth) <= 10
+        assert json.dumps(made.host.report())
+        assert made.host.report()["dividing"]
+
+    scene(redis_server.url, tell)
+
+
+def test_who_does_not_own_it_neither_listens_nor_speaks(redis_server):
+    owner = Owner(False)
+
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await asyncio.sleep(0)
+        assert not made.wire.patterns
+        owner.now(True, made.host)
+        await made.told(lambda shares: shares.rows and shares.term == 8)
+        owner.now(False, made.host)
+        assert not made.wire.patterns
+        assert made.host.report() == {"dividing": False}
+        said = len(made.wire.sent)
+        await asyncio.sleep(1.3)  # a whole round in which nothing may happen
+        assert len(made.wire.sent) == said
+        owner.now(True, made.host)
+        await made.told(lambda shares: shares.term == 9)
+
+    scene(redis_server.url, tell, owner)
+
+
+def test_nothing_is_said_before_the_objectives_are_read(redis_server, monkeypatch):
+    async def tell(made):
+        read, may = made.host.read, asyncio.Event()
+
+        async def late():
+            await may.wait()
+            await read()
+
+        monkeypatch.setattr(made.host, "read", late)
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await asyncio.sleep(1.5)  # at least one second passes
+        assert not made.wire.sent
+        may.set()
+        await made.told(lambda shares: True)
+        assert made.wire.heard("p1")[0].rows
+
+    scene(redis_server.url, tell)
+
+
+def test_changes_are_followed_also_while_everything_is_read(redis_server):
+    async def tell(made):
+        made.start()
+        await made.told(lambda shares: not shares.rows)
+        made.host.apply(Change(1, "h", 0.0, puts=(promise("a", get_bw=30),)))
+        await made.told(lambda shares: shares.rows)
+        await made.put(promise("a", get_bw=20))
+        made.host.reread()
+        made.host.apply(Change(1, "h", 0.0, drops=("a.0",)))
+        said = len(made.wire.heard("p1"))
+
+        async def let_go():
+            return any(not one.rows for one in made.wire.heard("p1")[said:])
+
+        await until(let_go)
+
+    scene(redis_server.url, tell)
+
+
+def test_what_cannot_be_read_is_counted_and_said_once(redis_server, caplog):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: True)
+        for body in (b"", b"\x81", NodeLoad("p9", 1.0, 1.0, 1).encode()[:-3], b"nonsense"):
+            made.wire.tell(load("p9", 1), body)
+        assert made.host.undecodable == 4
+        assert caplog.text.count("`load.p9`") == 1
+
+    scene(redis_server.url, tell)
+
+
+def test_without_objectives_nodes_hear_it_three_times_and_then_rarely(redis_server, monkeypatch):
+    async def tell(made):
+        made.start()
+        await made.told(lambda shares: True)
+        host, divider = made.host, made.host._divider
+        made.wire.sent.clear()
+        host._quiet = 0
+        for _ in range(20):
+            host._round(divider)
+        assert len(made.wire.heard("p1")) == 3 + 4
+
+    scene(redis_server.url, tell)
+
+
+def test_it_goes_on_when_redis_goes(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+
+        async def away(operation):
+            raise bandwidth.DecodeError("redis is away")
+
+        made.story.store.run = away
+        made.host.reread()
+        last = made.wire.heard("p1")[-1].number
+        await made.told(lambda shares: shares.number > last + 1 and shares.rows)
+
+    scene(redis_server.url, tell)
+
+
+def test_a_host_divides_for_its_cluster(redis_server):
+    async def test():
+        story = Story(redis_server.url)
+        async with story.host() as host:
+            await host.synced.wait()
+            await until(lambda: _reads(host))
+            assert host.report()["bandwidth"]["dividing"]
+            assert host.bandwidth._divider is not None
+            await story.store.commit(Draft("test", puts=(promise("a", get_bw=30),)))
+
+            async def known():
+                return host.bandwidth._divider.objectives.floors(GET)
+
+            await until(known)
+        await story.store.close()
+
+    async def _reads(host):
+        return host.report()["bandwidth"].get("objectives")
+
+    play(test())

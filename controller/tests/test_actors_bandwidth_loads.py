@@ -1,0 +1,97 @@
+"""What the nodes told lately: doubled, late, silent, nonsense."""
+
+import math
+
+import pytest
+
+from sluice_actors.bandwidth_loads import SILENT, Loads
+from sluice_actors.testing_bandwidth import MB, load, row
+from sluice_core.bandwidth import GET, Flow
+from sluice_core.describe import PROXY, STORAGE_NODE
+
+A = (PROXY, Flow("a", GET))
+
+
+@pytest.fixture
+def loads():
+    return Loads()
+
+
+def trace(loads, place=A, node="n"):
+    return loads.nodes[node].traces.get(place)
+
+
+def test_what_is_known_or_overtaken_is_refused(loads):
+    assert loads.feed(load("n", 5, row("a", 1)), 10.0)
+    assert not loads.feed(load("n", 5, row("a", 9)), 10.1)
+    assert not loads.feed(load("n", 4, row("a", 9)), 10.2)
+    assert trace(loads).moved == MB
+    assert loads.repeated == 2
+
+
+def test_another_start_counts_at_once_unless_it_seems_to_lie_before(loads):
+    loads.feed(load("n", 50, row("a", 1), started=100.0), 10.0)
+    assert loads.feed(load("n", 1, row("a", 2), started=200.0), 10.5)
+    assert not loads.feed(load("n", 99, row("a", 3), started=100.0), 11.0)
+    assert loads.feed(load("n", 1, row("a", 4), started=50.0), 15.0)
+    assert trace(loads).moved == 4 * MB
+
+
+def test_what_is_new_counts_in_full_and_then_as_a_mean(loads):
+    loads.feed(load("n", 1, row("a", 8)), 1.0)
+    assert trace(loads).bytes == 8 * MB
+    loads.feed(load("n", 2, row("a", 0.1)), 2.0)
+    assert 5 * MB < trace(loads).bytes < 8 * MB
+    loads.feed(load("n", 9, row("a", 0.1)), 9.0)
+    assert trace(loads).bytes < 4 * MB
+
+
+def test_a_place_without_transfers_is_left_within_three_seconds(loads):
+    loads.feed(load("n", 1, row("a", 8)), 1.0)
+    presence = []
+    for number in (2, 3):
+        loads.feed(load("n", number), float(number))
+        presence.append(trace(loads).presence)
+        assert not trace(loads).active
+    assert presence == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    loads.feed(load("n", 4), 4.0)
+    assert trace(loads) is None
+
+
+def test_devices_of_one_flow_are_added_up(loads):
+    loads.feed(load("n", 1, row("a", 1, STORAGE_NODE, device="sdb1"), row("a", 2, STORAGE_NODE, device="sdc1")), 1.0)
+    found = trace(loads, (STORAGE_NODE, Flow("a", GET)))
+    assert (found.moved, found.open, found.devices) == (3 * MB, 8.0, {"sdb1": MB, "sdc1": 2 * MB})
+
+
+def test_who_is_gone_loses_everything_at_once_and_who_is_silent_after_a_while(loads):
+    loads.feed(load("n", 1, row("a", 1)), 1.0)
+    loads.feed(load("m", 1, row("a", 1)), 1.0)
+    loads.feed(load("n", 2, row("a", 1), gone=True), 2.0)
+    assert not loads.nodes["n"].traces
+    loads.forget(1.0 + SILENT)
+    assert trace(loads, node="m") is not None
+    loads.forget(1.1 + SILENT)
+    assert set(loads.nodes) == {"n"}
+
+
+def test_a_side_without_workers_loses_what_it_had(loads):
+    loads.feed(load("n", 1, row("a", 1), row("a", 1, STORAGE_NODE), sides=(PROXY, STORAGE_NODE)), 1.0)
+    loads.feed(load("n", 2, row("a", 1, STORAGE_NODE), sides=(STORAGE_NODE,)), 2.0)
+    assert set(loads.nodes["n"].traces) == {(STORAGE_NODE, Flow("a", GET))}
+
+
+@pytest.mark.parametrize("moved", [math.nan, math.inf, -1.0])
+def test_rows_that_make_no_sense_are_left_out(loads, moved):
+    bad = (row("b", moved), row("b", 1, "nowhere"), row("b", 1, method="HEAD"), row("b", 1, open="x"), row(None, 1))
+    loads.feed(load("n", 1, *bad, row("a", 1)), 1.0)
+    assert set(loads.nodes["n"].traces) == {A}
+    assert loads.unsound == len(bad)
+
+
+def test_capacities_that_make_no_sense_are_unknown(loads):
+    capacity = {PROXY: {GET: 5.0, "PUT": -1.0}, STORAGE_NODE: {GET: math.nan}, "nowhere": {GET: 1.0}}
+    loads.feed(load("n", 1, capacity=capacity), 1.0)
+    assert loads.nodes["n"].capacity == {PROXY: {GET: 5.0}}
+    loads.feed(load("n", 2, capacity="fast"), 2.0)
+    assert loads.nodes["n"].capacity == {}
