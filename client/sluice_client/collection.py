@@ -14,12 +14,16 @@ Data = dict[str, Any]
 
 
 class Collection:
-    """What is at ``path``, in whose answers a page of things stands under ``name``."""
+    """What is at ``path``, in whose answers a page of things stands under ``name``.
+
+    ``said`` is the last page of :meth:`all`, for what stands beside the things.
+    """
 
     def __init__(self, transport: Transport, path: str, name: str) -> None:
         self._transport = transport
         self._path = path
         self._name = name
+        self.said: Data = {}
 
     def all(self, **query: Any) -> Iterator[Data]:
         """Everything that fits, page after page; empty values are not asked for.
@@ -32,6 +36,7 @@ class Collection:
             found = self._transport.call("GET", self._path, query=given)
             if not isinstance(found, dict) or not isinstance(found.get(self._name), list):
                 raise Unreachable(f"`{self._path}` is answered without `{self._name}`; is it the controller?")
+            self.said = found
             yield from found[self._name]
             following = found.get("next_marker")
             if not following:

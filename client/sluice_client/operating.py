@@ -118,9 +118,42 @@ class Operating:
         """Let a tenant's new containers go to a storage policy."""
         return self.put(path_of("placements", account), {"storage_policy": storage_policy}, wait, etag)
 
+    def bandwidth(self, account: str = "") -> Data:
+        """What object servers give to each tenant and storage policy by server, device and number, in MB/s."""
+        found: Data = self._transport.call("GET", path_of("bw", *filter(None, (account,))))
+        return found
+
+    def set_bandwidth(self, account: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
+        """Let each object server give a tenant at least ``value``; a bare number is MB/s."""
+        return self.put(path_of("bw", account, *filter(None, (storage_policy,)), value), wait=wait)
+
+    def clear_bandwidth(self, account: str = "", storage_policy: str = "", wait: float = 0.0) -> list[str]:
+        """Take such values back, of everybody without ``account``; the ids of their policies."""
+        found: list[str] = self.put(path_of("bw", "clear", *filter(None, (account, storage_policy))), wait=wait)[
+            "policies"
+        ]
+        return found
+
+    def slos(self, account: str = "", name: str = "") -> Iterator[Data]:
+        """The service level objectives of tenants, in bytes per second."""
+        return self.collection("/bw/slo", "slos").all(account=account, name=name)
+
+    def set_slo(self, account: str, name: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
+        """Promise a tenant ``value`` over the whole cluster; a bare number is MB/s."""
+        return self.put(_slo(account, name, storage_policy), {"value": value}, wait)
+
+    def delete_slo(self, account: str, name: str, storage_policy: str = "", wait: float = 0.0) -> None:
+        """Take an objective back; the tenant's others stay."""
+        path = _slo(account, name, storage_policy)
+        self._transport.call("DELETE", path, query=waiting(wait), patience=wait)
+
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
         """What the actor of a policy did, newest first."""
         return self.collection(path_of("policies", policy_id, "firings"), "firings").all(what=what, member=member)
+
+
+def _slo(account: str, name: str, storage_policy: str) -> str:
+    return path_of("bw", "slo", account, name, *filter(None, (storage_policy,)))
 
 
 def _becoming(plan: bool, force: bool, wait: float) -> dict[str, Any]:

@@ -42,6 +42,10 @@ def _action(action: Data) -> str:
     return " ".join(filter(None, words))
 
 
+def _infeasible(found: Any) -> str:
+    return f"{found['shortfall'] / 1e6:.3f} MB/s are missing to keep what it promises"
+
+
 def _activation(one: Data) -> str:
     undone = f", taken back by {one['undo']}" if one["undo"] else ""
     return f"{one['keyword']}: {one['url']}{undone}"
@@ -98,6 +102,7 @@ POLICY: Final[Columns] = (
     of("firings", human=_firings),
     of("origin"),
     of("activations", human=lines(_activation)),
+    of("infeasible", human=_infeasible),
 )
 FIRING_LIST: Final[Columns] = (of("At"), of("What"), of("Member"), of("Window"))
 CHECKED_LIST: Final[Columns] = (

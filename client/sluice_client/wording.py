@@ -20,6 +20,8 @@ def form(argument: Argument) -> str:
     flag = argument.flags.split()[-1]
     more = argument.more
     if not flag.startswith("-"):
+        if more.get("nargs") == "?":
+            return f"[{more['metavar']}]"
         return f"{more['metavar']}{' …' if more.get('nargs') == '+' else ''}"
     if more.get("action") in ("store_true", "store_const"):
         return flag

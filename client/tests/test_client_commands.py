@@ -61,7 +61,7 @@ def things(client, node, tmp_path):
 
 
 def test_every_command_is_tried_here_or_in_a_story():
-    files = ("test_client_registry.py", "test_client_operations.py", "test_client_code.py")
+    files = (f"test_client_{name}.py" for name in ("registry", "operations", "code", "bandwidth"))
     stories = "".join((Path(__file__).parent / name).read_text() for name in files)
     told = {words for words in COMMANDS if words.split()[0] in ("term", "alias", "group", "stereotype")}
     told |= {words for words in COMMANDS if words.startswith("container group")}

@@ -75,6 +75,14 @@ class Body:
             raise CallerError(f"`{name}` is `{shortened(value)}`, expected a whole number from {low} to {high}")
         return value
 
+    def value(self, name: str) -> str:
+        """A number, or a text with a unit, which must be there; as text."""
+        found = self._data.get(name)
+        if isinstance(found, bool) or not isinstance(found, str | int | float):
+            got = f"is `{shortened(found)}`" if name in self._data else "is missing"
+            raise CallerError(f"`{name}` {got}, expected a number or a text")
+        return plain_text(str(found), name, LONGEST)
+
     def scalars(self, name: str) -> dict[str, Scalar]:
         """An object of texts, numbers and truth values."""
         value = self._data.get(name, {})

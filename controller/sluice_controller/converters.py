@@ -1,4 +1,4 @@
-"""Parts of paths that are names and targets, in which anything may stand, line breaks included."""
+"""Parts of paths that are names, targets and rates, in which anything may stand, line breaks included."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ class TargetConverter(NameConverter):
     """``account[/container[/object]]``; an object's name may hold slashes and line breaks."""
 
     regex = r"[\s\S]+"
+
+
+class RateConverter(NameConverter):
+    """A rate, whose unit may end in ``/s``."""
+
+    regex = "[^/]+(?:/s(?:ec)?)?"

@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from sluice_controller import bandwidth
 from sluice_controller.backend import Backend
 from sluice_controller.counters import OWN
 from sluice_controller.selectors import cluster_now
@@ -54,7 +55,7 @@ class ClusterCollector(Collector):
         """Called for each exposition."""
         up = GaugeMetricFamily("sluice_redis_up", "whether Redis answers")
         try:
-            found = [*self._policies(), *self._nodes(), *self._hosts()]
+            found = [*self._policies(), *self._nodes(), *self._hosts(), self._bandwidth()]
         except PeerError:
             up.add_metric([], 0)
             yield up
@@ -96,7 +97,20 @@ class ClusterCollector(Collector):
                 family.add_metric([host], value)
             yield family
 
+    def _bandwidth(self) -> Metric:
+        """Nothing while nobody measures; what is not held back has nothing assigned, what is unknown no capacity."""
+        labels = ("node", "side", "method", "what")
+        family = GaugeMetricFamily(
+            "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels
+        )
+        for one in bandwidth.nodes(bandwidth.picture_now(self._backend)).rows.values():
+            for what in _BANDWIDTHS:
+                if one[what] is not None:
+                    family.add_metric([one["node"], one["side"], one["method"], what], one[what])
+        return family
 
+
+_BANDWIDTHS: Final = ("measured", "assigned", "capacity")
 _POLICY_KINDS: Final = ("static", "dynamic", "disabled")
 _NODE_STATES: Final = ("ok", "stale_history", "failed", "away")
 _NODE_GAUGES: Final[Any] = (

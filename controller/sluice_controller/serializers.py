@@ -151,7 +151,11 @@ class PolicySerializer(SentenceSerializer):
     created_at = s.DateTimeField()
     created_by = s.CharField(allow_blank=True)
     origin = s.CharField(
-        allow_blank=True, help_text="what wrote its sentence: `stereotype/<name>` or `deploy/<keyword>`; else empty"
+        allow_blank=True,
+        help_text=(
+            "what wrote its sentence: `stereotype/<name>`, `deploy/<keyword>`, `bw/<account>` or `slo/<account>`, the "
+            "last two with `/<storage policy>` where it is for one; else empty"
+        ),
     )
     epoch = s.IntegerField(help_text="the change since which it stands as it does")
     enforced = EnforcedSerializer()

@@ -1,10 +1,11 @@
-"""The shapes of activations in policies, for the schema only."""
+"""The shapes of policies that are shown by themselves, for the schema only."""
 
 from __future__ import annotations
 
 from rest_framework import serializers as s
 
 from sluice_controller.serializers import CheckedSerializer, PolicySerializer
+from sluice_controller.serializers_bandwidth import InfeasibleSerializer
 from sluice_core.describe import PLACES
 
 
@@ -19,9 +20,12 @@ class CompletedActivationSerializer(s.Serializer):
 
 
 class ShownPolicySerializer(PolicySerializer):
-    """A policy with the activation URL of each action."""
+    """A policy with the activation URL of each action, and whether what it promises can be kept."""
 
     activations = CompletedActivationSerializer(many=True)
+    infeasible = InfeasibleSerializer(
+        allow_null=True, help_text="of `bandwidth`: what the cluster cannot carry; else null"
+    )
 
 
 class CheckedPolicySerializer(CheckedSerializer):

@@ -21,7 +21,8 @@ def operation(method: str, path: str) -> dict[str, Any] | None:
     """What the schema says of ``method`` on ``path``; None when it knows no such thing."""
     plain = path.partition("?")[0]
     paths = schema()["paths"]
-    for template, methods in sorted(paths.items(), key=lambda item: item[0] != plain):
+    # a part that is named goes before one that may be anything
+    for template, methods in sorted(paths.items(), key=lambda item: (item[0] != plain, item[0].count("{"))):
         if _fits(template.split("/"), plain.split("/")):
             found: dict[str, Any] | None = methods.get(method.lower())
             return found

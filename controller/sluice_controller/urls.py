@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import path, register_converter
 
-from sluice_controller.converters import NameConverter, TargetConverter
+from sluice_controller.converters import NameConverter, RateConverter, TargetConverter
+from sluice_controller.views.bandwidth import DevicesView, FlowsView, NodeBandwidthView, PartsView
+from sluice_controller.views.bandwidth_iostack import (
+    AccountBandwidthView,
+    BandwidthView,
+    ClearAccountView,
+    ClearPolicyView,
+    ClearView,
+    OsinfoView,
+    SetBandwidthView,
+    SetPolicyBandwidthView,
+)
 from sluice_controller.views.changes import ChangesView, ChangeView, RollbackView
 from sluice_controller.views.configuration import ExportView, ImportView
 from sluice_controller.views.container_groups import (
@@ -47,6 +58,7 @@ from sluice_controller.views.registry import (
     RegistryMetricView,
 )
 from sluice_controller.views.schema import SchemaView
+from sluice_controller.views.slo import ObjectivesView, ObjectiveView, PolicyObjectiveView
 from sluice_controller.views.stereotypes import (
     StereotypesView,
     StereotypeTargetsView,
@@ -64,6 +76,7 @@ from sluice_controller.views.vocabulary import AliasesView, AliasView, RegistryT
 
 register_converter(NameConverter, "name")
 register_converter(TargetConverter, "target")
+register_converter(RateConverter, "rate")
 
 urlpatterns = [
     path("policies", PoliciesView.as_view()),
@@ -128,6 +141,21 @@ urlpatterns = [
     path("stereotypes/<name:stereotype>", StereotypeView.as_view()),
     path("stereotypes/<name:stereotype>/tenants", StereotypeTargetsView.as_view()),
     path("stereotypes/<name:stereotype>/tenants/<target:target>", StereotypeTargetView.as_view()),
+    path("bw", BandwidthView.as_view()),
+    path("bw/osinfo", OsinfoView.as_view()),
+    path("bw/flows", FlowsView.as_view()),
+    path("bw/nodes", NodeBandwidthView.as_view()),
+    path("bw/parts", PartsView.as_view()),
+    path("bw/devices", DevicesView.as_view()),
+    path("bw/slo", ObjectivesView.as_view()),
+    path("bw/slo/<name:account>/<name:name>", ObjectiveView.as_view()),
+    path("bw/slo/<name:account>/<name:name>/<name:policy>", PolicyObjectiveView.as_view()),
+    path("bw/clear", ClearView.as_view()),
+    path("bw/clear/<name:account>", ClearAccountView.as_view()),
+    path("bw/clear/<name:account>/<name:policy>", ClearPolicyView.as_view()),
+    path("bw/<name:account>", AccountBandwidthView.as_view()),
+    path("bw/<name:account>/<rate:value>", SetBandwidthView.as_view()),
+    path("bw/<name:account>/<name:policy>/<rate:value>", SetPolicyBandwidthView.as_view()),
     path("health", HealthView.as_view()),
     path("metrics", MetricsView.as_view()),
     path("schema", SchemaView.as_view()),

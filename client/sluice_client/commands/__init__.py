@@ -12,6 +12,7 @@ from typing import Final
 from sluice_client.command import SluiceCommand
 from sluice_client.commands import (
     activations,
+    bandwidth,
     controllers,
     dependencies,
     filters,
@@ -22,6 +23,7 @@ from sluice_client.commands import (
     placements,
     policies,
     registry,
+    slo,
 )
 
 #: ``sluice policy list`` and ``openstack sluice policy list``.
@@ -121,6 +123,17 @@ COMMANDS: Final[Mapping[str, type[SluiceCommand]]] = {
     "placement show": placements.ShowPlacement,
     "placement set": placements.SetPlacement,
     "placement delete": placements.DeletePlacement,
+    "bw list": bandwidth.ListBandwidth,
+    "bw show": bandwidth.ShowBandwidth,
+    "bw flows": bandwidth.ListFlows,
+    "bw nodes": bandwidth.ListNodeBandwidth,
+    "bw parts": bandwidth.ListParts,
+    "bw devices": bandwidth.ListDevices,
+    "bw set": bandwidth.SetBandwidth,
+    "bw clear": bandwidth.ClearBandwidth,
+    "slo list": slo.ListSlos,
+    "slo set": slo.SetSlo,
+    "slo delete": slo.DeleteSlo,
     "node list": nodes.ListNodes,
     "node show": nodes.ShowNode,
     "node adopt": nodes.AdoptHistory,

@@ -1,0 +1,147 @@
+"""``bw``: what tenants, nodes and devices move and may, and what each object server gives to a tenant."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final
+
+from sluice_client import resources_bandwidth as resources
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.errors import ClientError
+
+METHODS: Final = ("GET", "PUT", "REPLICATION")
+SIDES: Final = ("proxy", "storage_node")
+ACCOUNT: Final = Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT"})
+VALUE: Final = Argument("value", "a rate with its unit; a bare number is MB/s", {"metavar": "VALUE"})
+UNDER: Final = Argument("--storage-policy", "for what lies under this storage policy alone", {"default": ""})
+_ACCOUNT: Final = Argument("--account", "only of this account")
+_METHOD: Final = Argument("--method", "only by this method", {"choices": METHODS})
+_POLICY: Final = Argument("--storage-policy", "only under this one, by its name or index")
+_NODE: Final = Argument("--node", "only on this node")
+_SIDE: Final = Argument("--side", "only on this side of nodes", {"choices": SIDES})
+_DEVICE: Final = Argument("--device", "only on this device")
+
+
+def lines(table: Data) -> Iterator[Data]:
+    """The lines of the controller's table, each with its place."""
+    for server, devices in table.items():
+        for device, numbered in devices.items():
+            for one in numbered.values():
+                moved = sum(each["oid_calculated_BW"] for each in one["objects"])
+                yield {"server": server, "device": device, **one, "read": round(moved, 3)}
+
+
+class ListBandwidth(ListCommand):
+    """List what object servers give to each tenant and storage policy, device by device; of reads."""
+
+    columns = resources.LINE_LIST
+    arguments = (_ACCOUNT,)
+    examples = ("--account AUTH_acme",)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """The lines of the table."""
+        return lines(self.client.bandwidth(given.account or ""))
+
+
+class ShowBandwidth(ListCommand):
+    """Show the objects of a tenant that are read now, and how fast."""
+
+    columns = resources.OBJECT_LIST
+    arguments = (ACCOUNT,)
+    examples = ("AUTH_acme",)
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """One row for each object on each device."""
+        for line in lines(self.client.bandwidth(given.account)):
+            for one in line["objects"]:
+                yield {"server": line["server"], "device": line["device"], "policy": line["policy"], **one}
+
+
+class Measured(ListCommand):
+    """Lists what was measured in the last second."""
+
+    #: the last part of the path, under which the answer lists it
+    name: ClassVar[str]
+
+    def fetch(self, given: Namespace) -> Iterable[Data]:
+        """All of it; when nobody measures, that is said."""
+        wanted = {one.dest: getattr(given, one.dest) for one in self.arguments}
+        things = self.client.collection(f"/bw/{self.name}", self.name)
+        yield from things.all(**wanted)
+        if things.said.get("stale"):
+            self.say("nobody measures bandwidth now; do an actor host and the agents run?")
+
+
+class ListFlows(Measured):
+    """List what tenants are promised, get and move, and what is missing of their floors."""
+
+    name, columns = "flows", resources.FLOW_LIST
+    arguments = (
+        _ACCOUNT,
+        Argument("--container", "only of this container, where it is counted by itself"),
+        _METHOD,
+        _POLICY,
+        Argument("--short", "only those whose floor cannot be met", {"action": "store_const", "const": "true"}),
+    )
+    examples = ("--method GET", "--short -f json")
+
+
+class ListNodeBandwidth(Measured):
+    """List what proxies and storage nodes can move, are given and move."""
+
+    name, columns = "nodes", resources.NODE_LIST
+    arguments = (_NODE, _SIDE, _METHOD)
+    examples = ("--side storage_node --method GET",)
+
+
+class ListParts(Measured):
+    """List on which nodes and devices tenants move how much."""
+
+    name, columns = "parts", resources.PART_LIST
+    arguments = (_ACCOUNT, _METHOD, _POLICY, _NODE, _SIDE, _DEVICE)
+    examples = ("--account AUTH_acme",)
+
+
+class ListDevices(Measured):
+    """List what the devices of storage nodes move."""
+
+    name, columns = "devices", resources.DEVICE_LIST
+    arguments = (_NODE, _DEVICE, _METHOD)
+    examples = ("--node storage-7",)
+
+
+class SetBandwidth(ShowCommand):
+    """Let each object server give a tenant at least so much; `slo set` promises over the whole cluster."""
+
+    columns = resources.PROMISED
+    arguments = (ACCOUNT, VALUE, UNDER, WAIT)
+    examples = ("AUTH_acme 30MBps", "AUTH_acme 30 --storage-policy gold --wait 10")
+
+    def fetch(self, given: Namespace) -> Data:
+        """The policy that it became."""
+        return self.client.set_bandwidth(given.account, given.value, given.storage_policy, given.wait)
+
+
+class ClearBandwidth(SluiceCommand):
+    """Take back what `bw set` has set: for a tenant, or with `--all` for everybody."""
+
+    arguments = (
+        Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT", "nargs": "?"}),
+        Argument("--all", "for everybody", {"action": "store_true", "dest": "everybody"}),
+        Argument("--storage-policy", "only what is for this storage policy", {"default": ""}),
+        WAIT,
+    )
+    examples = ("AUTH_acme", "AUTH_acme --storage-policy gold", "--all")
+
+    def take_action(self, parsed_args: Any) -> int:
+        """Called by cliff."""
+        account = parsed_args.account or ""
+        if bool(account) == parsed_args.everybody:
+            raise ClientError("expected an account or `--all`, one of both")
+        if parsed_args.storage_policy and not account:
+            raise ClientError("`--storage-policy` is given without an account")
+        gone = self.client.clear_bandwidth(account, parsed_args.storage_policy, parsed_args.wait)
+        self.app.stdout.write(f"{len(gone)} taken back\n")
+        return 0

@@ -1,0 +1,71 @@
+"""``slo``: what tenants are promised over the whole cluster, and what they are held to."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any, Final
+
+from sluice_client import resources_bandwidth as resources
+from sluice_client.columns import Data
+from sluice_client.command import WAIT, Argument, EachCommand, ShowCommand
+from sluice_client.commands.bandwidth import ACCOUNT, UNDER, VALUE
+from sluice_client.standard import ListAll, Resource
+
+NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
+SLO: Final = Resource(
+    "objective",
+    "/bw/slo",
+    "slos",
+    resources.SLO_LIST,
+    filters=(
+        Argument("--account", "only of this account"),
+        Argument("--name", "only of this name", {"choices": NAMES}),
+    ),
+)
+
+
+class ListSlos(ListAll):
+    """List the service level objectives of tenants; what policies promise besides is among the policies."""
+
+    resource = SLO
+    examples = ("--account AUTH_acme",)
+
+
+class SetSlo(ShowCommand):
+    """Promise a tenant a rate over the whole cluster, or hold it to one."""
+
+    columns = resources.SLO
+    arguments = (
+        ACCOUNT,
+        Argument(
+            "name",
+            "get_bw and put_bw are promised, max_get_bw and max_put_bw are not exceeded",
+            {"choices": NAMES, "metavar": "NAME"},
+        ),
+        VALUE,
+        UNDER,
+        WAIT,
+    )
+    examples = ("AUTH_acme get_bw 30MBps --wait 10", "AUTH_acme max_put_bw 20 --storage-policy gold")
+
+    def fetch(self, given: Namespace) -> Data:
+        """The objective as it is now."""
+        return self.client.set_slo(given.account, given.name, given.value, given.storage_policy, given.wait)
+
+
+class DeleteSlo(EachCommand):
+    """Take objectives of a tenant back; its others stay."""
+
+    names = "name"
+    arguments = (
+        ACCOUNT,
+        Argument("name", f"{', '.join(NAMES[:-1])} or {NAMES[-1]}", {"nargs": "+", "metavar": "NAME"}),
+        UNDER,
+        WAIT,
+    )
+    examples = ("AUTH_acme get_bw put_bw",)
+
+    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+        """Take one back."""
+        self.client.delete_slo(given.account, name, given.storage_policy, given.wait)
+        return f"objective {name} of {given.account} is deleted", None

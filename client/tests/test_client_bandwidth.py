@@ -1,0 +1,145 @@
+"""``bw`` and ``slo`` against a real API: what moves, and what is promised."""
+
+import json
+import time
+
+import pytest
+
+from sluice_core.bandwidth import Picture
+
+MB = 1e6
+FLOW = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
+ON_NODE = {**FLOW, "node": "s1", "side": "storage_node", "device": "sdb1", "share": 20 * MB, "measured": 19.5 * MB}
+RATES = {"floor": 30 * MB, "ceiling": 0.0, "share": -1.0, "measured": 19.5 * MB, "met": 25 * MB, "short": 5 * MB}
+NODE = {
+    **{"node": "s1", "server": "10.0.0.1:6200", "side": "storage_node", "method": "GET", "source": "configured"},
+    **{"capacity": 90 * MB, "assigned": 20 * MB, "measured": 19.5 * MB, "at": 1.0},
+}
+MOVED = {"oid": "AUTH_a/c/o", "range": "0-end", "rate": 19.5 * MB, "server": "10.0.0.1:6200"}
+
+
+def as_json(said):
+    return json.loads(said.out)
+
+
+@pytest.fixture
+def paint(store):
+    """A function that lets somebody have measured this."""
+
+    def put(**more):
+        known = {
+            "flows": ({**FLOW, **RATES, "waiting": 1.0, "active": True, "policies": ["p"]},),
+            "nodes": (NODE,),
+            "parts": (ON_NODE,),
+            "objects": ({**ON_NODE, **MOVED},),
+            "policies": {"0": "gold"},
+        }
+        picture = Picture(at=time.time(), host="h", term=1, number=1, **known | more)
+        store.client.set(store.keys.bandwidth, picture.encode(), ex=600)
+
+    return put
+
+
+def test_the_table_is_listed_line_by_line_and_object_by_object(sluice, paint):
+    paint()
+    place = {"Server": "10.0.0.1:6200", "Device": "sdb1"}
+    (line,) = as_json(sluice("bw", "list", "-f", "json"))
+    assert line == {
+        **{**place, "Account": "AUTH_a", "Storage Policy": "gold"},
+        **{"Needed MB/s": 20.0, "Read MB/s": 19.5, "Objects": 1},
+    }
+    (moved,) = as_json(sluice("bw", "show", "AUTH_a", "-f", "json"))
+    assert moved == {
+        **{**place, "Storage Policy": "gold", "Object": "AUTH_a/c/o"},
+        **{"Range": "0-end", "Read MB/s": 19.5},
+    }
+    assert as_json(sluice("bw", "list", "--account", "AUTH_b", "-f", "json")) == []
+    assert as_json(sluice("bw", "show", "AUTH_b", "-f", "json")) == []
+
+
+def test_rates_are_shown_in_megabytes_and_the_titles_say_so(sluice, paint):
+    paint()
+    (flow,) = as_json(sluice("bw", "flows", "--short", "-f", "json"))
+    assert (flow["Floor MB/s"], flow["Assigned MB/s"], flow["Measured MB/s"], flow["Short MB/s"]) == (30, None, 19.5, 5)
+    (node,) = as_json(sluice("bw", "nodes", "--side", "storage_node", "-f", "json"))
+    assert (node["Capacity MB/s"], node["Known"], node["Assigned MB/s"]) == (90.0, "configured", 20.0)
+    (part,) = as_json(sluice("bw", "parts", "--account", "AUTH_a", "--device", "sdb1", "-f", "json"))
+    assert (part["Storage Policy"], part["Node"], part["Assigned MB/s"]) == ("gold", "s1", 20.0)
+    (device,) = as_json(sluice("bw", "devices", "--node", "s1", "-f", "json"))
+    assert (device["Flows"], device["Measured MB/s"]) == (1, 19.5)
+    (raw,) = json.loads(sluice("--json", "bw", "flows").out)
+    assert raw["measured"] == 19.5 * MB
+
+
+@pytest.mark.parametrize("what", ["flows", "nodes", "parts", "devices"])
+def test_a_list_is_empty_with_a_word_about_it_while_nobody_measures(sluice, paint, what):
+    said = sluice("bw", what, "-f", "json")
+    assert as_json(said) == []
+    assert "nobody measures" in said.err
+    paint(flows=(), nodes=(), parts=())
+    assert sluice("bw", what, "-f", "json").err == ""
+
+
+def test_a_value_is_set_and_taken_back(sluice, store):
+    made = as_json(sluice("bw", "set", "AUTH_ü", "30MB/s", "-f", "json"))
+    assert made["policy"] == "FOR TENANT AUTH_ü DO SET bandwidth WITH node_get_bw=30MBps ON STORAGE_NODE"
+    under = as_json(sluice("bw", "set", "AUTH_ü", "30", "--storage-policy", "gold", "--wait", "0.1", "-f", "json"))
+    assert "storage_policy=gold" in under["policy"]
+    assert sluice("bw", "clear", "AUTH_ü", "--storage-policy", "gold").out == "1 taken back\n"
+    assert [one.params for one in store.assignments()] == [{"node_get_bw": 30 * MB}]
+    sluice("bw", "set", "AUTH_b", "30")
+    assert sluice("bw", "clear", "--all").out == "2 taken back\n"
+    assert store.assignments() == []
+
+
+WRONG = [
+    ("expected an account or `--all`", ["clear"]),
+    ("expected an account or `--all`", ["clear", "AUTH_a", "--all"]),
+    ("without an account", ["clear", "--all", "--storage-policy", "gold"]),
+    ("(HTTP 400)", ["set", "AUTH_a", "0"]),
+    ("(HTTP 400)", ["set", "AUTH_a", "NaN"]),
+    ("did you mean", ["set", "AUTH_a", "30mbps"]),
+]
+
+
+@pytest.mark.parametrize(("reason", "words"), WRONG)
+def test_what_makes_no_sense_is_refused_with_the_reason(sluice, store, reason, words):
+    assert reason in sluice("bw", *words, status=1).err
+    assert store.assignments() == []
+
+
+def test_objectives_are_set_listed_and_deleted(sluice, store, paint):
+    made = as_json(sluice("slo", "set", "AUTH_a", "get_bw", "30", "-f", "json"))
+    assert (made["text"], made["value"], made["changed"]) == ("30MBps", 30 * MB, True)
+    sluice("slo", "set", "AUTH_a", "put_bw", "20MBps", "--wait", "0.1")
+    sluice("slo", "set", "AUTH_a", "max_get_bw", "40", "--storage-policy", "gold")
+    sluice("slo", "set", "AUTH_b", "get_bw", "1")
+    (policy,) = {one["Policy"] for one in as_json(sluice("slo", "list", "--name", "put_bw", "-f", "json"))}
+    paint(infeasible={policy: 5 * MB})
+    found = as_json(sluice("slo", "list", "--account", "AUTH_a", "-f", "json"))
+    assert [(one["Name"], one["Value MB/s"], one["Storage Policy"], one["Missing MB/s"]) for one in found] == [
+        ("get_bw", 30.0, "", 5.0),
+        ("max_get_bw", 40.0, "gold", None),
+        ("put_bw", 20.0, "", 5.0),
+    ]
+    assert "5.000 MB/s are missing" in sluice("policy", "show", policy).out
+    done = sluice("slo", "delete", "AUTH_a", "get_bw", "put_bw").out
+    assert done == "objective get_bw of AUTH_a is deleted\nobjective put_bw of AUTH_a is deleted\n"
+    assert "(HTTP 404)" in sluice("slo", "delete", "AUTH_a", "max_get_bw", status=1).err
+    sluice("slo", "delete", "AUTH_a", "max_get_bw", "--storage-policy", "gold")
+    assert [one.params for one in store.assignments()] == [{"get_bw": MB}]
+
+
+def test_an_objective_that_cannot_be_is_refused(sluice, store):
+    assert "(HTTP 400)" in sluice("slo", "set", "AUTH_a", "get_bw", "1e18", status=1).err
+    assert "invalid choice" in sluice("slo", "set", "AUTH_a", "fast", "30", status=2).err
+    assert store.assignments() == []
+
+
+def test_both_are_commands_of_openstack(openstack, api, paint):
+    paint()
+    known = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": api.url, "SLUICE_TOKEN_FILE": str(api.token)}
+    made = openstack("sluice", "slo", "set", "AUTH_a", "get_bw", "30", "-f", "value", "-c", "text", env=known)
+    assert made.stdout == "30MBps\n"
+    shown = openstack("sluice", "bw", "flows", "-f", "value", "-c", "Measured MB/s", env=known)
+    assert shown.stdout == "19.5\n"
