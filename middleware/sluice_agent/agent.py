@@ -6,7 +6,7 @@ import asyncio
 import logging
 from importlib import metadata
 
-from sluice_agent import invalidations
+from sluice_agent import credit, invalidations
 from sluice_agent.code import CodeFetcher
 from sluice_agent.collectd import Collectd
 from sluice_agent.follower import Follower, Surroundings
@@ -91,6 +91,7 @@ class Agent:
                 tasks.create_task(self._sandboxes.run())
                 if self.workers is not None:
                     self.workers.open(self._settings.worker_mode, self._settings.worker_group)
+                    tasks.create_task(credit.serve(self._settings))
                 self._storage.open()
                 if self.bus is not None:
                     publisher = MetricPublisher(

@@ -1,4 +1,4 @@
-"""``sluice-agent --config FILE``"""
+"""``sluice-agent --config FILE`` and ``sluice-agent calibrate``"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from sluice_agent import calibrate
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.errors import SluiceError
@@ -18,8 +19,15 @@ log = logging.getLogger("sluice_agent")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run an agent until SIGTERM or SIGINT; 0 when it left in order."""
-    parser = argparse.ArgumentParser(prog="sluice-agent", description="the process beside Swift on every node")
+    """Run an agent until SIGTERM or SIGINT, or calibrate; 0 when it left in order."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["calibrate"]:
+        return calibrate.main(argv[1:])
+    parser = argparse.ArgumentParser(
+        prog="sluice-agent",
+        description="the process beside Swift on every node",
+        epilog="`sluice-agent calibrate --help`: measure what this node can move",
+    )
     parser.add_argument("--config", metavar="FILE", help="the configuration, an ini file with a section [agent]")
     parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
     given = parser.parse_args(argv)

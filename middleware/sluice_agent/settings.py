@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
+from sluice_agent.capacity import OPTIONS as CAPACITY_OPTIONS
+from sluice_agent.capacity import read_capacity
 from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
 from sluice_core.code_shelf import ShelfSettings
 from sluice_core.options import Option, OptionError
@@ -54,6 +56,7 @@ OPTIONS: Final = (
     Option("storlets_engine", "", "URL of the Docker engine for storlets, if hosts here use one: the same"),
     Option("wasm", False, "whether hosts here run WebAssembly: whether Swift's Python can is reported"),
     *CODE_OPTIONS,
+    *CAPACITY_OPTIONS,
     Option("log_level", "info", "debug, info, warning or error"),
 )
 
@@ -88,6 +91,7 @@ class Settings:
     storlets_engine: str = ""
     wasm: bool = False
     shelf: ShelfSettings | None = None
+    capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
@@ -113,4 +117,4 @@ class Settings:
         daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())
         shelf = ShelfSettings.from_options(values)
         made = {"node": node, "worker_mode": mode, "publish_delay": delay, "storage_daemons": daemons, "shelf": shelf}
-        return cls(**{**given, **made})
+        return cls(**{**given, **made, "capacity": read_capacity(values)})

@@ -1,0 +1,124 @@
+"""How fast disks are written and read one after the other byte, all at once."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Final
+
+from sluice_core.errors import CallerError, PeerError
+
+#: Bytes of one read or write.
+CHUNK: Final = 1024 * 1024
+#: Part of what is free on a disk that its file may take.
+_MODEST: Final = 0.1
+_NO_DIRECT: Final = (errno.EINVAL, errno.EOPNOTSUPP)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpeed:
+    """Bytes per second of one disk while all others are busy, too; ``direct``: past the page cache."""
+
+    path: Path
+    read: float
+    write: float
+    direct: bool
+
+
+def measure(
+    disks: Sequence[Path], seconds: float, size: int, say: Callable[[str], None] = lambda _: None
+) -> list[DiskSpeed]:
+    """Write to all disks for ``seconds``, over and over the same ``size`` bytes of each; then read.
+
+    :raises CallerError: when there is no such folder, or no room
+    :raises PeerError: when a disk fails
+    """
+    sizes = [_allowed(path, size) for path in disks]
+    together = threading.Barrier(len(disks))
+    with ThreadPoolExecutor(len(disks)) as threads:
+        say(f"writes to {len(disks)} disk(s), then reads, {seconds:g} s each")
+        running = [
+            threads.submit(_measure, path, most, seconds, together) for path, most in zip(disks, sizes, strict=True)
+        ]
+        return [one.result() for one in running]
+
+
+def _allowed(path: Path, size: int) -> int:
+    try:
+        found = os.statvfs(path)
+    except OSError as error:
+        raise CallerError(f"cannot use `{path}`: {error.strerror}") from error
+    most = min(size, int(found.f_bavail * found.f_frsize * _MODEST))
+    if most < CHUNK:
+        raise CallerError(f"no room on `{path}`: a tenth of what is free must hold {CHUNK} bytes")
+    return most - most % CHUNK
+
+
+def _measure(path: Path, size: int, seconds: float, together: threading.Barrier) -> DiskSpeed:
+    try:
+        with TemporaryFile(dir=path, buffering=0) as file, mmap.mmap(-1, CHUNK) as buffer:
+            buffer[:] = os.urandom(CHUNK)  # some disks compress
+            run = _Run(file.fileno(), buffer, size, seconds)
+            together.wait()
+            write = run.write()
+            together.wait()
+            return DiskSpeed(path, run.read(), write, run.direct)
+    except threading.BrokenBarrierError as error:
+        raise PeerError(f"stopped at `{path}`, since another disk failed") from error
+    except OSError as error:
+        together.abort()
+        raise PeerError(f"cannot measure `{path}`: {error.strerror or error}") from error
+
+
+class _Run:
+    """One open file, ``size`` bytes at most."""
+
+    def __init__(self, number: int, buffer: mmap.mmap, size: int, seconds: float) -> None:
+        self._number = number
+        self._buffer = buffer
+        self._size = size
+        self._seconds = seconds
+        self._there = 0
+        self.direct = self._go_direct()
+
+    def write(self) -> float:
+        """Bytes per second; what the disk has not got yet is waited for."""
+        started = time.monotonic()
+        written = 0
+        while not written or time.monotonic() - started < self._seconds:
+            written += os.pwritev(self._number, [self._buffer], written % self._size)
+            self._there = max(self._there, min(written, self._size))
+        os.fsync(self._number)
+        return written / (time.monotonic() - started)
+
+    def read(self) -> float:
+        """Bytes per second of what was written, again and again."""
+        started = time.monotonic()
+        got = 0
+        while not got or time.monotonic() - started < self._seconds:
+            if not self.direct and not got % self._there:
+                os.posix_fadvise(self._number, 0, 0, os.POSIX_FADV_DONTNEED)
+            got += os.preadv(self._number, [self._buffer], got % self._there)
+        return got / (time.monotonic() - started)
+
+    def _go_direct(self) -> bool:
+        """Past the page cache from now on, if that works here."""
+        flags = fcntl.fcntl(self._number, fcntl.F_GETFL)
+        try:
+            fcntl.fcntl(self._number, fcntl.F_SETFL, flags | os.O_DIRECT)
+            os.pwritev(self._number, [self._buffer], 0)
+        except OSError as error:
+            if error.errno not in _NO_DIRECT:
+                raise
+            fcntl.fcntl(self._number, fcntl.F_SETFL, flags)
+            return False
+        return True

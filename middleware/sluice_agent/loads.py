@@ -1,0 +1,194 @@
+"""From the running totals of a node's workers to what the node tells of each second."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sluice_core.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
+from sluice_core.credit_wire import CreditHello, Used
+from sluice_core.describe import STORAGE_NODE
+
+PERIOD: Final = 1.0
+#: Seconds between two messages of a node where nothing moves and nothing is held back …
+_SELDOM: Final = 5.0
+#: … but so many more are sent after the last byte, so that it is heard of though one is lost.
+_LAST_WORDS: Final = 3
+#: Totals kept of a worker, those that grew last: more than it remembers itself.
+_MOST_TOTALS: Final = 100_000
+
+
+class Place(NamedTuple):
+    """What is counted as one: a flow on one side, and on one device (empty at proxies)."""
+
+    side: str
+    flow: Flow
+    device: str
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What grew since the last window was closed."""
+
+    moved: float = 0.0
+    busy: float = 0.0
+    held: float = 0.0
+
+
+_NOTHING: Final = _Sum()
+_ZERO: Final = (0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class _Worker:
+    hello: CreditHello
+    #: Its running totals: bytes, seconds open, seconds held back.
+    totals: dict[Place, tuple[int, float, float]] = field(default_factory=dict)
+    #: Transfers open right now, where there are any.
+    open: Counter[Place] = field(default_factory=Counter)
+
+
+class Loads:
+    """Workers of one node by the name of their connection: each counts from its hello on."""
+
+    def __init__(
+        self,
+        node: str,
+        capacity: Mapping[str, Mapping[str, float]],
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        :param capacity: as :attr:`NodeLoad.capacity`
+        :param clock: the wall's
+        :param steady: one that never jumps
+        """
+        self._node = node
+        self._capacity = capacity
+        self._clock = clock
+        self._steady = steady
+        self._started = clock()
+        self._number = 0
+        self._workers: dict[str, _Worker] = {}
+        self._sums: dict[Place, _Sum] = {}
+        self._objects: dict[tuple[str, int, str, str, str, str], MovedObject] = {}
+        self._policies: dict[str, str] = {}
+        self._server = ""
+        self._had = False
+        self._closed: int | None = None
+        self._closed_at = self._told = -math.inf
+        self._sides: tuple[str, ...] = ()
+        self._words = 0
+        #: What moved in the last window that was closed, in bytes per second.
+        self.rows: tuple[Load, ...] = ()
+
+    def join(self, worker: str, hello: CreditHello) -> None:
+        """A worker said hello, and counts from now on."""
+        self._workers[worker] = _Worker(hello)
+        self._policies.update(hello.policies)
+        self._server = hello.server or self._server
+        self._had = True
+
+    def leave(self, worker: str) -> None:
+        """A worker is gone; what it told is counted all the same."""
+        self._workers.pop(worker, None)
+
+    def used(self, worker: str, used: Used) -> None:
+        """Running totals of a worker that has joined."""
+        known = self._workers[worker]
+        for row in used.rows:
+            place = Place(known.hello.side, row.flow, row.device)
+            before = known.totals.pop(place, _ZERO)
+            if row.moved < before[0] or row.busy < before[1]:
+                before = _ZERO  # it counts from the beginning
+            known.totals[place] = total = (row.moved, row.busy, row.held)
+            if len(known.totals) > _MOST_TOTALS:
+                del known.totals[next(iter(known.totals))]
+            moved, busy, held = (new - old for new, old in zip(total, before, strict=True))
+            known.open[place] = row.open
+            if not row.open:
+                del known.open[place]
+            grown = self._sums.setdefault(place, _Sum())
+            grown.moved += moved
+            grown.busy += busy
+            grown.held += max(held, 0.0)
+        for one in used.objects:
+            self._objects[one[:-1]] = one
+
+    def close(self, governed: bool, delay: float) -> NodeLoad | None:
+        """Close the second that ended ``delay`` seconds ago; what is to be told, if anything is.
+
+        :param governed: something is held back on this node
+        """
+        now = self._clock() - delay
+        window = math.floor(now)
+        if window == self._closed:
+            return None
+        at = self._steady()
+        seconds = PERIOD if self._closed is None else max(round(at - self._closed_at), 1) * PERIOD
+        self._closed, self._closed_at = window, at
+        self.rows = tuple(self._close(seconds))
+        objects = tuple(heapq.nlargest(MOST_OBJECTS, self._objects.values(), key=lambda one: one.rate))
+        self._objects.clear()
+        sides = self._serving()
+        if self.rows or governed or sides != self._sides:
+            self._words = _LAST_WORDS
+        elif self._words:
+            self._words -= 1
+        elif at - self._told < _SELDOM:
+            return None
+        self._sides = sides
+        self._told = at
+        self._number += 1
+        return NodeLoad(
+            self._node,
+            float(window),
+            self._started,
+            self._number,
+            server=self._server,
+            capacity=self._capacity,
+            sides=sides,
+            gone=self._had and not sides,
+            rows=self.rows,
+            objects=objects,
+            policies=self._policies,
+        )
+
+    def _serving(self) -> tuple[str, ...]:
+        found = {worker.hello.side for worker in self._workers.values()}
+        return tuple(side for side in SIDES if side in found)
+
+    def _close(self, seconds: float) -> list[Load]:
+        still = dict.fromkeys(place for worker in self._workers.values() for place in worker.open)
+        sums, self._sums = self._sums, {}
+        return [_load(place, sums.get(place, _NOTHING), place in still, seconds) for place in {**still, **sums}]
+
+
+def _load(place: Place, grown: _Sum, still: bool, seconds: float) -> Load:
+    account, method, policy, container = place.flow
+    return Load(
+        place.side,
+        account,
+        container,
+        method,
+        policy,
+        place.device,
+        grown.moved / seconds,
+        grown.busy / seconds,
+        grown.held / seconds if still else 0.0,
+    )
+
+
+def moved_at_disks(rows: tuple[Load, ...]) -> dict[Flow, tuple[float, float, float]]:
+    """Flow → bytes per second, transfers open, transfers held back, over all devices of this node."""
+    found: dict[Flow, tuple[float, float, float]] = {}
+    for row in rows:
+        if row.side == STORAGE_NODE:
+            moved, active, held = found.get(row.flow, (0.0, 0.0, 0.0))
+            found[row.flow] = moved + row.moved, active + row.open, held + row.waiting
+    return found

@@ -1,0 +1,75 @@
+"""Who stands where on a node's disks."""
+
+from sluice_agent.standing import Levels, packed
+from sluice_core.bandwidth import GET, Flow, Share, Shares
+from sluice_core.credit_wire import IDLE, MESSAGE_LIMIT, Level, Standing, unpack
+from sluice_core.describe import PROXY, STORAGE_NODE
+
+
+def flow(account):
+    return Flow(account, GET)
+
+
+def share(account, rate=-1.0, floor=0.0, priority=4):
+    return Share(STORAGE_NODE, account, "", GET, 0, rate, floor, 0.0, priority)
+
+
+def look(levels, rows, **moving):
+    """Levels by account; each moves (bytes per second, transfers held back)."""
+    found = {flow(account): (moved, 1.0, waiting) for account, (moved, waiting) in moving.items()}
+    levels.look(Shares("n1", 1, 1, 0.0, tuple(rows)), found)
+    return {row.account: row.level for row in levels.told[STORAGE_NODE].rows}
+
+
+def test_who_is_below_its_floor_stands_first_and_who_is_above_last():
+    rows = [share("a", floor=100.0), share("b", floor=50.0)]
+    assert look(Levels(), rows, a=(50, 0), b=(80, 0), c=(10, 0)) == {"a": 0, "b": IDLE, "c": IDLE}
+
+
+def test_while_nobody_is_below_classes_count():
+    rows = [share("a", floor=100.0, priority=1), share("b", priority=7)]
+    assert look(Levels(), rows, a=(150, 0), b=(80, 0), c=(10, 0)) == {"a": 1, "b": 7}
+
+
+def test_who_borrows_while_others_wait_stands_last():
+    rows = [share("a", 100.0, floor=50.0), share("b", 100.0, floor=50.0)]
+    assert look(Levels(), rows, a=(150, 1.0), b=(60, 1.0)) == {"a": IDLE}
+    assert look(Levels(), rows, a=(150, 1.0), b=(60, 0)) == {}
+
+
+def test_who_has_no_transfer_open_is_not_below():
+    levels = Levels()
+    levels.look(Shares("n1", 1, 1, 0.0, (share("a", floor=100.0),)), {flow("b"): (80.0, 1.0, 0.0)})
+    assert levels.told[STORAGE_NODE] == Standing((), True)
+
+
+def test_nobody_goes_to_and_fro():
+    levels = Levels()
+    rows = [share("a", floor=100.0)]
+    assert [look(levels, rows, a=(moved, 0)) for moved in (97, 94, 97, 101, 97)] == [{}, {"a": 0}, {"a": 0}, {}, {}]
+
+
+def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():
+    levels = Levels()
+    given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
+    assert levels.look(given, {}) == (PROXY,)
+    assert levels.told[PROXY].spares == {"n2": 0.5}
+    assert levels.look(given, {}) == ()
+
+
+def test_while_any_objective_is_in_force_everybody_is_told_each_time():
+    levels = Levels()
+    given = Shares("n1", 1, 1, 0.0, (share("a", floor=1.0),))
+    assert [levels.look(given, {}) for _ in range(2)] == [(PROXY, STORAGE_NODE)] * 2
+    assert levels.look(None, {}) == (PROXY, STORAGE_NODE)
+    assert levels.look(None, {}) == ()
+
+
+def test_what_does_not_fit_leaves_out_those_that_stand_by_class():
+    rows = (Level("first", "", GET, 0, 0), *(Level(f"AUTH_{n:060d}", "", GET, 0, 7) for n in range(3000)))
+    spares = {f"node{n:060d}": 0.1 for n in range(3000)}
+    raw = packed(Standing(rows, True, spares))
+    assert len(raw) <= MESSAGE_LIMIT
+    found = unpack(raw)
+    assert found.rows[0] == rows[0]
+    assert found.spares
