@@ -6,11 +6,14 @@ all that we need stands here: hand a call to a real thread, and call something a
 
 from __future__ import annotations
 
+import os
+import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from swift.common.concurrency import hubs, sleep, spawn, spawn_n, tpool
+from swift.common.concurrency import Event, hubs, patcher, sleep, spawn, spawn_n, tpool, trampoline
 
 T = TypeVar("T")
 
@@ -52,3 +55,102 @@ def each_second(function: Callable[[], None]) -> None:
             function()
 
     spawn_n(loop)
+
+
+def run(function: Callable[..., Any], *args: Any) -> Pending:
+    """Run ``function`` in a green thread of its own, from the next moment on that this one waits."""
+    pending: Pending = spawn(function, *args)
+    return pending
+
+
+def later(seconds: float, function: Callable[[], None]) -> None:
+    """Call ``function``, which must neither wait nor raise, in so many seconds."""
+    hubs.get_hub().schedule_call_global(seconds, function)
+
+
+def whenever_readable(connection: socket.socket, function: Callable[[], bool]) -> None:
+    """Call ``function`` each time there is something to read, until it says False; only it may close ``connection``."""
+
+    def loop() -> None:
+        while True:
+            trampoline(connection.fileno(), read=True)
+            if not function():
+                return
+
+    spawn_n(loop)
+
+
+class Nap:
+    """A wait of one green thread, of limited length, that others may cut short; may be waited again."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event: Event | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Let other green threads go on until :meth:`end`, or for so many seconds."""
+        self._event = Event()
+        try:
+            self._event.wait(timeout=seconds)
+        finally:
+            self._event = None
+
+    def end(self) -> None:
+        """Wake who waits; nothing when nobody does."""
+        if self._event is not None and not self._event.ready():
+            self._event.send()
+
+
+def start_thread(function: Callable[[], None]) -> None:
+    """Run ``function`` in a new real thread, which does not keep the process from ending.
+
+    :raises RuntimeError: when there can be no more threads
+    """
+    patcher.original("threading").Thread(target=function, name="sluice-io", daemon=True).start()
+
+
+class Bell:
+    """Wakes green threads of the present hub out of real threads."""
+
+    def __init__(self) -> None:
+        self._file = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._rung: deque[Event] = deque()
+        spawn_n(self._listen)
+
+    def call(self) -> Call:
+        """Something that a green thread will wait for."""
+        return Call(self)
+
+    def ring(self, event: Event) -> None:
+        """Wake who waits for ``event``; out of any thread."""
+        self._rung.append(event)
+        os.eventfd_write(self._file, 1)
+
+    def _listen(self) -> None:
+        while True:
+            trampoline(self._file, read=True)
+            os.eventfd_read(self._file)
+            while self._rung:
+                self._rung.popleft().send()
+
+
+class Call:
+    """One green thread waits until another, real one has rung."""
+
+    def __init__(self, bell: Bell) -> None:
+        self._bell = bell
+        self._event = Event()
+
+    def ring(self) -> None:
+        """It is over; once, out of any thread."""
+        self._bell.ring(self._event)
+
+    def wait(self) -> None:
+        """Let other green threads go on until it rang."""
+        self._event.wait()
+
+
+def pause() -> None:
+    """Let other green threads have their turn."""
+    sleep(0)

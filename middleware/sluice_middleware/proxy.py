@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from sluice_core.describe import PROXY
 from sluice_core.errors import SluiceError
 from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
@@ -26,6 +27,7 @@ from sluice_middleware.lookout import NOT_OURS, OPTIONS, Logger, Lookout
 from sluice_middleware.measuring import Measuring
 from sluice_middleware.objects import Objects
 from sluice_middleware.placing import Placing
+from sluice_middleware.regulator import Regulator
 from sluice_middleware.reporter import Reporter
 from sluice_middleware.selection import Env, logical, object_path
 from sluice_middleware.swift_door import get_logger, register_swift_info
@@ -64,6 +66,7 @@ class ProxyMiddleware:
         below = app if cache is None else cache.watched(app)
         self.objects = Objects(below, self.lookout.selector, self.filters, logger)
         self._placing = Placing(app, lambda account: self.lookout.reader.placement(account))
+        self.regulator = Regulator(options["agent_socket"], PROXY, self.lookout.selector, logger)
         self._at_work = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
@@ -71,14 +74,17 @@ class ProxyMiddleware:
         if target is None:
             return self._no_object(env, start_response)
         if not self._at_work:
-            self._go_to_work()
+            self._go_to_work(env)
         method = env["REQUEST_METHOD"]
         named = logical(target)
         life = Life(self.meter.begin(*named), method, env.get("swift.source"))
+        paying = None
         if method == "PUT":
+            paying = self.regulator.upload(env, target)
             env["wsgi.input"] = CountedInput(env["wsgi.input"], life)
         try:
             answer = self.objects.ask(env, target)
+            body = self.regulator.download(env, target, answer) if method == "GET" else answer.body
         except SluiceError as error:
             life.ended()
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
@@ -86,24 +92,28 @@ class ProxyMiddleware:
         except BaseException:
             life.ended()
             raise
+        finally:
+            if paying is not None:
+                paying.close()
         life.answered(answer.status)
         start_response(answer.status, answer.headers, answer.exc_info)
-        return counted(answer.body, life)
+        return counted(body, life)
 
     def _no_object(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] != "PUT":
             return self.app(env, start_response)
         if not self._at_work:
-            self._go_to_work()
+            self._go_to_work(env)
         return self._placing(env, start_response)
 
     def _actions(self) -> dict[str, int]:
         return {keyword: one.info.version for keyword, one in self.filters.items()}
 
-    def _go_to_work(self) -> None:
+    def _go_to_work(self, env: Env) -> None:
         """Each worker starts after its fork: no connection is shared by two."""
         self._at_work = True
         self.lookout.start()
+        self.regulator.start(env)
         green.each_second(self._tell)
         self._tell()
 

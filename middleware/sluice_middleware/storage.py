@@ -5,7 +5,7 @@ make of the object, when this node can do that alone: the answer is of the whole
 (no manifest, no link, no fragment, nothing that the proxy transformed).  Where it cannot, or a filter
 fails before its first output, the answer is as ever and the proxy runs the filters, and reports.
 And request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated policies,
-by the node's own snapshot; nothing is counted.
+by the node's own snapshot.  What moves is counted for bandwidth alone, and downloads pay for it (``regulator``).
 
 What daemons send to each other (REPLICATE, SSYNC) passes, and what SSYNC makes of it never comes here.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sluice_core.describe import STORAGE_NODE
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Hint
@@ -25,6 +26,7 @@ from sluice_middleware import intent, metadata, reading
 from sluice_middleware.answers import Answer, App, Env, whole_size
 from sluice_middleware.inputs import IteratedInput
 from sluice_middleware.lookout import NOT_OURS, OPTIONS, Lookout
+from sluice_middleware.regulator import Regulator
 from sluice_middleware.selection import Target, logical, request_facts, upload_facts
 from sluice_middleware.swift_door import (
     POLICIES,
@@ -82,10 +84,14 @@ class Wish:
 class StorageMiddleware:
     """The WSGI filter; one per worker of an object server."""
 
-    def __init__(self, app: App, lookout: Lookout) -> None:
+    def __init__(self, app: App, lookout: Lookout, regulator: Regulator | None = None) -> None:
+        """
+        :param regulator: what counts bytes and makes them pay; None for nothing
+        """
         self.app = app
         self.lookout = lookout
         self.logger = lookout.logger
+        self.regulator = regulator or Regulator("", STORAGE_NODE, lookout.selector, lookout.logger)
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
@@ -93,6 +99,8 @@ class StorageMiddleware:
         if target is None:
             return self.app(env, start_response)
         self.lookout.start()
+        self.regulator.start(env)
+        paying = self.regulator.upload(env, target) if method == "PUT" else None
         selector = self.lookout.selector
         candidates = selector.candidates(target)
         try:
@@ -106,8 +114,12 @@ class StorageMiddleware:
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
             answer = _refusal(env, error)
+        finally:
+            if paying is not None:
+                paying.close()
+        body = self.regulator.download(env, target, answer) if method == "GET" else answer.body
         start_response(answer.status, answer.headers, answer.exc_info)
-        return answer.body
+        return body
 
     # -- request filters ---------------------------------------------------------------------
 
@@ -239,5 +251,12 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     """
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
     options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", NOT_OURS)
-    lookout = Lookout(options, get_logger({**global_conf, **local_conf}, log_route="sluice-storage"))
-    return lambda app: StorageMiddleware(app, lookout)
+    logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
+    lookout = Lookout(options, logger)
+    server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
+
+    def make(app: App) -> StorageMiddleware:
+        regulator = Regulator(options["agent_socket"], STORAGE_NODE, lookout.selector, logger, server)
+        return StorageMiddleware(app, lookout, regulator)
+
+    return make

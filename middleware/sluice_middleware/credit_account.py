@@ -1,0 +1,195 @@
+"""What one flow holds of the credit of its node, in one worker: pure, on a clock that is given.
+
+Credit is bytes that may pass.  It is asked for in advance, enough for some tenths of a second, and again when half
+of that is gone.  What passes is taken off first, so that the bytes which passed are never more than those which were
+given; :meth:`CreditAccount.charge` alone makes debt, which is paid back before anything else passes.
+
+While the agent is away the account fills itself at the last rate that it was told, and is not emptier or fuller
+for it afterwards.  A flow that no rate was ever told of passes freely then.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Final
+
+from sluice_core.bandwidth import Flow
+from sluice_core.credit_wire import FREE
+
+#: Asked for at least, bytes.
+LEAST: Final = 64 * 1024
+#: And at most, beyond what transfers wait for.
+MOST: Final = 8 * 1024 * 1024
+#: Seconds of its rate that an account holds or has asked for.
+AHEAD: Final = 0.1
+#: Seconds of its rate that an account alone fills up to.
+BURST: Final = 0.25
+#: Bytes per second of an account alone whose rate was 0: nothing stands still for ever.
+_CRAWL: Final = 64 * 1024
+#: Seconds between two looks at how fast bytes pass.
+_LOOK: Final = 0.1
+
+
+class CreditAccount:
+    """Credit of ``flow``; ``asked`` bytes are under way, ``free`` says that none is needed for now."""
+
+    __slots__ = (
+        "_clock",
+        "_filled",
+        "_idle",
+        "_looked",
+        "_passed",
+        "_speed",
+        "_target",
+        "alone",
+        "asked",
+        "credit",
+        "flow",
+        "free",
+        "rate",
+    )
+
+    def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
+        self.flow = flow
+        self.free = False
+        #: The agent is away.
+        self.alone = False
+        #: Bytes per second to go on with alone; None when never told, or free when last told.
+        self.rate: float | None = None
+        #: Bytes that may pass now; negative while there is debt.
+        self.credit = 0
+        self.asked = 0
+        self._clock = clock
+        self._filled = self._looked = clock()
+        self._passed = 0
+        self._speed = 0.0
+        self._target = LEAST
+        self._idle = False
+
+    # -- what passes ---------------------------------------------------------------------------
+
+    def take(self, size: int) -> bool:
+        """Whether ``size`` bytes may pass now; they are taken off then."""
+        if self.free:
+            return True
+        if self.alone and not self._fill(size):
+            return True
+        if self.credit < size:
+            return False
+        self.charge(size)
+        return True
+
+    def charge(self, size: int) -> None:
+        """``size`` bytes have passed or will, whether there is credit or not."""
+        if not self._unlimited:
+            self.credit -= size
+            self._passed += size
+            self._idle = False
+
+    def refund(self, size: int) -> None:
+        """``size`` bytes that were taken do not pass."""
+        if not self._unlimited:
+            self.credit += size
+
+    @property
+    def _unlimited(self) -> bool:
+        return self.free or (self.alone and self.rate is None)
+
+    def seconds(self, size: int) -> float:
+        """How long an account alone must wait for ``size`` bytes; for ever when others fill it."""
+        if not self.alone:
+            return math.inf
+        if not self._fill(size):
+            return 0.0
+        return max(0.0, (size - self.credit) / (self.rate or _CRAWL))
+
+    # -- what the agent says -------------------------------------------------------------------
+
+    def wish(self, needs: int = 0) -> int:
+        """Bytes to ask for now, beside those under way; 0 when there is enough.
+
+        :param needs: bytes that transfers wait for already
+        """
+        if self.free or self.alone:
+            return 0
+        have = self.credit + self.asked
+        if not needs and 2 * have >= self._target:
+            return 0  # by far the most frequent
+        wanted = needs + self._ahead()
+        return 0 if have >= needs and 2 * have >= wanted else wanted - have
+
+    def granted(self, size: int, rate: float) -> None:
+        """The agent gave ``size`` bytes, or said that the flow is free."""
+        if size == FREE:
+            self.free, self.rate = True, None
+            self.credit = self.asked = 0
+            return
+        self.free = False
+        self.credit += size
+        self.asked = max(0, self.asked - size)
+        self.rate = max(rate, 0.0)
+
+    def anew(self) -> None:
+        """That the flow is free holds no longer."""
+        self.free = False
+
+    def give_back(self) -> int:
+        """Bytes that nobody needs now; they are taken off."""
+        if self.free or self.alone or self.credit <= 0:
+            return 0
+        surplus, self.credit = self.credit, 0
+        return surplus
+
+    def rest(self) -> int:
+        """As :meth:`give_back` when nothing has passed since the last call."""
+        idle, self._idle = self._idle, True
+        return self.give_back() if idle else 0
+
+    # -- without the agent ---------------------------------------------------------------------
+
+    def go_alone(self) -> None:
+        """The agent is away: fill yourself from now on."""
+        if not self.alone:
+            self.alone = True
+            self._filled = self._clock()
+
+    def go_along(self, connected_anew: bool = False) -> None:
+        """The agent is back: what is needed is asked for again.
+
+        :param connected_anew: and what was said before to be free may not be any more
+        """
+        if self.alone:
+            self.alone = False
+            self.credit = min(self.credit, 0)
+            self.asked = 0
+        if connected_anew:
+            self.asked = 0
+            self.free = False
+
+    def _fill(self, size: int) -> bool:
+        """Fill up to now, far enough for ``size``; False when there is no rate to keep."""
+        if self.rate is None:
+            return False
+        now = self._clock()
+        rate = self.rate or _CRAWL
+        gained = int((now - self._filled) * rate)
+        if gained > 0:
+            self._filled += gained / rate
+            most = max(int(rate * BURST), LEAST, size)
+            if self.credit + gained > most:
+                self._filled = now
+            self.credit = max(self.credit, min(self.credit + gained, most))
+        return True
+
+    def _ahead(self) -> int:
+        """Bytes to hold in advance, as fast as they pass or may pass."""
+        now = self._clock()
+        passed = now - self._looked
+        if passed >= _LOOK:
+            speed = self._passed / passed
+            self._speed = speed if passed > 5 * _LOOK else (self._speed + speed) / 2
+            self._looked, self._passed = now, 0
+        self._target = min(MOST, max(LEAST, int(AHEAD * max(self._speed, self.rate or 0.0))))
+        return self._target

@@ -1,0 +1,25 @@
+"""What the agent says of I/O: levels of flows on this node, and the spares of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice_core.bandwidth import NO_CLASS, Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The levels of I/O on this node and the spares of others, as its agent said last."""
+
+    levels: Mapping[Flow, int] = field(default_factory=dict)
+    active: bool = False
+    #: Unused part, 0 to 1, of each storage node's capacity to read.
+    spares: Mapping[str, float] = field(default_factory=dict)
+
+    def level(self, flow: Flow) -> int:
+        """The level of the flow, or else of its tenant's; ``bandwidth.NO_CLASS`` unless the agent said another."""
+        found = self.levels.get(flow)
+        if found is None and flow.container:
+            found = self.levels.get(flow._replace(container=""))
+        return NO_CLASS if found is None else found

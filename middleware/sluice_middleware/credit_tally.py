@@ -1,0 +1,163 @@
+"""What moved, by flow and device, as a worker tells it each second: running totals since it last said hello."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from sluice_core.bandwidth import MOST_OBJECTS, Flow, MovedObject
+from sluice_core.credit_wire import MESSAGE_LIMIT, Moved, Used, pack
+
+#: Objects that ended within the second, of which the fastest are told too.
+_ENDED: Final = 1000
+
+
+class Tally:
+    """One flow on one device: ``moved`` bytes, and the transfers that are open, and held back, in seconds too."""
+
+    __slots__ = ("_at", "_busy", "_held", "_since", "device", "flow", "moved", "open", "waiting")
+
+    def __init__(self, flow: Flow, device: str, now: float) -> None:
+        self.flow = flow
+        self.device = device
+        self.moved = 0
+        self.open = 0
+        self.waiting = 0
+        self._busy = 0.0
+        self._held = 0.0
+        self._at = now
+        self._since = 0
+
+    def turn(self, now: float, opened: int = 0, waiting: int = 0) -> None:
+        """So many more transfers are open, or wait, from ``now`` on; negative for fewer."""
+        passed = max(0.0, now - self._at)
+        self._busy += passed * self.open
+        self._held += passed * self.waiting
+        self._at = now
+        self.open += opened
+        self.waiting += waiting
+
+    def begin(self, now: float) -> None:
+        """Count from ``now`` on."""
+        self.turn(now)
+        self._busy = self._held = 0.0
+        self._since = self.moved
+
+    def row(self, now: float) -> Moved:
+        """As the agent wants it."""
+        self.turn(now)
+        account, method, policy, container = self.flow
+        moved = self.moved - self._since
+        return Moved(
+            account, container, method, policy, self.device, moved, self._busy, self._held, self.open, self.waiting
+        )
+
+
+class Passage:
+    """One object on its way; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
+
+    __slots__ = ("device", "flow", "moved", "oid", "range", "told")
+
+    def __init__(self, flow: Flow, device: str, oid: str, span: str) -> None:
+        self.flow = flow
+        self.device = device
+        self.oid = oid
+        self.range = span
+        self.moved = 0
+        self.told = 0
+
+
+class Changed(NamedTuple):
+    """What is to be told in one second."""
+
+    tallies: list[Tally]
+    objects: list[MovedObject]
+
+
+class Tallies:
+    """All of one worker; ``clock`` is monotonic."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._all: dict[tuple[Flow, str], Tally] = {}
+        self._active: set[Tally] = set()
+        self._passages: set[Passage] = set()
+        self._ended: deque[Passage] = deque(maxlen=_ENDED)
+        self._told = clock()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, flow: Flow, device: str) -> Tally:
+        """The tally of ``flow`` on ``device``, which will be told from now on."""
+        found = self._all.get((flow, device))
+        if found is None:
+            found = self._all[flow, device] = Tally(flow, device, self._clock())
+        self._active.add(found)
+        return found
+
+    def enter(self, passage: Passage) -> None:
+        """An object is on its way."""
+        self._passages.add(passage)
+
+    def leave(self, passage: Passage) -> None:
+        """It is not any more."""
+        self._passages.discard(passage)
+        if passage.moved > passage.told:
+            self._ended.append(passage)
+
+    def begin(self) -> None:
+        """Hello was said: count from now on, and forget what stands still."""
+        now = self._clock()
+        self._all = {key: one for key, one in self._all.items() if one.open}
+        self._active = set(self._all.values())
+        for one in self._active:
+            one.begin(now)
+
+    def changed(self) -> Changed:
+        """The tallies that may have changed, and the fastest objects since the last call."""
+        now = self._clock()
+        passed = max(now - self._told, 0.001)
+        self._told = now
+        moving = [*self._passages, *self._ended]
+        self._ended.clear()
+        fastest = heapq.nlargest(MOST_OBJECTS, moving, key=lambda one: one.moved - one.told)
+        objects = [
+            MovedObject(
+                one.device,
+                one.flow.policy,
+                one.flow.account,
+                one.oid,
+                one.flow.method,
+                one.range,
+                (one.moved - one.told) / passed,
+            )
+            for one in fastest
+            if one.moved > one.told
+        ]
+        for one in self._passages:
+            one.told = one.moved
+        return Changed(list(self._active), objects)
+
+    def rows(self, tallies: list[Tally]) -> tuple[Moved, ...]:
+        """Their totals as of now."""
+        now = self._clock()
+        return tuple(one.row(now) for one in tallies)
+
+    def delivered(self, tallies: list[Tally]) -> None:
+        """The agent has their totals: those without a transfer stand still from now on."""
+        self._active.difference_update([one for one in tallies if not one.open])
+
+
+def in_parts(at: float, rows: tuple[Moved, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
+    """Messages :class:`~sluice_core.credit_wire.Used` with all of it, none longer than the limit, in that order."""
+    raw = pack(Used(at, rows, objects))
+    if len(raw) <= MESSAGE_LIMIT or len(rows) + len(objects) < 2:
+        return [raw]
+    if rows and objects:
+        return [*in_parts(at, rows, ()), *in_parts(at, (), objects)]
+    half = max(len(rows), len(objects)) // 2
+    return [*in_parts(at, rows[:half], objects[:half]), *in_parts(at, rows[half:], objects[half:])]

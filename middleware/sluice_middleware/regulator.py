@@ -1,0 +1,199 @@
+"""Bodies that pay before they pass: downloads to the client side, uploads from it, on a proxy and on an object server.
+
+Every byte is counted on both; where nothing else is said it pays as well.  Object servers only count uploads: bytes
+that they hold back lie in the proxy's buffers until Swift's proxy gives the object server up.
+
+Bodies that are lists are there already and stay lists: those of errors cost nothing, others pass at once, and what
+comes after them waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_middleware import credit_line
+from sluice_middleware.answers import Answer, Env
+from sluice_middleware.credit_line import CreditLine
+from sluice_middleware.credit_till import Transfer
+from sluice_middleware.selection import Selector, Target, logical
+from sluice_middleware.swift_door import POLICIES, close_if_possible
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+_POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
+#: What daemons read and write for each other is nobody's bandwidth; what they send is counted by who sends it.
+_REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
+#: Addresses that stand for all of a machine's.
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
+
+
+class Regulator:
+    """One per worker; does nothing before :meth:`start`, which is told after the fork."""
+
+    def __init__(
+        self, agent_socket: str, side: str, selector: Selector, logger: Logger, server: tuple[str, str] = ("", "")
+    ) -> None:
+        """
+        :param agent_socket: empty when bandwidth is nobody's business
+        :param side: ``proxy`` or ``storage_node``
+        :param server: address and port of the object server, as configured
+        """
+        self._path = agent_socket
+        self._side = side
+        self._selector = selector
+        self._logger = logger
+        self._server = server
+        self.line: CreditLine | None = None
+
+    def start(self, env: Env) -> None:
+        """Find the process' line to the agent; ``env`` is of a request that came to the server."""
+        if self._path and self.line is None:
+            self.line = credit_line.current(self._path, self._side, self._address(env), self._logger)
+
+    def _address(self, env: Env) -> str:
+        if self._side == PROXY:
+            return ""
+        address, port = self._server
+        if address in _ANY_ADDRESS:
+            address = env.get("SERVER_NAME", "")
+        return f"{address}:{port or env.get('SERVER_PORT', '')}"
+
+    def download(self, env: Env, target: Target, answer: Answer) -> Iterable[bytes]:
+        """The body of an answer to a GET, which pays as it is taken."""
+        body = answer.body
+        if self.line is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
+            return body
+        transfer = self._open(self.line, env, target, GET)
+        if isinstance(body, list | tuple):
+            transfer.charge(sum(map(len, body)))
+            transfer.close()
+            return body
+        return PayingBody(body, transfer)
+
+    def upload(self, env: Env, target: Target) -> PayingInput | None:
+        """Have the body of a PUT pay as it is read; to be closed when the PUT is answered."""
+        if self.line is None or _REPLICATION_ENV in env:
+            return None
+        if self._side == PROXY:
+            env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
+        made = env["wsgi.input"] = PayingInput(env["wsgi.input"], self, env, target)
+        return made
+
+    def opened(self, env: Env, target: Target) -> Transfer:
+        """The transfer of an upload, whose body is read now."""
+        assert self.line is not None
+        return self._open(self.line, env, target, PUT)
+
+    def _open(self, line: CreditLine, env: Env, target: Target, method: str) -> Transfer:
+        account, container, _ = logical(target)
+        own = self._selector.candidates(target).own_account
+        flow = Flow(_text(account), method, self._policy(env, target), _text(container) if method in own else "")
+        if self._side == PROXY:
+            return line.open(flow)
+        device = env["PATH_INFO"].split("/", 2)[1]
+        oid = _text(f"{target[1]}/{target[2]}")
+        return line.open(flow, device, oid, _span(env.get("HTTP_RANGE")), governed=method == GET)
+
+    def _policy(self, env: Env, target: Target) -> int:
+        """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
+        found: Any = env.get(_POLICY_ENV)
+        if found is None and self._side == STORAGE_NODE:
+            return 0
+        if found is None:
+            info = env.get("swift.infocache", {}).get(f"container/{target[0]}/{target[1]}") or {}
+            found = info.get("storage_policy")
+        try:
+            return int(found)
+        except (TypeError, ValueError):
+            return ANY_POLICY if len(POLICIES) > 1 else 0
+
+
+class PayingBody:
+    """A body whose pieces pass when they are paid."""
+
+    __slots__ = ("_body", "_pay", "_pieces", "_transfer")
+
+    def __init__(self, body: Iterable[bytes], transfer: Transfer) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._transfer = transfer
+        self._pay = transfer.pay
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._pay(len(piece))
+        return piece
+
+    def close(self) -> None:
+        """The request is over, taken to the end or not."""
+        self._transfer.close()
+        close_if_possible(self._body)
+
+
+class PayingInput:
+    """``wsgi.input`` of an upload: what was read is paid before it is given on.
+
+    Swift lets the request in before it reads, so the first read is when the transfer begins.
+    """
+
+    __slots__ = ("_env", "_over", "_regulator", "_source", "_target", "_transfer")
+
+    def __init__(self, source: Any, regulator: Regulator, env: Env, target: Target) -> None:
+        self._source = source
+        self._regulator = regulator
+        self._env = env
+        self._target = target
+        self._transfer: Transfer | None = None
+        self._over = False
+
+    def read(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        transfer = self._begun()
+        data: bytes = self._source.read(*args)
+        self._paid(transfer, data, args)
+        return data
+
+    def readline(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        transfer = self._begun()
+        data: bytes = self._source.readline(*args)
+        self._paid(transfer, data, args)
+        return data
+
+    def close(self) -> None:
+        """The request was answered: no more will be read."""
+        self._over = True
+        if self._transfer is not None:
+            self._transfer.close()
+
+    def _begun(self) -> Transfer | None:
+        if self._transfer is None and not self._over:
+            self._transfer = self._regulator.opened(self._env, self._target)
+        return self._transfer
+
+    def _paid(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> None:
+        if data and transfer is not None:
+            transfer.pay(len(data))
+        elif not data and args[:1] != (0,):
+            self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def _span(header: str | None) -> str:
+    """``0-end``, or the part that a ``Range`` header asks for."""
+    span = (header or "").strip().lower().removeprefix("bytes=") or "0-end"
+    return f"{span}end" if span.endswith("-") else span
+
+
+def _text(name: str) -> str:
+    """A name out of a path that can travel, whatever bytes stood there."""
+    return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
