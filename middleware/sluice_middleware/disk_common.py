@@ -20,15 +20,19 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from sluice_core.bandwidth import GET
 from sluice_core.errors import SluiceError
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware import disk_intent
+from sluice_middleware.credit_line import CurrentStandings
 from sluice_middleware.disk_intent import Intent
 from sluice_middleware.disk_plain import PlainFile
 from sluice_middleware.disk_read import PlainAnswer, Skipped
-from sluice_middleware.disk_register import register
+from sluice_middleware.disk_register import OBJECT_SERVER, register, role
 from sluice_middleware.disk_state import ENTRY, Stored
+from sluice_middleware.disk_streams import PlainStreamFile, StreamFile, flow_of
 from sluice_middleware.disk_tools import Refused, Toolbox, Unreadable
+from sluice_middleware.io_streams import Nobody, Streams, announce
 from sluice_middleware.swift_disk_door import DiskFileError, get_part_path, read_metadata
 
 if TYPE_CHECKING:
@@ -43,10 +47,12 @@ _DATA: Final = ".data"
 
 
 class DiskFileMixin(_DiskFile):  # type: ignore[misc]
-    """For disk files of Swift; ``plain_reader_cls`` is their reader with a ``PlainReaderMixin``."""
+    """For disk files of Swift; ``plain_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
 
     _fp: Any
     intent: Intent | None = None
+    #: What lends threads to streams of clients.
+    streams: Streams | None = None
     #: Whether the auditor asks, which passes over what cannot be read here.
     audited = False
 
@@ -62,7 +68,12 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
 
         :raises Unreadable: when they cannot be had here
         """
+        flow = flow_of(self, GET)
+        streams = self.streams if flow is not None else None
         if self._stored is None:
+            if streams is not None and flow is not None and (streams.wanted() or not self._use_splice):
+                self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
+                self.reader_cls = self.stream_reader_cls
             return super().reader(*args, **kwargs)
         tools, hint = self._manager.tools, self._hint(None, None)
         fault = tools.fault(self._stored)
@@ -73,12 +84,16 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
                 raise Unreadable(fault)
             self._manager.skipped(self._data_file, fault)
             return Skipped()
-        plain: Any = PlainFile(self._fp, self._stored, int(self._metadata["Content-Length"]), tools, hint)
+        size = int(self._metadata["Content-Length"])
+        plain: Any = PlainFile(self._fp, self._stored, size, tools, hint)
+        if streams is not None and flow is not None:
+            plain = PlainStreamFile(plain, size, streams, flow)
         self._fp, self.reader_cls = plain, self.plain_reader_cls
         return PlainAnswer(super().reader(*args, **kwargs))
 
     def _writer(self, size: int | None, extension: str) -> Any:
         writer: Any = super()._writer(size, extension)
+        writer.streams = self.streams if extension == _DATA else None
         if extension == _DATA and self.intent is not None:
             try:
                 hint = self._hint(size, self.intent.content_type)
@@ -139,11 +154,17 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         self.tools = Toolbox(conf, logger)
         self._node = register(self.tools, logger)
         self._skipped: dict[str, int] = {}
+        socket = self.tools.options["sluice_agent_socket"]
+        standings = CurrentStandings(socket) if socket else Nobody()
+        self.streams = Streams(self.tools.options, standings, logger)
+        if not self.streams.off and role(logger) == OBJECT_SERVER:
+            announce(self.devices, logger)
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         """A disk file that obeys the intent of the request that is being served."""
         found = super().get_diskfile(*args, **kwargs)
         found.intent = disk_intent.current()
+        found.streams = None if self.streams.off else self.streams
         return found
 
     def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:

@@ -59,6 +59,10 @@ class PlainFile:
         """The descriptor of the stored file."""
         return self._file.fileno()
 
+    def stay(self) -> None:
+        """From now on whoever reads has a thread: decode there."""
+        self._run = _at_once
+
     def tell(self) -> int:
         """Plain offset of the next byte."""
         return self._position

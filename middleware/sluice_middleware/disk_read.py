@@ -16,17 +16,11 @@ else:
     _Reader = object
 
 
-class PlainReaderMixin(_Reader):  # type: ignore[misc]
-    """For readers of Swift whose ``_fp`` is a :class:`~sluice_middleware.disk_plain.PlainFile`."""
-
-    def close(self) -> None:
-        """As of Swift's reader."""
-        if self._fp and not self._keep_cache:
-            self._fp.drop_cache(least=1)
-        super().close()
+class RangeMixin(_Reader):  # type: ignore[misc]
+    """For readers of Swift whose ``_fp`` can be told in ``seek`` where reading will stop."""
 
     def app_iter_range(self, start: int | None, stop: int | None) -> Iterator[bytes]:
-        """As of Swift's reader, which knows not where it will stop: ours decodes to ``stop`` and no further.
+        """As of Swift's reader, which knows not where it will stop: ours reads to ``stop`` and no further.
 
         Like there, a range to the very end reads the end of the file too, where checks are made.
         """
@@ -44,6 +38,16 @@ class PlainReaderMixin(_Reader):  # type: ignore[misc]
         finally:
             if not self._suppress_file_closing:
                 self.close()
+
+
+class PlainReaderMixin(RangeMixin):
+    """For readers of Swift whose ``_fp`` is a :class:`~sluice_middleware.disk_plain.PlainFile`."""
+
+    def close(self) -> None:
+        """As of Swift's reader."""
+        if self._fp and not self._keep_cache:
+            self._fp.drop_cache(least=1)
+        super().close()
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
         """Swift speaks of plain offsets; only the file knows which stored bytes those were."""

@@ -22,7 +22,7 @@ from sluice_middleware.disk_tools import Toolbox
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
-_SERVER: Final = "object-server"
+OBJECT_SERVER: Final = "object-server"
 
 
 class Node:
@@ -125,16 +125,16 @@ def register(tools: Toolbox, logger: Logger) -> Node:
         return Node(None)
     place = (os.getpid(), green.hub(), path)
     if place not in _registrations:
-        found = _registrations[place] = Registration(path, _role(logger), tools, logger)
+        found = _registrations[place] = Registration(path, role(logger), tools, logger)
         found.tick()
         green.each_second(found.tick)
     return Node(Path(path + STORAGE_STATE_SUFFIX))
 
 
-def _role(logger: Logger) -> str:
+def role(logger: Logger) -> str:
     """The daemon's name as Swift gives it to its loggers, whatever the operator calls them."""
     this: Any = logger
-    return str(getattr(getattr(this, "logger", this), "name", "")) or _SERVER
+    return str(getattr(getattr(this, "logger", this), "name", "")) or OBJECT_SERVER
 
 
 def _words(state: StorageState) -> str:

@@ -19,6 +19,7 @@ from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.keys_file import open_keys
 from sluice_filters.registry import load_filters
+from sluice_middleware import io_streams
 from sluice_middleware.disk_intent import Intent, Step, parse
 from sluice_middleware.disk_state import VERSION, Stored
 from sluice_middleware.swift_disk_door import ReplicationException
@@ -35,6 +36,7 @@ OPTIONS: Final = (
     Option("sluice_key_file", "", "file with the root keys of encryption, readable by Swift's user only"),
     Option("sluice_key_manager_conf", "", "oslo.config file of castellan, instead of a key file"),
     Option("sluice_snapshot_dir", "", "folder of the agent's snapshot, which registers uploaded filters; empty: none"),
+    *io_streams.OPTIONS,
     *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
 )
 _MOST_PIPELINES: Final = 1000

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from isal import isal_zlib
 
@@ -22,12 +22,8 @@ from sluice_core.errors import SluiceError
 from sluice_filters.chain import ChainEncoder
 from sluice_middleware import green
 from sluice_middleware.disk_state import ENTRY, Stored
+from sluice_middleware.disk_streams import StreamWriterMixin
 from sluice_middleware.disk_tools import Refused
-
-if TYPE_CHECKING:
-    from sluice_middleware.swift_disk_door import DiskFileWriter as _Writer
-else:
-    _Writer = object
 
 #: Bytes that are handed to a thread at once; a hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -42,7 +38,7 @@ class _NoHash:
         """Nothing."""
 
 
-class WriterMixin(_Writer):  # type: ignore[misc]
+class WriterMixin(StreamWriterMixin):
     """For writers of Swift, replicated and erasure-coded; their ``_upload_size`` is what is in the file."""
 
     _encoder: ChainEncoder | None = None
@@ -112,6 +108,7 @@ class WriterMixin(_Writer):  # type: ignore[misc]
         if not records:
             super().put(metadata)
             return
+        self.settle()
         os.ftruncate(self._fd, self._upload_size)  # frees the blocks that were reserved for the plain size
         metadata[ENTRY] = Stored(self._upload_size, self._crc, records).encode()
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sluice_middleware import swift_disk_door as swift
 from sluice_middleware.disk_common import DiskFileMixin, ManagerMixin
 from sluice_middleware.disk_read import PlainReaderMixin
+from sluice_middleware.disk_streams import StreamReaderMixin
 from sluice_middleware.disk_write import WriterMixin
 
 
@@ -16,11 +17,16 @@ class PlainReader(PlainReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
     """Swift's, over a transformed file."""
 
 
+class StreamReader(StreamReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
+    """Swift's, over a file that a thread may read."""
+
+
 class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
     """One object on one disk."""
 
     writer_cls = DiskFileWriter
     plain_reader_cls = PlainReader
+    stream_reader_cls = StreamReader
 
 
 class DiskFileManager(ManagerMixin, swift.DiskFileManager):  # type: ignore[misc]

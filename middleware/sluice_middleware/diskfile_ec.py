@@ -8,6 +8,7 @@ from __future__ import annotations
 from sluice_middleware import swift_disk_door as swift
 from sluice_middleware.disk_common import DiskFileMixin, ManagerMixin
 from sluice_middleware.disk_read import PlainReaderMixin
+from sluice_middleware.disk_streams import StreamReaderMixin
 from sluice_middleware.disk_write import WriterMixin
 
 
@@ -19,11 +20,16 @@ class PlainECReader(PlainReaderMixin, swift.ECDiskFileReader):  # type: ignore[m
     """Swift's, over a transformed file."""
 
 
+class StreamECReader(StreamReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
+    """Swift's, over a file that a thread may read."""
+
+
 class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]
     """One fragment archive on one disk."""
 
     writer_cls = ECDiskFileWriter
     plain_reader_cls = PlainECReader
+    stream_reader_cls = StreamECReader
 
 
 class ECDiskFileManager(ManagerMixin, swift.ECDiskFileManager):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from swift.common.exceptions import (
 )
 from swift.common.storage_policy import POLICIES, PolicyError
 from swift.common.swob import HTTPConflict, Request
-from swift.common.utils import drop_buffer_cache, public
+from swift.common.utils import drop_buffer_cache, fdatasync, public
 from swift.obj.diskfile import (
     DiskFile,
     DiskFileManager,
@@ -56,6 +56,7 @@ __all__ = [
     "Request",
     "drop_buffer_cache",
     "extract_policy",
+    "fdatasync",
     "get_data_dir",
     "get_part_path",
     "get_tmp_dir",

@@ -1,0 +1,65 @@
+"""One worker of Swift's object server on a port, for :mod:`benchmarks.io_streams`; a process of its own.
+
+    python -m benchmarks.io_server FOLDER PORT MODULE MODE KEEP LEVELS
+
+``FOLDER`` has the devices, ``MODULE`` is ``swift`` or ``sluice`` (whose disk files), ``MODE`` what
+``sluice_io_threads`` is, ``KEEP`` whether what was read stays in the page cache (``keep`` or ``drop``), ``LEVELS`` a
+JSON object: account → level of its I/O.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from swift.common import concurrency
+from swift.common.utils import eventlet_monkey_patch
+
+from sluice_core.bandwidth import NO_CLASS, Flow
+from sluice_middleware.disk_testing import Log, swift_conf
+from sluice_middleware.object_server import ObjectController
+from sluice_middleware.swift_disk_door import POLICIES
+
+
+class Levels:
+    """Standings that stand still."""
+
+    def __init__(self, levels: dict[str, int]) -> None:
+        self._levels = levels
+
+    def active(self) -> bool:
+        """Always."""
+        return True
+
+    def level(self, flow: Flow) -> int:
+        """That of the account."""
+        return self._levels.get(flow.account, NO_CLASS)
+
+
+def main(folder: str, port: str, module: str, mode: str, keep: str, levels: str) -> None:
+    """Serve for ever."""
+    eventlet_monkey_patch()
+    logging.disable(logging.CRITICAL)
+    conf = {
+        "devices": folder,
+        "mount_check": "false",
+        "fallocate_reserve": "0",
+        "swift_dir": "/none",
+        "sluice_agent_socket": "",
+        "sluice_io_threads": mode,
+        "keep_cache_size": str(1 << 40 if keep == "keep" else 0),
+        "log_requests": "false",
+    }
+    with tempfile.TemporaryDirectory() as etc, swift_conf(Path(etc), module):
+        server = ObjectController(conf, Log())
+        if module == "sluice":
+            server._diskfile_router[POLICIES[0]].streams.standings = Levels(json.loads(levels))
+        listening = concurrency.listen(("127.0.0.1", int(port)), backlog=128)
+        concurrency.wsgi.server(listening, server, log_output=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,320 @@
+"""What readers and writers do differently while their stream has a thread of its own (:mod:`io_streams`).
+
+Theory of operation.  Swift's reader and writer stay what they are.  A reader reads a file object, and here that is
+a :class:`StreamFile`: it has a thread read the file in steps of 1 MiB, one step ahead of what the client takes, and
+cuts pieces of the size that Swift asks for; what the page cache has is taken from there at once.  A writer's ``write``,
+with MD5 and all, is called in the thread for 1 MiB at a time while the next is coming in; what Swift does at ``put``
+(attributes, fsync, link) is caught on its way to Swift's own threads and done in the stream's, so that it has the
+stream's priority.
+
+Rules:
+
+* While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
+* A stream may get its thread in the middle, when an objective comes into force; then it keeps it to its end.
+* An error in a step is raised where the stream asks for its outcome, as if it had happened there.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice_core.bandwidth import PUT, Flow
+from sluice_middleware import green
+from sluice_middleware.disk_plain import PlainFile
+from sluice_middleware.disk_read import RangeMixin
+from sluice_middleware.io_streams import STEP, Call, Lane, Streams
+from sluice_middleware.swift_disk_door import drop_buffer_cache, fdatasync
+
+if TYPE_CHECKING:
+    from sluice_middleware.swift_disk_door import DiskFileWriter as _Writer
+else:
+    _Writer = object
+
+#: Bytes read at once behind the expected end.
+_BEYOND: Final = 64 * 1024
+#: The page cache keeps what was read at once in pieces as big as this, and forgets none of which a part is to stay:
+#: what is to be forgotten begins this much before what was read last.
+_BIGGEST_FOLIO: Final = 2 << 20
+#: Swift's own look at how much was written since the last sync is to find nothing.
+_NEVER: Final = 1 << 62
+
+
+def flow_of(diskfile: Any, method: str) -> Flow | None:
+    """Whose bytes a disk file's are; None when it was opened by its hash alone."""
+    if diskfile.account is None:
+        return None
+    return Flow(diskfile.account, method, int(diskfile.policy), diskfile.container or "")
+
+
+class StreamFile:
+    """A file object that a thread reads ahead, when there is one; owns ``file``."""
+
+    def __init__(self, file: Any, size: int, streams: Streams, flow: Flow) -> None:
+        self._file = file
+        self._size = size
+        self._streams = streams
+        self._flow = flow
+        self._lane: Lane | None = None
+        self._position = self._place = 0  # of what is read next, and of the next step
+        self._stop = size
+        self._block = b""
+        self._at = 0
+        self._ahead: Call | None = None
+        self._move: tuple[int, int | None] | None = None
+
+    def fileno(self) -> int:
+        """The descriptor of the file."""
+        number: int = self._file.fileno()
+        return number
+
+    def tell(self) -> int:
+        """Offset of the next byte."""
+        return self._position
+
+    def seek(self, offset: int, stop: int | None = None) -> int:
+        """Go to an offset; nothing is read ahead from ``stop`` on."""
+        self._block, self._at, self._ahead = b"", 0, None
+        self._position = self._place = offset
+        self._stop = self._size if stop is None else min(stop, self._size)
+        if self._lane is None:
+            self._go(offset, stop)
+        else:
+            self._move = (offset, stop)
+        return offset
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, ``size`` at most, fewer in the middle too; empty at the end.
+
+        :raises OSError: of the file
+        """
+        if self._at >= len(self._block):
+            if self._lane is None and not self._join():
+                data: bytes = self._file.read(size)
+                self._position += len(data)
+                self._place = self._position
+                return data
+            self._block, self._at = self._next(), 0
+        if not self._at and len(self._block) <= size:
+            data, self._block = self._block, b""
+        else:
+            data = self._block[self._at : self._at + size]
+            self._at += size
+        self._position += len(data)
+        return data
+
+    def drop(self, offset: int, length: int) -> None:
+        """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
+        begin = max(offset - _BIGGEST_FOLIO, 0)
+        if self._lane is None:
+            drop_buffer_cache(self.fileno(), offset, length)
+        else:
+            self._lane.send(functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin))
+
+    def close(self) -> None:
+        """Close the file, now or when the step under way is over."""
+        lane, self._lane = self._lane, None
+        self._block, self._at, self._ahead = b"", 0, None
+        if lane is None:
+            self._file.close()
+        else:
+            lane.leave(self._file.close)
+
+    def _join(self) -> bool:
+        self._lane = self._streams.lend(self._flow) if self._place < self._size else None
+        return self._lane is not None
+
+    def _next(self) -> bytes:
+        lane = self._lane
+        if lane is None or (self._place >= self._size and not lane.busy):
+            return self._step(self._taken(), _BEYOND)  # the end of the file: no disk is asked
+        if self._ahead is None and (cached := self._cached()):
+            green.pause()
+            return cached
+        call, self._ahead = self._ahead or self._begin(lane), None
+        block: bytes = call.wait()
+        self._place += len(block)
+        if block and self._place < self._stop:
+            self._ahead = self._begin(lane)
+        return block
+
+    def _cached(self) -> bytes:
+        """The next step out of the page cache, without a hand-over; empty when a disk is needed."""
+        room = bytearray(max(min(self._stop - self._place, STEP), 0))
+        try:
+            size = os.preadv(self.fileno(), [room], self._place, os.RWF_NOWAIT) if room else 0
+        except OSError:  # the thread finds out why
+            return b""
+        if size < min(len(room), _BEYOND):
+            return b""
+        self._place += size
+        self._move = (self._place, self._stop)
+        return bytes(memoryview(room)[:size])
+
+    def _begin(self, lane: Lane) -> Call:
+        left = self._stop - self._place
+        return lane.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
+
+    def _taken(self) -> tuple[int, int | None] | None:
+        move, self._move = self._move, None
+        return move
+
+    def _step(self, move: tuple[int, int | None] | None, size: int) -> bytes:
+        if move is not None:
+            self._go(*move)
+        block: bytes = self._file.read(size)
+        return block
+
+    def _go(self, offset: int, stop: int | None) -> None:
+        self._file.seek(offset)
+
+
+class PlainStreamFile(StreamFile):
+    """The same of a :class:`~sluice_middleware.disk_plain.PlainFile`, which decodes in the thread."""
+
+    _file: PlainFile
+
+    def drop_cache(self, *args: Any, **kwargs: Any) -> None:
+        """As of the file."""
+        self._file.drop_cache(*args, **kwargs)
+
+    def _cached(self) -> bytes:
+        """Decoding is for the thread, wherever the stored bytes are."""
+        return b""
+
+    def _join(self) -> bool:
+        joined = super()._join()
+        if joined:
+            self._file.stay()
+        return joined
+
+    def _go(self, offset: int, stop: int | None) -> None:
+        self._file.seek(offset, stop)
+
+
+class StreamReaderMixin(RangeMixin):
+    """For readers of Swift whose ``_fp`` is a :class:`StreamFile`."""
+
+    def can_zero_copy_send(self) -> bool:
+        """The kernel's own way from file to socket is not the thread's."""
+        return False
+
+    def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
+        """As of Swift's reader."""
+        if not self._keep_cache:
+            self._fp.drop(offset, length)
+
+
+class StreamWriterMixin(_Writer):  # type: ignore[misc]
+    """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
+
+    streams: Streams | None = None
+
+    _fd: Any
+    _bytes_per_sync: int
+    _last_sync: int
+    _upload_size: int
+    _lane: Lane | None = None
+    _call: Call | None = None
+    _waiting: list[bytes]
+    _waiting_size = 0
+    _sync_at = _NEVER
+    _deferred: Callable[[], Any] | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes; an error may be that of some before."""
+        if self._lane is None and not self._join():
+            super().write(chunk)
+            return
+        self._waiting.append(chunk)
+        self._waiting_size += len(chunk)
+        if self._waiting_size >= STEP:
+            self._hand_over()
+
+    def settle(self) -> None:
+        """All bytes are in the file now, and counted."""
+        if self._lane is not None:
+            if self._waiting:
+                self._hand_over()
+            self._await_step()
+
+    def chunks_finished(self) -> tuple[int, str]:
+        """As of Swift's writer."""
+        self.settle()
+        found: tuple[int, str] = super().chunks_finished()
+        return found
+
+    def put(self, metadata: MutableMapping[str, str]) -> None:
+        """As of Swift's writer."""
+        self.settle()
+        super().put(metadata)
+        self._do_deferred()
+
+    def commit(self, timestamp: Any) -> None:
+        """As of Swift's writer."""
+        super().commit(timestamp)
+        self._do_deferred()
+
+    def close(self) -> None:
+        """As of Swift's writer; the descriptor may stay open until the step under way is over."""
+        lane, self._lane = self._lane, None
+        if lane is None:
+            super().close()
+            return
+        last = functools.partial(os.close, self._fd) if self._fd and lane.busy else None
+        if last is not None:
+            self._fd = None
+        super().close()
+        lane.leave(last)
+
+    def _join(self) -> bool:
+        flow = None if self.streams is None else flow_of(self._diskfile, PUT)
+        if self.streams is None or flow is None:
+            return False
+        self._lane = self.streams.lend(flow)
+        if self._lane is None:
+            return False
+        self._waiting = []
+        self._sync_at = self._bytes_per_sync
+        self._bytes_per_sync = _NEVER
+        return True
+
+    def _hand_over(self) -> None:
+        self._await_step()
+        if self._lane is not None:
+            pieces, self._waiting, self._waiting_size = self._waiting, [], 0
+            self._call = self._lane.start(functools.partial(self._write_step, pieces))
+
+    def _await_step(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call.wait()
+
+    def _write_step(self, pieces: list[bytes]) -> None:
+        super().write(b"".join(pieces))
+        size = self._upload_size - self._last_sync
+        if size >= self._sync_at:
+            fdatasync(self._fd)
+            drop_buffer_cache(self._fd, self._last_sync, size)
+            self._last_sync = self._upload_size
+
+    def _finalize_put(self, *args: Any, **kwargs: Any) -> None:
+        self._defer(functools.partial(super()._finalize_put, *args, **kwargs))
+
+    def _finalize_durable(self, *args: Any, **kwargs: Any) -> None:
+        self._defer(functools.partial(super()._finalize_durable, *args, **kwargs))
+
+    def _defer(self, function: Callable[[], Any]) -> None:
+        """Called in one of Swift's threads: do it here, or have the stream's do it."""
+        if self._lane is None:
+            function()
+        else:
+            self._deferred = function
+
+    def _do_deferred(self) -> None:
+        function, self._deferred = self._deferred, None
+        if function is not None and self._lane is not None:
+            self._call = self._lane.start(function)
+            self._await_step()

@@ -1,0 +1,181 @@
+"""Real threads that are lent to streams, one each: what has to be done for a stream is done there, in order.
+
+Knows neither Swift nor green threads.  Whoever lends starts real threads (Swift replaces those of ``threading``) and is
+told in such a thread when a step is over.  Everything else is called from one thread only, that of Swift's hub.
+
+Theory of operation.  A thread that was given back waits for the next stream, the one that waits shortest first, and
+ends when nobody wanted it for a while.  There is no lock: to lend a thread is to take it off the list of those that
+wait, to end is to strike oneself off the same list, and of two who try only one succeeds.
+"""
+
+from __future__ import annotations
+
+from _queue import Empty, SimpleQueue  # of ``queue`` Swift puts a green one in its place
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from sluice_core.bandwidth import NO_CLASS
+
+#: Seconds after which a thread that nobody wants ends.
+IDLE_SECONDS: Final = 10.0
+
+Start = Callable[[Callable[[], None]], None]
+
+
+class Step:
+    """One call in a thread."""
+
+    __slots__ = ("_error", "_function", "_result", "_tell", "level", "over")
+
+    def __init__(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None) -> None:
+        """
+        :param tell: called in the thread when the step is over; must not raise
+        """
+        self._function: Callable[[], Any] | None = function
+        self._tell = tell
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self.level = level
+        self.over = False
+
+    def run(self) -> None:
+        """Make the call, in the thread."""
+        function, self._function = self._function, None
+        try:
+            self._result = function() if function is not None else None
+        except BaseException as error:  # noqa: BLE001 -- whoever waits gets it, Swift's time-outs too
+            self._error = error
+        function = None
+        self.over = True
+        if self._tell is not None:
+            self._tell()
+
+    def outcome(self) -> Any:
+        """What the call returned; raises what it raised.  To be asked once, when it is over."""
+        error, self._error = self._error, None
+        result, self._result = self._result, None
+        if error is not None:
+            raise error
+        return result
+
+
+class _Thread:
+    """A real thread and the steps that it still has to do."""
+
+    def __init__(self, pool: IoThreads) -> None:
+        self._pool = pool
+        self._level = NO_CLASS
+        self.steps: SimpleQueue[Step | None] = SimpleQueue()
+
+    def run(self) -> None:
+        """Until nobody wants it any more."""
+        pool = self._pool
+        while True:
+            try:
+                step = self.steps.get(timeout=pool.idle_seconds)
+            except Empty:
+                if pool.end(self):
+                    return
+                continue
+            if step is None:
+                pool.rest(self)
+                continue
+            if step.level != self._level:
+                self._level = step.level
+                pool.set_level(step.level)
+            step.run()
+            step = None
+
+
+class Lane:
+    """A thread while one stream has it."""
+
+    def __init__(self, thread: _Thread) -> None:
+        self._thread: _Thread | None = thread
+        self._last: Step | None = None
+
+    def __del__(self) -> None:
+        self.leave()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step is not over yet."""
+        return self._last is not None and not self._last.over
+
+    def start(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None = None) -> Step:
+        """Have ``function`` called after all that was started before; with I/O of ``level``.
+
+        :raises ValueError: after :meth:`leave`
+        """
+        if self._thread is None:
+            raise ValueError("the thread was given back")
+        step = self._last = Step(function, level, tell)
+        self._thread.steps.put(step)
+        return step
+
+    def leave(self, last: Callable[[], Any] | None = None) -> None:
+        """Give the thread back; ``last`` is called when nothing is under way any more, now or later in the thread.
+
+        What it raises is nobody's any more when it is called later.  To leave twice is to leave.
+        """
+        thread, self._thread = self._thread, None
+        later = last is not None and self.busy
+        if thread is not None:
+            if later and last is not None:
+                thread.steps.put(Step(last, NO_CLASS, None))
+            thread.steps.put(None)
+        if last is not None and not later:
+            last()
+
+
+class IoThreads:
+    """Threads of one process, as many as are needed and no more than ``most``."""
+
+    def __init__(
+        self, start: Start, set_level: Callable[[int], None], most: int, idle_seconds: float = IDLE_SECONDS
+    ) -> None:
+        """
+        :param start: runs a function in a new real thread, which does not keep the process from ending
+        :param set_level: gives the calling thread's I/O a level (0 to 7, or idle); must not raise
+        """
+        self._start = start
+        self.set_level = set_level
+        self.idle_seconds = idle_seconds
+        self._most = most
+        self._all: set[_Thread] = set()
+        self._resting: deque[_Thread] = deque()
+
+    def __len__(self) -> int:
+        """How many threads there are."""
+        return len(self._all)
+
+    def lend(self) -> Lane | None:
+        """A thread for a stream; None when all are lent and there must be no more."""
+        try:
+            return Lane(self._resting.pop())
+        except IndexError:
+            pass
+        if len(self._all) >= self._most:
+            return None
+        thread = _Thread(self)
+        self._all.add(thread)
+        try:
+            self._start(thread.run)
+        except RuntimeError:  # no more threads in this process
+            self._all.discard(thread)
+            return None
+        return Lane(thread)
+
+    def rest(self, thread: _Thread) -> None:
+        """Called by a thread that was given back."""
+        self._resting.append(thread)
+
+    def end(self, thread: _Thread) -> bool:
+        """Called by a thread that nobody wanted; False when somebody took it just now."""
+        try:
+            self._resting.remove(thread)
+        except ValueError:  # lent, however long the stream has been doing nothing
+            return False
+        self._all.discard(thread)
+        return True
