@@ -19,7 +19,7 @@ from typing import Any, Self
 from sluice_aio import barbican_conf, components, daemons, keystone_seed, keystone_venv
 from sluice_aio.cluster_setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
-from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
+from sluice_aio.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.processes import ProcessId, end_all
 from sluice_aio.records import Record, Records
 from sluice_aio.rings import build_rings
@@ -245,7 +245,8 @@ class Cluster:
         for folder in (self.layout.logs, self.layout.run, self.layout.data, self.layout.configs):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.agent_socket.unlink(missing_ok=True)  # its existence says that the agent is ready
-        self.layout.second_node().agent_socket.unlink(missing_ok=True)
+        for agent in ("agent2", *STORAGE_AGENTS):
+            self.layout.node_of(agent).agent_socket.unlink(missing_ok=True)
         if "keystone" in self._names:
             keystone_seed.password(self.layout, keystone_seed.ADMIN)
         if "barbican" in self._names:

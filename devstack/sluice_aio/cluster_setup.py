@@ -37,6 +37,8 @@ class Setup:
     ``proxy_options`` are more options of ``[filter:sluice]``, ``reads_options`` of ``[filter:sluice-reads]``,
     ``storage_options`` of ``[DEFAULT]`` of the object servers.  ``fallocate`` off lets Swift's object servers
     take an upload of any announced length on a small or memory file system.
+    ``storage_agents`` makes each object server a node with an agent of its own, ``agent-object1`` ….
+    ``agent_options`` maps an agent's service to more options of ``[agent]``.
     ``auth`` is :data:`TEMPAUTH` or :data:`KEYSTONE`, which has no S3 API; ``api_options`` are more of ``[api]``.
     """
 
@@ -51,6 +53,8 @@ class Setup:
     reads_options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict)
     api_options: Mapping[str, str] = field(default_factory=dict)
+    storage_agents: bool = False
+    agent_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = sorted(self.parts - ALL_PARTS)

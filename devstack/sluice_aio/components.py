@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_aio import barbican_conf, keystone_venv
 from sluice_aio.errors import LaunchError
-from sluice_aio.layout import HOST, OBJECT_DEVICES, Layout
+from sluice_aio.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
 from sluice_aio.storage_conf import DAEMONS, kind_of
 from sluice_aio.swift_conf import PROXIES
@@ -23,7 +23,7 @@ DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items
 #: Started in this order, wave by wave, and stopped in the reverse one.
 WAVES: Final = (
     ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
-    ("agent", "agent2", "actors", "api", "api2", "sandbox"),
+    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox"),
     PROXIES,
     DAEMON_SERVICES,
 )
@@ -78,7 +78,7 @@ def script(name: str) -> str:
 
 def ports_of(name: str) -> tuple[str, ...]:
     """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
-    if name in ("agent", "agent2", "actors", "sandbox", *DAEMON_SERVICES):
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES):
         return ()
     return (name, *_MORE_PORTS.get(name, ()))
 
@@ -128,14 +128,13 @@ def _sandbox(layout: Layout) -> Server:
 
 
 def _ours(layout: Layout, name: str) -> Server:
-    program = name.removesuffix("2")
+    program = "agent" if name in STORAGE_AGENTS else name.removesuffix("2")
     command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
     if name in APIS:
         port = layout.ports[name]
         # a 503 comes from a living API that misses somebody else, who is waited for by himself
         return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTH) in (b"200", b"503"))
-    node = layout.second_node() if name == "agent2" else layout
-    ready = node.agent_socket.exists if program == "agent" else lambda: True
+    ready = layout.node_of(name).agent_socket.exists if program == "agent" else lambda: True
     return Program(name, 0, layout.logs, command, ready)
 
 

@@ -47,6 +47,9 @@ DATABASE_DEVICES: Final = ("db1", "db2", "db3")
 #: Object server → its one device.
 OBJECT_DEVICES: Final[Mapping[str, str]] = {"object1": "disk1", "object2": "disk2", "object3": "disk3"}
 
+#: Agents of object servers that are nodes of their own.
+STORAGE_AGENTS: Final = tuple(f"agent-{server}" for server in OBJECT_DEVICES)
+
 #: Linux refuses unix socket paths of more than 107 bytes.
 _SOCKET_PATH_LIMIT: Final = 107
 
@@ -55,14 +58,15 @@ _SOCKET_PATH_LIMIT: Final = 107
 class Layout:
     """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names.
 
-    ``disks`` holds the folders that stand for disks, by default in ``folder``.
+    ``disks`` holds the folders that stand for disks, by default in ``folder``.  ``suffix`` tells the files of one node
+    from those of another.
     """
 
     folder: Path
     ports: Mapping[str, int] = field(default_factory=dict)
     node: str = "node1"
     disks: Path | None = None
-    second: bool = False
+    suffix: str = ""
 
     @classmethod
     def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
@@ -104,7 +108,7 @@ class Layout:
         return replace(self, folder=self.folder / "demo")._checked()
 
     def _checked(self) -> Self:
-        if len(str(self.run / "agent2.sock").encode()) > _SOCKET_PATH_LIMIT:
+        if len(str(self.run / "agent-object1.sock.credit").encode()) > _SOCKET_PATH_LIMIT:
             raise LaunchError(f"the path of `{self.folder}` is too long for a unix socket in it, use a shorter one")
         return self
 
@@ -146,21 +150,32 @@ class Layout:
     @property
     def snapshots(self) -> Path:
         """The agent's LMDB snapshot."""
-        return self.root / ("snapshot2" if self.second else "snapshot")
+        return self.root / f"snapshot{self.suffix}"
 
     @property
     def cache(self) -> Path:
         """The proxy node's cached objects."""
-        return self.root / ("cache2" if self.second else "cache")
+        return self.root / f"cache{self.suffix}"
 
     @property
     def agent_socket(self) -> Path:
         """Where Swift's workers reach the agent."""
-        return self.run / ("agent2.sock" if self.second else "agent.sock")
+        return self.run / f"agent{self.suffix}.sock"
 
     def second_node(self) -> Self:
         """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
-        return replace(self, node=f"{self.node}-second", second=True)._checked()
+        return replace(self, node=f"{self.node}-second", suffix="2")._checked()
+
+    def storage_node(self, server: str) -> Self:
+        """The same cluster as an object server with an agent of its own sees it (``Setup.storage_agents``)."""
+        return replace(self, node=f"{self.node}-{server}", suffix=f"-{server}")._checked()
+
+    def node_of(self, agent: str) -> Self:
+        """The cluster as the node of the service ``agent``, ``agent2``, ``agent-object1`` … sees it."""
+        if agent == "agent2":
+            return self.second_node()
+        server = agent.removeprefix("agent").removeprefix("-")
+        return self.storage_node(server) if server else self
 
     @property
     def token_file(self) -> Path:
@@ -180,7 +195,7 @@ class Layout:
     @property
     def code(self) -> Path:
         """The node's copies of uploaded code."""
-        return self.root / ("code2" if self.second else "code")
+        return self.root / f"code{self.suffix}"
 
     @property
     def sandbox(self) -> Path:

@@ -68,7 +68,9 @@ def proxy_conf(
     server = server or ("plain" if plain else "proxy")
     names = pipeline(setup, plain, encrypted=server == "encrypted")
     general = default(layout, layout.ports[server], setup.proxy_workers if workers is None else workers)
+    ours = not plain and cluster_setup.PROXY in setup.parts
     app = {"use": "egg:swift#proxy", "account_autocreate": "true", "allow_account_management": "true"}
+    app |= {"use": "egg:sluice#proxy_server", "sluice_agent_socket": str(layout.agent_socket)} if ours else {}
     sections = [
         section("DEFAULT", general),
         section("pipeline:main", {"pipeline": " ".join(names)}),
@@ -91,6 +93,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
     if name == "cache":
         options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
+        options["memcache_max_connections"] = "64"  # with Swift's two, tokens get lost at a hundred requests at once
     elif name == "tempauth":
         options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
         for user, (key, _) in USERS.items():

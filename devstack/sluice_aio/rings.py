@@ -13,11 +13,12 @@ PART_POWER: Final = 8
 REPLICAS: Final = 3
 
 
-def _device(layout: Layout, number: int, server: str, device: str) -> dict[str, object]:
+def device(layout: Layout, number: int, server: str, name: str) -> dict[str, object]:
+    """A device as ring builders take it; ``name`` is its folder's."""
     address = {"ip": HOST, "port": layout.ports[server]}
     replication = {"replication_ip": HOST, "replication_port": layout.ports[server]}
     # a zone per device, so that replicas never share one
-    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": device, **address, **replication}
+    return {"id": number, "region": 1, "zone": number + 1, "weight": 1.0, "device": name, **address, **replication}
 
 
 def object_rings() -> list[str]:
@@ -33,9 +34,9 @@ def build_rings(layout: Layout) -> None:
         "container": [("container", device) for device in DATABASE_DEVICES],
         **{ring: list(OBJECT_DEVICES.items()) for ring in object_rings()},
     }
-    for name, devices in members.items():
+    for ring, devices in members.items():
         builder = RingBuilder(PART_POWER, REPLICAS, 1)
-        for number, (server, device) in enumerate(devices):
-            builder.add_dev(_device(layout, number, server, device))
+        for number, (server, name) in enumerate(devices):
+            builder.add_dev(device(layout, number, server, name))
         builder.rebalance(seed=1)
-        builder.get_ring().save(str(layout.swift_dir / f"{name}.ring.gz"))
+        builder.get_ring().save(str(layout.swift_dir / f"{ring}.ring.gz"))

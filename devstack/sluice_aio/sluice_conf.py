@@ -11,7 +11,7 @@ from sluice_aio import code_conf, keystone_seed
 from sluice_aio.cluster_setup import CACHE, KEYSTONE, PROXY, Setup
 from sluice_aio.common_conf import section
 from sluice_aio.kept import kept
-from sluice_aio.layout import HOST, Layout
+from sluice_aio.layout import HOST, STORAGE_AGENTS, Layout
 from sluice_filters.keys_file import SECRET_SIZE, Ring, render_ring
 
 _AGENT: Final = """\
@@ -64,20 +64,22 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
     ensure_token(layout)
     ensure_keys(layout)
     setup = Setup() if setup is None else setup
+    with_disks = STORAGE_AGENTS if setup.storage_agents else ("agent",)
     caching = CACHE in setup.parts
     # code lies behind the proxy, if there is one that runs it
     shelf = _lines(code_conf.shelf(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
-    for name, template in {"agent": _AGENT, "agent2": _AGENT, "actors": _ACTORS, "api": _API, "api2": _API}.items():
-        node = layout.second_node() if name == "agent2" else layout
+    agents = dict.fromkeys(("agent", "agent2", *(STORAGE_AGENTS if setup.storage_agents else ())), _AGENT)
+    for name, template in {**agents, "actors": _ACTORS, "api": _API, "api2": _API}.items():
+        node = layout.node_of(name) if name in agents else layout
         values = {
             "node": node.node,
             "redis": redis_url,
             "amqp": amqp_url,
             "socket": node.agent_socket,
             "snapshots": node.snapshots,
-            "cache": node.cache if caching else "",
+            "cache": node.cache if caching and name not in STORAGE_AGENTS else "",
             # Swift's daemons are no services here, unless a test makes them; they would say hello themselves
-            "daemons": "" if node.second else "object-server",
+            "daemons": "object-server" if name in with_disks else "",
             "bind": f"{HOST}:{layout.ports.get(name, 0)}",
             "token_file": layout.token_file,
             "code": node.code,
@@ -86,7 +88,7 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "engine": setup.proxy_options.get("storlets_engine", ""),
             "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }
-        text = template.format(**values) + shelf
+        text = template.format(**values) + shelf + _lines(setup.agent_options.get(name, {}))
         if template is _API:
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         path = layout.configs / f"{name}.conf"

@@ -51,7 +51,7 @@ def storage_conf(layout: Layout, server: str, setup: Setup | None = None) -> str
         section("pipeline:main", {"pipeline": " ".join(names)}),
         section(f"app:{kind}-server", {"use": f"egg:{app}"}),
         section("filter:healthcheck", {"use": "egg:swift#healthcheck"}),
-        *(section(f"filter:{name}", _storage(layout, setup)) for name in _ours(kind, setup)),
+        *(section(f"filter:{name}", _storage(_node(layout, server, setup), setup)) for name in _ours(kind, setup)),
         *(section(name, _daemon(layout, name)) for name, servers in DAEMONS.items() if server in servers),
     ]
     return "\n".join(sections)
@@ -64,6 +64,10 @@ def kind_of(server: str) -> str:
 
 def _ours(kind: str, setup: Setup) -> list[str]:
     return ["sluice-storage"] if kind == "object" and cluster_setup.STORAGE in setup.parts else []
+
+
+def _node(layout: Layout, server: str, setup: Setup) -> Layout:
+    return layout.storage_node(server) if setup.storage_agents else layout
 
 
 def _storage(layout: Layout, setup: Setup) -> Options:
@@ -83,8 +87,9 @@ def _default(layout: Layout, server: str, setup: Setup) -> Options:
     if kind == "object":
         options |= {"fallocate_reserve": "0", "disable_fallocate": str(not setup.fallocate).lower()}
         if setup.parts:
-            options["sluice_agent_socket"] = str(layout.agent_socket)
-            options["sluice_snapshot_dir"] = str(layout.snapshots)
+            node = _node(layout, server, setup)
+            options["sluice_agent_socket"] = str(node.agent_socket)
+            options["sluice_snapshot_dir"] = str(node.snapshots)
             options |= code_conf.host(layout, "sluice_")
         if cluster_setup.KEYS in setup.parts:
             options["sluice_key_file"] = str(layout.key_file)

@@ -1,0 +1,355 @@
+"""Bandwidth on a live cluster: what tenants get, second by second, against what was promised.
+
+    python -m benchmarks.bandwidth [--only ROW] [--quick] [--folder DIR] [--out DIR]
+
+Rows run one after the other on clusters of their own; each is measured where clients are, per wall-clock second, and
+painted over time with the floors as lines (``--out``).  *Mean error* is the mean of |measured ÷ expected - 1| over
+all tenants and seconds, *worst second* its greatest value; ``floor + equal spare`` is what is expected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.bandwidth_plain import plain
+from benchmarks.bandwidth_plots import paint
+from benchmarks.bandwidth_storm import storm
+from benchmarks.figures import Figure, table
+from benchmarks.machine import machine_facts
+from benchmarks.scale import Scale, say
+
+from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from sluice_aio.load import Load, totals
+from sluice_client import ClientError
+from sluice_core.errors import SluiceError
+
+MB: Final = 1_000_000
+TENANTS: Final = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
+FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
+TOTAL: Final = 90 * MB
+SETTLE: Final = 5
+#: Connections of each tenant: object servers need more of them, since clients choose where they wait.
+CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
+SIDES: Final = ("proxy", "storage_node")
+_WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
+_NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How far what was measured is from what was expected."""
+
+    mean: float
+    worst: float
+    total: float
+
+    @classmethod
+    def of(cls, measured: Mapping[str, Mapping[int, float]], expected: Mapping[str, float]) -> Errors:
+        """Of tenants' rates in each second."""
+        found = [abs(rate / expected[name] - 1) for name, rates in measured.items() for rate in rates.values()]
+        mean = sum(statistics.mean(rates.values()) for rates in measured.values())
+        return cls(statistics.mean(found), max(found), mean / sum(expected.values()))
+
+
+@dataclass(slots=True)
+class Row:
+    """What a row has: where it works, how long, and what it paints."""
+
+    scale: Scale
+    out: Path | None
+    pictures: dict[str, Any] = field(default_factory=dict)
+
+    def seconds(self, full: int = 60, quick: int = 8) -> int:
+        """How long is measured."""
+        return self.scale.pick(full, quick)
+
+    @contextlib.contextmanager
+    def stage(self, terms: Terms) -> Iterator[Stage]:
+        """A cluster of its own."""
+        with (
+            tempfile.TemporaryDirectory(prefix="bw-", dir=self.scale.folder) as folder,
+            Stage(Path(folder), terms) as on,
+        ):
+            yield on
+
+    def keep(self, name: str, title: str, loads: Mapping[str, Load], first: int, last: int, lines: Any = ()) -> None:
+        """Paint it, if pictures are wanted."""
+        if self.out is not None:
+            rates = {who: load.rates(first, last) for who, load in loads.items()}
+            paint(self.out / f"{name}.png", title, rates, lines)
+            data = {who: {str(at): rate for at, rate in one.items()} for who, one in rates.items()}
+            (self.out / f"{name}.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
+
+
+def shares(floors: Mapping[str, float], total: float) -> dict[str, float]:
+    """Floor and an equal part of what is spare."""
+    spare = (total - sum(floors.values())) / len(floors)
+    return {name: floor + spare for name, floor in floors.items()}
+
+
+@contextlib.contextmanager
+def loading(loads: Mapping[str, Load]) -> Iterator[int]:
+    """All of them at work; the first whole second."""
+    with contextlib.ExitStack() as stack:
+        for load in loads.values():
+            stack.enter_context(load)
+        yield int(time.time()) + 1
+
+
+def promise(stage: Stage, floors: Mapping[str, float], side: str, parameter: str = "get_bw") -> None:
+    """A policy for each tenant."""
+    for name, floor in floors.items():
+        stage.say(f"FOR TENANT {name} DO SET bandwidth WITH {parameter}={round(floor)}Bps ON {_WORDS[side]}")
+
+
+def faults(loads: Mapping[str, Load]) -> str:
+    """What went wrong for clients, in words."""
+    found = [(name, *load.errors()) for name, load in loads.items()]
+    return "; ".join(f"{name}: {count} errors, {last}" for name, count, last in found if count) or "no errors"
+
+
+def _figures(name: str, what: str, errors: Errors, mean: float, worst: float | None, beside: str) -> list[Figure]:
+    found = [
+        Figure(
+            name, f"{what}: mean error", errors.mean, f"{errors.mean:.2%}", f"≤ {mean:.0%}", errors.mean <= mean, beside
+        )
+    ]
+    if worst is not None:
+        reached = errors.worst <= worst
+        found.append(
+            Figure(
+                name, f"{what}: worst second", errors.worst, f"{errors.worst:.2%}", f"≤ {worst:.0%}", reached, beside
+            )
+        )
+    return found
+
+
+def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
+    """Three tenants, floors 30/20/10 MB/s of 90 (halved for PUT)."""
+    part = 1.0 if method == "GET" else 0.5
+    wanted = {name: floor * part for name, floor in FLOORS.items()}
+    expected = shares(wanted, TOTAL * part)
+    connections = CONNECTIONS[side] if method == "GET" else CONNECTIONS["proxy"]
+    with row.stage(Terms(side=side)) as stage:
+        for name in TENANTS:
+            stage.fill(name)
+        promise(stage, wanted, side, "get_bw" if method == "GET" else "put_bw")
+        loads = {name: stage.load(name, connections, method, seed=at) for at, name in enumerate(TENANTS)}
+        with loading(loads) as begin:
+            first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
+            for load in loads.values():
+                load.await_second(last)
+        rates = {name: load.rates(first, last) for name, load in loads.items()}
+        errors = Errors.of(rates, expected)
+        row.keep(f"floors-{method}-{side}", f"{method}, {_NAMES[side]} enforce", loads, begin, last, expected)
+        means = " / ".join(f"{statistics.mean(one.values()) / MB:.1f}" for one in rates.values())
+        beside = f"{means} MB/s; total {errors.total:.3f} of what was expected; {faults(loads)}"
+        return _figures(f"floors {method}", f"{method}, {_NAMES[side]} enforce", errors, 0.02, 0.10, beside)
+
+
+def mixed(row: Row, side: str = "proxy") -> list[Figure]:
+    """Objects of 64 KB to 64 MB, reads and writes at once."""
+    get, put = 60 * MB, 20 * MB
+    floors_get = {name: floor * get / TOTAL for name, floor in FLOORS.items()}
+    floors_put = {name: floor * put / TOTAL for name, floor in FLOORS.items()}
+    sizes = (64_000, 1 * MB, 8 * MB, 64 * MB)
+    with row.stage(Terms(side=side, capacity=Capacity(get=get, put=put), sizes=sizes, objects=2)) as stage:
+        loads: dict[str, Load] = {}
+        for at, name in enumerate(TENANTS):
+            stage.fill(name)
+            rates = f"get_bw={round(floors_get[name])}Bps put_bw={round(floors_put[name])}Bps"
+            stage.say(f"FOR TENANT {name} DO SET bandwidth WITH {rates} ON {_WORDS[side]}")
+            loads[f"{name} GET"] = stage.load(name, CONNECTIONS[side] // 2, "GET", seed=at)
+            loads[f"{name} PUT"] = stage.load(name, 6, "PUT", seed=at)
+        expected = {f"{name} GET": rate for name, rate in shares(floors_get, get).items()}
+        expected |= {f"{name} PUT": rate for name, rate in shares(floors_put, put).items()}
+        with loading(loads) as begin:
+            first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
+            for load in loads.values():
+                load.await_second(last)
+        errors = Errors.of({name: load.rates(first, last) for name, load in loads.items()}, expected)
+        row.keep(f"mixed-{side}", f"mixed sizes, {_NAMES[side]} enforce", loads, begin, last, expected)
+        beside = f"worst second {errors.worst:.1%}, total {errors.total:.3f}; {faults(loads)}"
+        return _figures("mixed", f"GET and PUT, 64 KB to 64 MB, {_NAMES[side]} enforce", errors, 0.05, None, beside)
+
+
+def unused(row: Row, side: str = "proxy") -> list[Figure]:
+    """One of three stops: when do the others have what it left?"""
+    left = {name: floor for name, floor in FLOORS.items() if name != "AUTH_t1"}
+    expected = shares(left, TOTAL)
+    with row.stage(Terms(side=side)) as stage:
+        for name in TENANTS:
+            stage.fill(name)
+        promise(stage, FLOORS, side)
+        loads = {name: stage.load(name, CONNECTIONS[side], seed=at) for at, name in enumerate(TENANTS)}
+        with loading(loads) as begin:
+            loads["AUTH_t2"].await_second(begin + SETTLE)
+            loads["AUTH_t1"].stop()
+            stopped = time.time()
+            last = int(stopped) + row.seconds(20)
+            for name in left:
+                loads[name].await_second(last)
+        rest = {name: loads[name] for name in left}
+        together = totals(rest, int(stopped), last)
+        full = [at for at, rate in together.items() if rate >= 0.97 * TOTAL]
+        took = max(full[0] - stopped, 0.0) if full else float(last)
+        settled = statistics.mean(rate for at, rate in together.items() if at >= stopped + 2) / TOTAL
+        errors = Errors.of({name: load.rates(int(stopped) + 3, last) for name, load in rest.items()}, expected)
+        row.keep(f"unused-{side}", f"a tenant stops, {_NAMES[side]} enforce", loads, begin, last, FLOORS)
+    what = f"a floor is unused, {_NAMES[side]} enforce"
+    beside = f"then mean error {errors.mean:.1%}; {faults(loads)}"
+    return [
+        Figure("unused", f"{what}: until a whole second is full", took, f"{took:.1f} s", "≤ 2 s", took <= 2, beside),
+        Figure("unused", f"{what}: total", settled, f"{settled:.3f}", "≥ 0.97", settled >= 0.97, beside),
+    ]
+
+
+def noisy(row: Row, side: str = "proxy") -> list[Figure]:
+    """One tenant, without a floor, with ten times the connections of the others."""
+    wanted = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB}
+    with row.stage(Terms(side=side)) as stage:
+        for name in TENANTS:
+            stage.fill(name)
+        promise(stage, wanted, side)
+        connections = CONNECTIONS[side]
+        loads = {name: stage.load(name, connections, seed=at) for at, name in enumerate(wanted)}
+        loads["AUTH_t3"] = stage.load("AUTH_t3", connections * 10, seed=9)
+        with loading(loads) as begin:
+            first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
+            for load in loads.values():
+                load.await_second(last)
+        below = [
+            max(0.0, 1 - rate / floor)
+            for name, floor in wanted.items()
+            for rate in loads[name].rates(first, last).values()
+        ]
+        row.keep(f"noisy-{side}", f"a noisy tenant, {_NAMES[side]} enforce", loads, begin, last, wanted)
+        worst = max(below)
+        what = f"ten times the load, {_NAMES[side]} enforce: others below their floor, worst second"
+        return [Figure("noisy", what, worst, f"{worst:.1%}", "≤ 5 %", worst <= 0.05, faults(loads))]
+
+
+def proxy(row: Row, side: str = "proxy") -> list[Figure]:
+    """Three equal tenants; one of the two proxies is killed, and comes again."""
+    each = 20 * MB
+    with row.stage(Terms(side=side)) as stage:
+        for name in TENANTS:
+            stage.fill(name)
+        promise(stage, dict.fromkeys(TENANTS, each), side)
+        loads = {name: stage.load(name, CONNECTIONS[side], seed=at) for at, name in enumerate(TENANTS)}
+        with loading(loads) as begin:
+            loads["AUTH_t1"].await_second(begin + SETTLE)
+            stage.cluster.kill("proxy2")
+            died = time.time()
+            loads["AUTH_t1"].await_second(int(died) + row.seconds(20))
+            stage.cluster.restart("proxy2")
+            joined = time.time()
+            last = int(joined) + row.seconds(20)
+            for load in loads.values():
+                load.await_second(last)
+        row.keep(
+            f"proxy-{side}", f"a proxy dies and joins, {_NAMES[side]} enforce", loads, begin, last, {"floor": each}
+        )
+        found = []
+        for word, moment, end in (("dies", died, int(joined) - 1), ("joins", joined, last)):
+            took, equal = _settled(loads, moment, end)
+            what = f"a proxy {word}, {_NAMES[side]} enforce"
+            found.append(
+                Figure(
+                    "proxy", f"{what}: until shares are equal", took, f"{took:.1f} s", "≤ 3 s", took <= 3, faults(loads)
+                )
+            )
+            found.append(
+                Figure("proxy", f"{what}: min/max of equals then", equal, f"{equal:.3f}", "≥ 0.97", equal >= 0.97)
+            )
+        return found
+
+
+def _settled(loads: Mapping[str, Load], moment: float, end: int) -> tuple[float, float]:
+    """Seconds until all tenants get the same within 10 %, and min/max of their means from three seconds on."""
+    rates = {name: load.rates(int(moment), end) for name, load in loads.items()}
+    seconds = sorted(set.intersection(*(set(one) for one in rates.values())))
+    right = [
+        at
+        for at in seconds
+        if min(one[at] for one in rates.values()) >= 0.9 * max(one[at] for one in rates.values()) > 0
+    ]
+    took = next((at - moment for at in right if at >= moment), float(end))
+    means = [statistics.mean(rate for at, rate in one.items() if at >= moment + 3) for one in rates.values()]
+    return max(took, 0.0), min(means) / max(means)
+
+
+ROWS: Final[dict[str, Callable[[Row], list[Figure]]]] = {
+    **{f"floors-{side}": lambda row, side=side: floors(row, side) for side in SIDES},
+    "floors-put": lambda row: floors(row, "proxy", "PUT"),
+    **{f"mixed-{side}": lambda row, side=side: mixed(row, side) for side in SIDES},
+    **{f"unused-{side}": lambda row, side=side: unused(row, side) for side in SIDES},
+    **{f"noisy-{side}": lambda row, side=side: noisy(row, side) for side in SIDES},
+    **{f"proxy-{side}": lambda row, side=side: proxy(row, side) for side in SIDES},
+    "plain": plain,
+    "storm": storm,
+}
+
+
+def measure(scale: Scale, out: Path | None = None, names: Sequence[str] = ()) -> tuple[list[Figure], dict[str, str]]:
+    """The figures of the rows called ``names``, by default all, and why others have none."""
+    figures: list[Figure] = []
+    failed: dict[str, str] = {}
+    for name in names or ROWS:
+        say(f"bandwidth: {name}")
+        try:
+            found = ROWS[name](Row(scale, out))
+        except (SluiceError, ClientError, OSError, StopIteration) as error:
+            failed[name] = str(error)
+            say(f"failed: {error}")
+            continue
+        figures += found
+        print(table(found), file=sys.stderr, flush=True)
+    return figures, failed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 when every row ran, whatever it measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bandwidth", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=tuple(ROWS), metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--quick", action="store_true", help="8 seconds for each row instead of 60")
+    parser.add_argument("--folder", type=Path, help="where clusters live while they are measured (default: temporary)")
+    parser.add_argument("--out", type=Path, help="folder for pictures (PNG), their data and figures.json")
+    given = parser.parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    for folder in (given.folder, given.out):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="sb-", dir=given.folder) as place:
+        machine = machine_facts(Path(place))
+        figures, failed = measure(Scale(Path(place), given.quick), given.out, given.only or ())
+    print(table(figures))
+    for name, reason in failed.items():
+        print(f"FAILED {name}: {reason}")
+    if given.out is not None:
+        document = {
+            "machine": machine,
+            "quick": given.quick,
+            "figures": [one.to_data() for one in figures],
+            "failed": failed,
+        }
+        (given.out / "figures.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

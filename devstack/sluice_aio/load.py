@@ -1,0 +1,252 @@
+"""Clients that load a cluster, in a process of their own, and how many bytes they moved in each second.
+
+    with Load(Spec(["127.0.0.1:8080"], token, "/v1/AUTH_a", "c", sizes=(1 << 20,))) as load:
+        load.await_seconds(5)
+        print(load.rates())
+
+Each client asks for (or sends) one object after the other, on a connection that it keeps.  When a proxy goes away
+its clients go to the next one.  Bytes of a body count in the wall-clock second in which they came, or were taken by
+the kernel from a small buffer.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+from sluice_core.errors import PeerError
+
+_CHUNK: Final = 64 * 1024
+_PAUSE: Final = 0.1
+_TIMEOUT: Final = 90.0
+#: How long after its end a second is told.
+_LATE: Final = 0.1
+_PATIENCE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What the clients of one tenant do.
+
+    ``places`` are ``host:port`` of proxies, taken in turn; object ``i`` of a size is called ``<size>-<i>``.
+    """
+
+    places: Sequence[str]
+    token: str
+    account: str
+    container: str
+    method: str = "GET"
+    connections: int = 8
+    sizes: Sequence[int] = (1 << 20,)
+    objects: int = 4
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Second:
+    """What happened in one wall-clock second."""
+
+    bytes: int = 0
+    requests: int = 0
+    errors: int = 0
+    last_error: str = ""
+
+
+class Load:
+    """The clients of one tenant; a context manager."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        #: Unix second → what happened in it; complete ones only.
+        self.seconds: dict[int, Second] = {}
+        self._news = threading.Condition()
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Begin to load."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "sluice_aio.load"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(asdict(self.spec)) + "\n")
+        self._process.stdin.flush()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def stop(self) -> None:
+        """End all clients."""
+        if self._process is None or self._reader is None:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def await_second(self, second: int) -> None:
+        """Wait until all about that wall-clock second is known.
+
+        :raises PeerError: when it never comes
+        """
+        with self._news:
+            limit = max(0.0, second - time.time()) + _PATIENCE
+            if not self._news.wait_for(lambda: any(one >= second for one in self.seconds), limit):
+                raise PeerError(f"the clients of `{self.spec.account}` say nothing")
+
+    def rates(self, first: int = 0, last: int = 1 << 62) -> dict[int, float]:
+        """Wall-clock second → bytes per second, ``first`` to ``last`` included."""
+        with self._news:
+            return {at: float(one.bytes) for at, one in sorted(self.seconds.items()) if first <= at <= last}
+
+    def errors(self) -> tuple[int, str]:
+        """How many requests failed, and how the last of them did."""
+        with self._news:
+            found = [one for one in self.seconds.values() if one.errors]
+            return sum(one.errors for one in found), found[-1].last_error if found else ""
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            data = json.loads(line)
+            at = data.pop("at")
+            with self._news:
+                self.seconds[at] = Second(**data)
+                self._news.notify_all()
+
+
+class _Clients:
+    """The other end: threads, and what they count."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._lock = threading.Lock()
+        self._seconds: dict[int, Second] = {}
+        self._body = memoryview(bytes(range(256)) * (max(spec.sizes) // 256 + 1))
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Tell each second on standard output; until standard input ends."""
+        for number in range(self._spec.connections):
+            threading.Thread(target=self._client, args=(number,), daemon=True).start()
+        threading.Thread(target=self._wait_for_end, daemon=True).start()
+        told = int(time.time())
+        while not self._stop.wait(max(0.0, told + 1 + _LATE - time.time())):
+            with self._lock:
+                found = self._seconds.pop(told, Second())
+            print(json.dumps({"at": told, **asdict(found)}), flush=True)
+            told += 1
+
+    def _wait_for_end(self) -> None:
+        sys.stdin.read()
+        self._stop.set()
+
+    def _client(self, number: int) -> None:
+        places = self._spec.places
+        turn, rng = number, random.Random(f"{self._spec.seed}-{number}")  # noqa: S311 -- which object
+        connection: http.client.HTTPConnection | None = None
+        buffer = memoryview(bytearray(_CHUNK))
+        while not self._stop.is_set():
+            size = rng.choice(list(self._spec.sizes))
+            try:
+                if connection is None:
+                    connection = _connect(places[turn % len(places)])
+                self._request(connection, size, rng.randrange(self._spec.objects), number, buffer)
+            except (OSError, http.client.HTTPException) as error:
+                self._failed(repr(error))
+                connection, turn = None, turn + 1
+                self._stop.wait(_PAUSE)
+
+    def _request(
+        self, link: http.client.HTTPConnection, size: int, which: int, number: int, buffer: memoryview
+    ) -> None:
+        spec = self._spec
+        named = {"X-Auth-Token": spec.token}
+        path = f"{spec.account}/{spec.container}/"
+        if spec.method == "PUT":
+            link.putrequest("PUT", quote(f"{path}put-{number}"))
+            for name, value in (*named.items(), ("Content-Length", str(size))):
+                link.putheader(name, value)
+            link.endheaders()
+            for first in range(0, size, _CHUNK):
+                part = self._body[first : min(first + _CHUNK, size)]
+                link.sock.sendall(part)
+                self._moved(len(part))
+        else:
+            link.request("GET", quote(f"{path}{size}-{which}"), headers=named)
+        answer = link.getresponse()
+        while count := answer.readinto(buffer):
+            if spec.method != "PUT":
+                self._moved(count)
+        if answer.status >= 300:
+            self._failed(f"status {answer.status}")
+            self._stop.wait(_PAUSE)
+            return
+        with self._lock:
+            self._seconds.setdefault(int(time.time()), Second()).requests += 1
+
+    def _moved(self, count: int) -> None:
+        with self._lock:
+            self._seconds.setdefault(int(time.time()), Second()).bytes += count
+
+    def _failed(self, reason: str) -> None:
+        with self._lock:
+            found = self._seconds.setdefault(int(time.time()), Second())
+            found.errors += 1
+            found.last_error = reason
+
+
+def _connect(place: str) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection(place, timeout=_TIMEOUT)
+    connection.connect()
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHUNK)
+    return connection
+
+
+def totals(loads: Mapping[str, Load], first: int, last: int) -> dict[int, float]:
+    """Wall-clock second → bytes per second of all loads together."""
+    found: Counter[int] = Counter()
+    for load in loads.values():
+        for at, rate in load.rates(first, last).items():
+            found[at] += int(rate)
+    return {at: float(rate) for at, rate in sorted(found.items())}
+
+
+def main() -> int:
+    """The process of :class:`Load`: a :class:`Spec` on the first line of standard input."""
+    given: dict[str, Any] = json.loads(sys.stdin.readline())
+    _Clients(Spec(**given)).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
