@@ -41,7 +41,7 @@ FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
 TOTAL: Final = 90 * MB
 SETTLE: Final = 5
 #: Connections of each tenant: object servers need more of them, since clients choose where they wait.
-CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
+CONNECTIONS: Final = {"proxy": 12, "storage_node": 96}
 SIDES: Final = ("proxy", "storage_node")
 _WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
@@ -141,8 +141,9 @@ def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
     part = 1.0 if method == "GET" else 0.5
     wanted = {name: floor * part for name, floor in FLOORS.items()}
     expected = shares(wanted, TOTAL * part)
-    connections = CONNECTIONS[side] if method == "GET" else CONNECTIONS["proxy"]
-    with row.stage(Terms(side=side)) as stage:
+    # what sockets buffer of an upload counts as sent: few and large ones, of which that is a small part
+    connections, size = (CONNECTIONS[side], 2 << 20) if method == "GET" else (6, 32 << 20)
+    with row.stage(Terms(side=side, sizes=(size,), objects=4 if method == "GET" else 1)) as stage:
         for name in TENANTS:
             stage.fill(name)
         promise(stage, wanted, side, "get_bw" if method == "GET" else "put_bw")

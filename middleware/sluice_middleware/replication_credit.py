@@ -1,0 +1,178 @@
+"""What copies between storage nodes pay with: the flow ``REPLICATION`` of nobody, through the node's agent.
+
+All storage policies are one flow, since the cap is one for the cluster.  The daemons of a node, and their workers,
+share what the node was given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from sluice_core.bandwidth import NOBODY, REPLICATION, Flow
+from sluice_core.options import read_options
+from sluice_middleware import credit_line, green
+from sluice_middleware.credit_till import Transfer
+from sluice_middleware.disk_tools import OPTIONS, PREFIX
+
+FLOW: Final = Flow(NOBODY, REPLICATION)
+#: Seconds of the rate that may be owed; what moved beyond is counted only, or a cap that was lowered would stop all.
+MOST_DEBT: Final = 10.0
+#: Seconds until a node that begins to copy has got its share of the cap: two rounds of the host that divides.
+SETTLING: Final = 2.4
+#: Seconds after which a node that copied nothing begins anew.
+_AT_REST: Final = 3.0
+_STEP: Final = 0.2
+_LEAST: Final = 64 * 1024
+
+
+class Payment(Protocol):
+    """One copy under way; to be closed."""
+
+    def rate(self) -> float | None:
+        """Bytes per second that this process may move; None when there is no cap.  Waits for the agent's first word."""
+
+    def pay(self, size: int) -> None:
+        """Wait until ``size`` bytes may move, and count them."""
+
+    def owe(self, size: int) -> None:
+        """``size`` bytes have moved: count them, and let those who come next wait for them."""
+
+    def settle(self) -> None:
+        """Wait until the rate is what it will be, if this process copied nothing of late."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """No more bytes come."""
+
+
+class Payer(Protocol):
+    """Opens payments."""
+
+    def open(self, device: str) -> Payment:
+        """For a copy of what is on ``device``."""
+
+
+class LinePayment:
+    """A :class:`Payment` by the line to the node's agent."""
+
+    def __init__(self, payer: LinePayer, line: credit_line.CreditLine, device: str) -> None:
+        self._payer = payer
+        self._line = line
+        self._device = device
+        self._transfer: Transfer = line.open(FLOW, device)
+        self._heard = False
+
+    def rate(self) -> float | None:
+        """As of :class:`Payment`."""
+        if not self._heard:
+            self._heard = True
+            if self._transfer.rate is None:
+                self._transfer.pay(1)  # comes back when the agent said something, or does not
+        return self._transfer.rate
+
+    def pay(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        self._transfer.pay(size)
+
+    def owe(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        till = self._transfer.till
+        if till is None or till.account.free:
+            self._transfer.pay(size)
+            return
+        room = max(0, till.account.credit + int(MOST_DEBT * (self._transfer.rate or 0.0)))
+        self._transfer.charge(min(size, room))
+        if size > room:
+            self._count(size - room)
+
+    def settle(self) -> None:
+        """As of :class:`Payment`; what is saved meanwhile is there for what comes."""
+        till = self._transfer.till
+        if till is None or self._transfer.rate is None or till.account.alone or not self._payer.rested():
+            return
+        saved, end = 0, time.monotonic() + SETTLING
+        self._transfer.tally.turn(time.monotonic(), waiting=1)
+        try:
+            while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
+                size = max(_LEAST, int(self._transfer.rate * _STEP))
+                till.account.charge(size)
+                saved += size
+                self._line.ask(till)
+                green.Nap().wait(min(_STEP, left))
+        finally:
+            self._transfer.tally.turn(time.monotonic(), waiting=-1)
+            till.account.refund(saved)
+            till.serve()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._payer.leave()
+        self._transfer.close()
+
+    def _count(self, size: int) -> None:
+        counted = self._line.open(FLOW, self._device, governed=False)
+        counted.pay(size)
+        counted.close()
+
+
+class LinePayer:
+    """A :class:`Payer` of one daemon, by the line to the agent that its configuration names, if it names one."""
+
+    def __init__(self, conf: Mapping[str, Any], logger: credit_line.Logger | None = None) -> None:
+        """
+        :param conf: of the daemon; only our options are looked at
+        :raises OptionError: unknown ones and bad values, all at once
+        """
+        given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
+        self._path = str(read_options(OPTIONS, given, "object-server.conf [DEFAULT]")["sluice_agent_socket"])
+        self._logger = logger
+        self._left: float | None = None
+
+    def open(self, device: str) -> Payment:
+        """As of :class:`Payer`; the line is made by the first copy, after the daemon's fork."""
+        if not self._path:
+            return NoPayment()
+        return LinePayment(self, credit_line.current(self._path, logger=self._logger), device)
+
+    def rested(self) -> bool:
+        """Whether no copy ended of late."""
+        return self._left is None or time.monotonic() - self._left > _AT_REST
+
+    def leave(self) -> None:
+        """A copy has ended."""
+        self._left = time.monotonic()
+
+
+class NoPayment:
+    """A :class:`Payment` where no agent is named."""
+
+    def rate(self) -> float | None:
+        """No cap."""
+        return None
+
+    def pay(self, size: int) -> None:
+        """Nobody wants to know."""
+
+    def owe(self, size: int) -> None:
+        """Nobody wants to know."""
+
+    def settle(self) -> None:
+        """There is nothing to wait for."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Nothing was begun."""

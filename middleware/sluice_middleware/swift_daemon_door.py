@@ -1,0 +1,18 @@
+"""The door to Swift's daemons that copy objects between storage nodes; servers never load what stands here."""
+
+from __future__ import annotations
+
+from swift.obj import reconstructor as reconstructor_program
+from swift.obj import replicator as replicator_program
+from swift.obj.reconstructor import ObjectReconstructor, RebuildingECDiskFileStream
+from swift.obj.replicator import ObjectReplicator
+from swift.obj.ssync_sender import Sender
+
+__all__ = [
+    "ObjectReconstructor",
+    "ObjectReplicator",
+    "RebuildingECDiskFileStream",
+    "Sender",
+    "reconstructor_program",
+    "replicator_program",
+]

@@ -1,0 +1,146 @@
+"""Promises about bandwidth, on a live cluster of two proxies and three object servers with an agent each."""
+
+import contextlib
+import statistics
+import time
+
+import pytest
+
+from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from sluice_client import ClientError
+
+MB = 1_000_000
+TENANTS = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
+#: Little enough that a busy machine gives it.
+GET, PUT = 24 * MB, 9 * MB
+CAPACITY = Capacity(get=GET, put=PUT)
+#: Of a mean over some seconds, on a machine that others use too.
+CLOSE = 0.1
+SECONDS = 6
+
+
+@pytest.fixture(scope="module", params=["proxy", "storage_node"])
+def stage(request, tmp_path_factory):
+    terms = Terms(side=request.param, capacity=CAPACITY, sizes=(500_000,))
+    with Stage(tmp_path_factory.mktemp("s"), terms) as found:
+        for name in TENANTS:
+            found.fill(name)
+        yield found
+
+
+@pytest.fixture
+def promised(stage):
+    """Says sentences, and takes them back afterwards."""
+    made = []
+
+    def say(sentence):
+        place = "PROXY" if stage.terms.side == "proxy" else "STORAGE_NODE"
+        made.append(stage.say(f"{sentence} ON {place}"))
+        return made[-1]
+
+    yield say
+    for policy in made:
+        with contextlib.suppress(ClientError):
+            stage.client.delete_policy(policy)
+
+
+@contextlib.contextmanager
+def loads(stage, *specs):
+    """Clients at work: ``(account, connections, method, …)``."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(stage.load(*spec[:3])) for spec in specs]
+        yield found
+
+
+def means(found, settle=3, seconds=SECONDS):
+    """Bytes per second of each load after some seconds of settling."""
+    first = int(time.time()) + settle
+    for load in found:
+        load.await_second(first + seconds)
+    return [statistics.mean(load.rates(first, first + seconds).values()) for load in found]
+
+
+def close(measured, expected):
+    return measured == pytest.approx(expected, rel=CLOSE)
+
+
+def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, promised):
+    for name, floor in zip(TENANTS, (8, 5, 2), strict=True):
+        promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
+    with loads(stage, *((name, 16, "GET") for name in TENANTS)) as found:
+        rates = means(found)
+        assert close(rates, [11 * MB, 8 * MB, 5 * MB])
+        epoch = stage.store.head().epoch
+        means(found, settle=0, seconds=2)
+        assert stage.store.head().epoch == epoch, "shares must not go through the epoch"
+        assert [load.errors() for load in found] == [(0, "")] * 3
+
+
+def test_a_tenant_without_a_promise_shares_what_is_spare(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=12MBps")
+    with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
+        assert close(means(found), [18 * MB, 6 * MB])
+
+
+def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=15MBps")
+    with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (first, second):
+        means((first, second), seconds=1)
+        first.stop()
+        (rate,) = means((second,), settle=2, seconds=3)
+        assert rate == pytest.approx(GET, rel=CLOSE)
+
+
+def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=4MBps")
+    with loads(stage, ("AUTH_t1", 8, "GET"), ("AUTH_t2", 8, "GET")) as found:
+        held, free = means(found)
+        assert held == pytest.approx(4 * MB, rel=CLOSE)
+        assert free > GET
+
+
+def test_uploads_have_floors_of_their_own(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=3MBps")
+    with loads(stage, ("AUTH_t1", 6, "PUT"), ("AUTH_t2", 6, "PUT")) as found:
+        rates = means(found)
+        assert close(rates, [6 * MB, 3 * MB])
+        assert [load.errors() for load in found] == [(0, "")] * 2
+
+
+def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, promised):
+    policies = [promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw=24MBps") for name in TENANTS[:2]]
+    with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
+        assert close(means(found), [GET / 2, GET / 2])
+        shown = [stage.client.policy(policy)["infeasible"] for policy in policies]
+        assert sum(one["shortfall"] for one in shown) == pytest.approx(GET, rel=CLOSE)
+        rows = {row["account"]: row for row in stage.flows() if row["method"] == "GET" and row["active"]}
+        assert rows["AUTH_t1"]["short"] + rows["AUTH_t2"]["short"] == pytest.approx(GET, rel=CLOSE)
+
+
+def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promised):
+    stage.fill("AUTH_t1", "other")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=8MBps")
+    promised("FOR CONTAINER AUTH_t1/other DO SET bandwidth WITH max_get_bw=2MBps")
+    with loads(stage, ("AUTH_t1", 8, "GET")) as (whole,), stage.load("AUTH_t1", 8, container="other") as part:
+        rates = means((whole, part))
+        assert rates[1] == pytest.approx(2 * MB, rel=CLOSE)
+        assert sum(rates) == pytest.approx(8 * MB, rel=CLOSE)
+
+
+def test_a_change_reaches_transfers_in_flight(stage, promised):
+    policy = promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=1MBps")
+    stage.fill("AUTH_t1", "large", sizes=(20 * MB,))
+    with stage.load("AUTH_t1", 1, container="large", sizes=(20 * MB,)) as load:
+        (rate,) = means((load,), settle=2, seconds=2)
+        assert rate == pytest.approx(MB, rel=0.25)
+        stage.client.delete_policy(policy)
+        (rate,) = means((load,), settle=2, seconds=2)
+        assert rate > 5 * MB
+
+
+def test_deleting_the_last_promise_frees_everybody(stage, promised):
+    policy = promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=1MBps")
+    with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
+        assert sum(means(found)) < GET * 1.1
+        stage.client.delete_policy(policy)
+        assert sum(means(found)) > GET * 1.3
