@@ -1,7 +1,7 @@
 """Clients in a closed loop before object servers that hold back: chunk by chunk, on a clock of its own.
 
-Each connection asks for one object after the other.  Which server has it is drawn anew each time, and the connection
-stays there until all of it came: so a tenant's connections pile up where it is slow.  Servers tell of each second, are
+Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one of
+these servers, and the connection stays there until all of it came: so connections pile up where they are slow.  Servers tell of each second, are
 told their shares a quarter of a second after it, and workers ask their node's ledger for credit in advance, all as in
 the real thing; ledger and account are given, since they belong to other rooms.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -27,6 +27,8 @@ CHUNK: Final = 65536
 REPORTED: Final = 0.07
 DIVIDED: Final = 0.15
 IN_FORCE: Final = 0.2
+#: When proxies' workers hear which servers have room: their agents tell that with the next second's news.
+HEARD: Final = 1.07
 #: Seconds from one object to the next, and for a chunk that is paid.
 BETWEEN: Final = 0.01
 PASSES: Final = 0.0005
@@ -69,10 +71,14 @@ class Account(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What belongs to others: how to make a node's ledger, and a worker's account of a flow with a clock."""
+    """What belongs to others: how to make a node's ledger, and a worker's account of a flow with a clock.
+
+    ``drawn`` puts the servers that have an object (``ip`` and ``port``) in order, by their spares and chance.
+    """
 
     ledger: Callable[[], Ledger]
     account: Callable[[Flow, Callable[[], float]], Account]
+    drawn: Callable[[Sequence[Mapping[str, Any]], Mapping[str, float], Callable[[], float]], list[Mapping[str, Any]]]
 
 
 @dataclass(slots=True)
@@ -133,16 +139,21 @@ class Loop:
         tenants: Mapping[str, int],
         sizes: Callable[[np.random.Generator], int],
         random: np.random.Generator,
-        popular: Iterable[float] | None = None,
+        popular: Sequence[float] | None = None,
+        copies: int = 3,
     ) -> None:
         """
-        :param popular: how often each server is drawn; None: all equally
+        :param popular: how often objects lie on each server; None: all equally
+        :param copies: on how many servers an object lies
         """
         self.divider, self.rooms, self.random, self.sizes = divider, rooms, random, sizes
         self.now = 1000.0
         self.servers = [_Server(f"s{place}", rate, rooms.ledger()) for place, rate in enumerate(servers)]
-        odds = np.ones(len(self.servers)) if popular is None else np.array(list(popular), dtype=np.float64)
-        self._odds = np.cumsum(odds / odds.sum())
+        odds = np.ones(len(self.servers)) if popular is None else np.array(popular, dtype=np.float64)
+        self._odds = np.log(odds / odds.sum())
+        self._copies = min(copies, len(self.servers))
+        self._spares: Mapping[str, float] = {}
+        self._nodes = [{"ip": server.name, "port": 6200, "place": place} for place, server in enumerate(self.servers)]
         self.moved: dict[str, float] = dict.fromkeys(tenants, 0.0)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -176,7 +187,7 @@ class Loop:
     # -- clients
 
     def _begin(self, one: _Connection) -> None:
-        server = self.servers[min(int(np.searchsorted(self._odds, self.random.random())), len(self.servers) - 1)]
+        server = self._choose()
         till = server.tills.get(one.account)
         if till is None:
             flow = Flow(one.account, GET)
@@ -185,6 +196,11 @@ class Loop:
         till.open += 1
         one.till, one.left = till, self.sizes(self.random)
         self._chunk(server, one)
+
+    def _choose(self) -> _Server:
+        keys = self._odds + self.random.gumbel(size=len(self.servers))
+        nodes = [self._nodes[place] for place in np.argsort(-keys)[: self._copies]]
+        return self.servers[self.rooms.drawn(nodes, self._spares, self.random.random)[0]["place"]]
 
     def _chunk(self, server: _Server, one: _Connection) -> None:
         till = one.till
@@ -266,8 +282,15 @@ class Loop:
 
     def _tell(self, name: str, side: str, capacity: float, rows: tuple[Load, ...]) -> None:
         load = NodeLoad(
-            name, self.now, 0.0, self._number, capacity={side: {GET: capacity}}, sides=(side,), rows=rows
-        )  # fmt: skip
+            name,
+            self.now,
+            0.0,
+            self._number,
+            server=f"{name}:6200" if side == STORAGE_NODE else "",
+            capacity={side: {GET: capacity}},
+            sides=(side,),
+            rows=rows,
+        )
         self._at(self.now + REPORTED, lambda: self._feed(load))
 
     def _feed(self, load: NodeLoad) -> None:
@@ -276,6 +299,10 @@ class Loop:
     def _divide(self) -> None:
         shares = self.divider.round(self.now).shares
         self._at(self.now - DIVIDED + IN_FORCE, lambda: self._take(shares))
+        self._at(self.now - DIVIDED + HEARD, lambda: self._hear(shares["p0"].spares))
+
+    def _hear(self, spares: Mapping[str, float]) -> None:
+        self._spares = spares
 
     def _take(self, shares: Mapping[str, Shares]) -> None:
         for server in self.servers:

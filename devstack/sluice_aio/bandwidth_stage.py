@@ -112,8 +112,15 @@ class Stage:
     # -- what administrators do
 
     def say(self, sentence: str) -> str:
-        """Create a policy; its id."""
-        return str(self.client.create_policy(sentence, wait=10)["id"])
+        """Create a policy; its id.
+
+        :raises PeerError: when it is not in force on all nodes soon
+        """
+        policy = self.client.create_policy(sentence, wait=10)
+        enforced = policy["enforced"]
+        if enforced["nodes"] != enforced["total"]:
+            raise PeerError(f"`{sentence}` is not in force everywhere: {enforced}")
+        return str(policy["id"])
 
     def await_share(self, account: str, method: str = "GET", rate: float | None = None) -> None:
         """Wait until a flow of ``account`` has its share (``rate`` within 5 %, if given).

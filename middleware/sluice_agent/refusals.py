@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from sluice_agent.storage import StorageDaemons
-from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
+from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.errors import DecodeError
 from sluice_core.lmdb_registry import GROUP_LEVELS
 from sluice_core.messages import GROUP, LEVELS, Assignment, Hello
 from sluice_core.predicate import compile_predicate
+
+#: What is enforced on nodes; what bandwidth there is for whom is decided elsewhere, each second (``credit``).
+_KINDS: Final = (FILTER, BANDWIDTH, REPLICATION)
 
 
 class Capabilities:
@@ -47,7 +51,7 @@ class Capabilities:
 
     def refuse(self, assignment: Assignment) -> str:
         """The reason, or empty when this node takes the assignment."""
-        if assignment.kind != FILTER:
+        if assignment.kind not in _KINDS:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
             return f"targets of level `{assignment.target.level}` are not available on this node"
@@ -57,7 +61,7 @@ class Capabilities:
             compile_predicate(assignment.when)
         except DecodeError as error:
             return str(error)
-        return self._missing(assignment)
+        return self._missing(assignment) if assignment.kind == FILTER else ""
 
     def _missing(self, assignment: Assignment) -> str:
         if assignment.verb == "delete":

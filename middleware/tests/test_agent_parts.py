@@ -47,6 +47,8 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
         ([hello()], assignment(place="storage_node"), ""),
         ([hello()], assignment(place="storage_node", keyword="unheard"), "filter `unheard` is not installed in proxy"),
         ([hello(role="object")], assignment(keyword="encryption"), ""),
+        ([hello()], assignment(kind="bandwidth", keyword="bandwidth"), ""),
+        ([hello()], assignment(kind="replication", keyword="replication", target=Target("cluster", "all")), ""),
         ([hello(), hello("v", actions=(), pid=2)], assignment(), "filter `noop` is not installed in proxy worker 2"),
     ],
 )
