@@ -5,7 +5,7 @@
         print(load.rates())
 
 Each client asks for (or sends) one object after the other, on a connection that it keeps.  When a proxy goes away
-its clients go to the next one.  Bytes of a body count in the wall-clock second in which they came, or were taken by
+its clients go to the next one, and come back when it does.  Bytes of a body count in the wall-clock second in which they came, or were taken by
 the kernel from a small buffer.
 """
 
@@ -30,6 +30,8 @@ from sluice_core.errors import PeerError
 _CHUNK: Final = 64 * 1024
 _PAUSE: Final = 0.1
 _TIMEOUT: Final = 90.0
+#: Seconds between two tries to get back to a proxy that went away.
+_LOOK_BACK: Final = 0.5
 #: How long after its end a second is told.
 _LATE: Final = 0.1
 _PATIENCE: Final = 30.0
@@ -172,18 +174,23 @@ class _Clients:
 
     def _client(self, number: int) -> None:
         places = self._spec.places
-        turn, rng = number, random.Random(f"{self._spec.seed}-{number}")  # noqa: S311 -- which object
+        turn, looked, rng = number, 0.0, random.Random(f"{self._spec.seed}-{number}")  # noqa: S311 -- which object
         connection: http.client.HTTPConnection | None = None
         buffer = memoryview(bytearray(_CHUNK))
         while not self._stop.is_set():
             size = rng.choice(list(self._spec.sizes))
             try:
+                if turn != number and time.monotonic() - looked > _LOOK_BACK:
+                    looked = time.monotonic()
+                    back = _try_connect(places[number % len(places)])
+                    if back is not None:
+                        connection, turn = back, number
                 if connection is None:
                     connection = _connect(places[turn % len(places)])
                 self._request(connection, size, rng.randrange(self._spec.objects), number, buffer)
             except (OSError, http.client.HTTPException) as error:
                 self._failed(repr(error))
-                connection, turn = None, turn + 1
+                connection, turn, looked = None, turn + 1, time.monotonic()
                 self._stop.wait(_PAUSE)
 
     def _request(
@@ -230,6 +237,13 @@ def _connect(place: str) -> http.client.HTTPConnection:
     connection.connect()
     connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHUNK)
     return connection
+
+
+def _try_connect(place: str) -> http.client.HTTPConnection | None:
+    try:
+        return _connect(place)
+    except OSError:
+        return None
 
 
 def totals(loads: Mapping[str, Load], first: int, last: int) -> dict[int, float]:

@@ -16,7 +16,8 @@ GET, PUT = 24 * MB, 9 * MB
 CAPACITY = Capacity(get=GET, put=PUT)
 #: Of a mean over some seconds, on a machine that others use too.
 CLOSE = 0.1
-SECONDS = 6
+SECONDS = 5
+WINDOWS = 6
 
 
 @pytest.fixture(scope="module", params=["proxy", "storage_node"])
@@ -60,16 +61,25 @@ def means(found, settle=3, seconds=SECONDS):
     return [statistics.mean(load.rates(first, first + seconds).values()) for load in found]
 
 
-def close(measured, expected):
-    return measured == pytest.approx(expected, rel=CLOSE)
+def settled(found, expected):
+    """Bytes per second in the first of some windows in which all are as expected, else in the last one."""
+    for _ in range(WINDOWS):
+        rates = means(found, settle=2)
+        if rates == close(expected):
+            break
+    return rates
+
+
+def close(expected):
+    return pytest.approx(expected, rel=CLOSE)
 
 
 def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, promised):
     for name, floor in zip(TENANTS, (8, 5, 2), strict=True):
         promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
     with loads(stage, *((name, 16, "GET") for name in TENANTS)) as found:
-        rates = means(found)
-        assert close(rates, [11 * MB, 8 * MB, 5 * MB])
+        expected = [11 * MB, 8 * MB, 5 * MB]
+        assert settled(found, expected) == close(expected)
         epoch = stage.store.head().epoch
         means(found, settle=0, seconds=2)
         assert stage.store.head().epoch == epoch, "shares must not go through the epoch"
@@ -79,7 +89,7 @@ def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, pr
 def test_a_tenant_without_a_promise_shares_what_is_spare(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=12MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
-        assert close(means(found), [18 * MB, 6 * MB])
+        assert settled(found, [18 * MB, 6 * MB]) == close([18 * MB, 6 * MB])
 
 
 def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
@@ -87,30 +97,27 @@ def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (first, second):
         means((first, second), seconds=1)
         first.stop()
-        (rate,) = means((second,), settle=2, seconds=3)
-        assert rate == pytest.approx(GET, rel=CLOSE)
+        assert settled((second,), [GET]) == close([GET])
 
 
 def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=4MBps")
     with loads(stage, ("AUTH_t1", 8, "GET"), ("AUTH_t2", 8, "GET")) as found:
-        held, free = means(found)
-        assert held == pytest.approx(4 * MB, rel=CLOSE)
-        assert free > GET
+        assert settled(found[:1], [4 * MB]) == close([4 * MB])
+        assert means(found[1:])[0] > GET
 
 
 def test_uploads_have_floors_of_their_own(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=3MBps")
     with loads(stage, ("AUTH_t1", 6, "PUT"), ("AUTH_t2", 6, "PUT")) as found:
-        rates = means(found)
-        assert close(rates, [6 * MB, 3 * MB])
+        assert settled(found, [6 * MB, 3 * MB]) == close([6 * MB, 3 * MB])
         assert [load.errors() for load in found] == [(0, "")] * 2
 
 
 def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, promised):
     policies = [promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw=24MBps") for name in TENANTS[:2]]
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
-        assert close(means(found), [GET / 2, GET / 2])
+        assert settled(found, [GET / 2, GET / 2]) == close([GET / 2, GET / 2])
         shown = [stage.client.policy(policy)["infeasible"] for policy in policies]
         assert sum(one["shortfall"] for one in shown) == pytest.approx(GET, rel=CLOSE)
         rows = {row["account"]: row for row in stage.flows() if row["method"] == "GET" and row["active"]}
@@ -122,9 +129,7 @@ def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promis
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=8MBps")
     promised("FOR CONTAINER AUTH_t1/other DO SET bandwidth WITH max_get_bw=2MBps")
     with loads(stage, ("AUTH_t1", 8, "GET")) as (whole,), stage.load("AUTH_t1", 8, container="other") as part:
-        rates = means((whole, part))
-        assert rates[1] == pytest.approx(2 * MB, rel=CLOSE)
-        assert sum(rates) == pytest.approx(8 * MB, rel=CLOSE)
+        assert settled((whole, part), [6 * MB, 2 * MB]) == close([6 * MB, 2 * MB])
 
 
 def test_a_change_reaches_transfers_in_flight(stage, promised):

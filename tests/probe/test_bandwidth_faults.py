@@ -14,6 +14,7 @@ EXPECTED = {"AUTH_t1": 15 * MB, "AUTH_t2": 9 * MB}
 #: As the issue says, of the last assignments.
 CLOSE = 0.1
 SECONDS = 5
+WINDOWS = 5
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +43,25 @@ def means(loads, settle=1, seconds=SECONDS):
     return {name: statistics.mean(load.rates(first, first + seconds).values()) for name, load in loads.items()}
 
 
+def settled(loads, expected):
+    """The rates in the first of some windows in which they are as expected, else in the last one."""
+    for _ in range(WINDOWS):
+        rates = means(loads, settle=2)
+        if rates == pytest.approx(expected, rel=CLOSE):
+            break
+    return rates
+
+
 @pytest.mark.parametrize("victim", ["agent", "rabbit", "redis", "actors"])
 def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, victim):
     with loaded(stage) as loads:
-        assert means(loads, settle=3) == pytest.approx(EXPECTED, rel=CLOSE)
+        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
         stage.cluster.kill(victim)
         assert means(loads) == pytest.approx(EXPECTED, rel=CLOSE), f"without {victim}"
         stage.cluster.restart(victim)
         for name, rate in EXPECTED.items():
             stage.await_share(name, rate=rate)
-        assert means(loads, settle=3) == pytest.approx(EXPECTED, rel=CLOSE), f"{victim} is back"
+        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"{victim} is back"
         assert [load.errors() for load in loads.values()] == [(0, "")] * len(loads)
 
 
@@ -66,15 +76,14 @@ def test_when_all_agents_die_nothing_stalls(stage):
             stage.cluster.restart(agent)
         for name, rate in EXPECTED.items():
             stage.await_share(name, rate=rate)
-        assert means(loads, settle=3) == pytest.approx(EXPECTED, rel=CLOSE)
+        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
 
 
 def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
     with loaded(stage) as loads:
         stage.cluster.kill("proxy2")
-        after = means(loads, settle=3)
-        total = sum(after.values())
-        # one proxy can carry half of it
-        assert total == pytest.approx(GET / 2, rel=CLOSE)
+        # the other one carries half of it, which is less than the floors: they are reduced in proportion
+        alone = {"AUTH_t1": GET / 2 * 10 / 14, "AUTH_t2": GET / 2 * 4 / 14}
+        assert settled(loads, alone) == pytest.approx(alone, rel=CLOSE)
         stage.cluster.restart("proxy2")
-        assert sum(means(loads, settle=4).values()) >= GET / 2
+        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
