@@ -33,7 +33,7 @@ from benchmarks.scale import Scale, say
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
 from sluice_aio.load import Load, totals
 from sluice_client import ClientError
-from sluice_core.errors import SluiceError
+from sluice_core.errors import PeerError, SluiceError
 
 MB: Final = 1_000_000
 TENANTS: Final = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
@@ -319,6 +319,17 @@ def measure(scale: Scale, out: Path | None = None, names: Sequence[str] = ()) ->
         figures += found
         print(table(found), file=sys.stderr, flush=True)
     return figures, failed
+
+
+def figures(scale: Scale) -> list[Figure]:
+    """All rows, for ``python -m benchmarks --only bandwidth``.
+
+    :raises PeerError: when a row could not be measured
+    """
+    found, failed = measure(scale)
+    if failed:
+        raise PeerError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

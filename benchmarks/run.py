@@ -23,11 +23,14 @@ from typing import Any, Final
 
 from benchmarks import (
     api,
+    bandwidth,
     caching,
     compression,
     csv_link,
+    division,
     encryption,
     failover,
+    io_streams,
     isolated,
     lookup,
     matched,
@@ -76,6 +79,9 @@ LONG: Final[dict[str, Callable[[Scale], list[Figure]]]] = {
     "failover": failover.measure,
     "two_hosts": two_hosts.measure,
     "soak": soak.measure,
+    "division": division.measure,
+    "bandwidth": bandwidth.figures,
+    "io_streams": io_streams.measure,
 }
 PARTS: Final = (*FIRST, *PAIRED, *ALONE)
 
