@@ -41,7 +41,7 @@ FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
 TOTAL: Final = 90 * MB
 SETTLE: Final = 5
 #: Connections of each tenant: object servers need more of them, since clients choose where they wait.
-CONNECTIONS: Final = {"proxy": 12, "storage_node": 96}
+CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
 SIDES: Final = ("proxy", "storage_node")
 _WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}

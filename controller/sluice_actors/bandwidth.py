@@ -6,6 +6,8 @@ One host of the team does this, the one that owns :data:`NAME`.
   ownership, so whatever a former owner still says is older.
 * A round is made as soon as everybody has told the last second, at the latest ``divide_delay_ms`` after its end.
 * Who takes over says nothing before the objectives are read and the nodes have been heard for :data:`HEARING` seconds.
+* Dividing is done in a thread, so that the host's loop goes on.  What comes meanwhile waits until that is done: nothing
+  else touches the divider then.
 * Redis away: the objectives are those that were read last, and the picture is not shown.  RabbitMQ away: nodes go on
   with what they have; what could not be sent is not sent later.
 """
@@ -17,6 +19,7 @@ import contextlib
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
@@ -111,6 +114,10 @@ class Bandwidth:
         self._stale = asyncio.Event()
         # What the stream said since it was asked to read everything, which may have come too late for that.
         self._meanwhile: list[Change] = []
+        # Held while a thread divides, and what came while it was.
+        self._dividing = asyncio.Lock()
+        self._bodies: deque[tuple[str, bytes, float]] = deque(maxlen=_QUEUED)
+        self._changes: list[Change] = []
         self._readings = 0
         self._heard: float | None = None
         self._awaited: set[str] = set()
@@ -148,6 +155,7 @@ class Bandwidth:
         """What was known of the store may not hold any more; the groups were read anew."""
         if self._divider is not None:
             self._meanwhile.clear()
+            self._changes.clear()
             self._readings += 1
             self._stale.set()
 
@@ -157,6 +165,8 @@ class Bandwidth:
             return
         if self._stale.is_set() or not self._read.is_set():
             self._meanwhile.append(change)
+        elif self._dividing.locked():
+            self._changes.append(change)
         elif self._divider.objectives.apply(change):
             self._quiet = 0
 
@@ -195,7 +205,7 @@ class Bandwidth:
         self._enter()
         await self._wait(self._told, self._await_second())
         if self._ours and self._read.is_set() and self._divider is not None:
-            self._round(self._divider)
+            await self._round(self._divider)
 
     async def read(self) -> None:
         """Read the objectives whenever that is needed.
@@ -211,13 +221,16 @@ class Bandwidth:
             found += [one for one in some if one.kind in (BANDWIDTH, REPLICATION)]
         if divider is None or divider is not self._divider or reading != self._readings:
             return  # it is to be read anew, or not at all
-        divider.objectives.replace(found)
-        for change in self._meanwhile:
-            divider.objectives.apply(change)
-        self._meanwhile.clear()
-        self._stale.clear()
-        self._read.set()
-        self._quiet = 0
+        async with self._dividing:
+            if divider is not self._divider or reading != self._readings:
+                return
+            divider.objectives.replace(found)
+            for change in self._meanwhile:
+                divider.objectives.apply(change)
+            self._meanwhile.clear()
+            self._stale.clear()
+            self._read.set()
+            self._quiet = 0
 
     async def show(self) -> None:
         """Write the newest picture.
@@ -236,18 +249,18 @@ class Bandwidth:
 
     def received(self, routing_key: str, body: bytes) -> None:
         """Take what a node told."""
-        divider = self._divider
-        if divider is None:
+        if self._divider is None:
             return
+        if self._dividing.locked():
+            self._bodies.append((routing_key, body, self._monotonic()))
+        else:
+            self._hear(self._divider, routing_key, body, self._monotonic())
+
+    def _hear(self, divider: Divider, routing_key: str, body: bytes, now: float) -> None:
         try:
             load = NodeLoad.decode(body)
-        except DecodeError as error:
-            self._complain(routing_key, error)
-            return
-        now = self._monotonic()
-        try:
             divider.feed(load, now)
-        except (TypeError, ValueError) as error:
+        except (DecodeError, TypeError, ValueError) as error:
             self._complain(routing_key, error)
             return
         if self._heard is None:
@@ -289,6 +302,8 @@ class Bandwidth:
             log.info("dividing bandwidth no more")
             self._consumer.unbind(_LOADS)
             self._divider = self._picture = None
+            self._bodies.clear()
+            self._changes.clear()
             self._read.clear()
             self._stale.clear()
 
@@ -315,19 +330,40 @@ class Bandwidth:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await event.wait()
 
-    def _round(self, divider: Divider) -> None:
+    async def _round(self, divider: Divider) -> None:
         self._number += 1
         now = self._monotonic()
-        made = divider.round(now, self._clock(), self._term(), self._number)
+        async with self._dividing:
+            made, bodies = await asyncio.to_thread(_divided, divider, now, self._clock(), self._term(), self._number)
+            await self._catch_up(divider)
+        if divider is not self._divider or not self._ours:
+            return  # it was taken from us meanwhile
         self._picture = made.picture
         self._shown.set()
         if self._heard is not None and now - self._heard >= HEARING:
-            self._publish(made)
+            self._publish(made, bodies)
 
-    def _publish(self, made: Round) -> None:
+    async def _catch_up(self, divider: Divider) -> None:
+        """Take what came while a thread divided, one after the other, so that the loop goes on."""
+        while divider is self._divider and (self._bodies or self._changes):
+            if self._changes:
+                change = self._changes.pop(0)
+                if divider.objectives.apply(change):
+                    self._quiet = 0
+            else:
+                self._hear(divider, *self._bodies.popleft())
+            await asyncio.sleep(0)
+
+    def _publish(self, made: Round, bodies: Mapping[str, bytes]) -> None:
         self._quiet = 0 if made.governed else self._quiet + 1
         if not made.governed and self._quiet > _QUIET and self._quiet % _NOW_AND_THEN:
             return
         if self._publisher.connected.is_set():
-            for node, shares in made.shares.items():
-                self._publisher.publish(shares_routing_key(node), shares.encode())
+            for node, body in bodies.items():
+                self._publisher.publish(shares_routing_key(node), body)
+
+
+def _divided(divider: Divider, now: float, at: float, term: int, number: int) -> tuple[Round, dict[str, bytes]]:
+    """One round, and what each node is sent."""
+    made = divider.round(now, at, term, number)
+    return made, {node: shares.encode() for node, shares in made.shares.items()}

@@ -4,6 +4,11 @@ A flow *wants* without end while its transfers wait for us, or when it moves wha
 some room to grow.  Where its bytes are held back, its share is split by where its transfers are: bytes follow the
 share, and would only repeat the split of before.  On the other side it is split by where its bytes are: objects lie
 where they lie.
+
+Transfers are at a proxy because clients chose it, and stay; their mean over some seconds counts.  At an object server
+they are because it is slow: the next request of each client goes to another, so they pile up where the share is too
+small.  There a share in proportion to a mean of them comes too late and swings; the root of how many there were in
+the last second is what holds still (ADR 0033).
 """
 
 from __future__ import annotations
@@ -28,6 +33,10 @@ WAITS: Final = 0.05
 #: A flow that moves this part of what it may wants more.
 TAKES_ALL: Final = 0.9
 _LITTLE: Final = 0.02
+#: What transfers at an object server pull: a bit more than their root.
+_ROOT: Final = 0.6
+#: The part of the mean that object servers where there happens to be none count as.
+_NONE: Final = 0.05
 
 #: Side, node, flow.
 Spot = tuple[str, str, Flow]
@@ -174,7 +183,7 @@ def _weigh(one: Demand, side: str, assigned: Mapping[Spot, float], before: Mappi
         transfers = [part.trace.transfers * part.trace.presence for part in parts]
         moved = [part.trace.bytes * part.trace.presence for part in parts]
         if where == side:
-            weights = _mixed(transfers, moved)
+            weights = _piled(parts) if side == STORAGE_NODE else _mixed(transfers, moved)
             if len(parts) > 1:
                 spots = [(side, part.node.name, one.flow) for part in parts]
                 weights = _without_idle(parts, spots, weights, assigned, before)
@@ -183,6 +192,12 @@ def _weigh(one: Demand, side: str, assigned: Mapping[Spot, float], before: Mappi
         least = 1e-3 * max(weights, default=0.0) or 1.0
         for part, weight in zip(parts, weights, strict=True):
             part.weight = max(weight, least)
+
+
+def _piled(parts: Sequence[Part]) -> list[float]:
+    """By the transfers of the last second, with less force than in proportion."""
+    mean = sum(part.trace.open for part in parts) / max(len(parts), 1)
+    return [((part.trace.open + _NONE * mean) * part.trace.presence) ** _ROOT for part in parts]
 
 
 def _mixed(first: Sequence[float], second: Sequence[float]) -> list[float]:

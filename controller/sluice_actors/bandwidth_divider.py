@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from sluice_actors.bandwidth_capacity import CONFIGURED, Capacities, Suffering
 from sluice_actors.bandwidth_demand import Demands, Found, Spot, demands, found
@@ -21,13 +20,13 @@ from sluice_actors.bandwidth_memory import Copies, Lingering
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.bandwidth_picture import flows_of, infeasible_of, lacking_of, nodes_of, objects_of, parts_of
 from sluice_actors.bandwidth_replication import capped
+from sluice_actors.bandwidth_rooms import rooms
 from sluice_actors.groups import Groups
 from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Picture, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
 
 #: Seconds that one round may stand for.
 _SHORTEST, _LONGEST = 0.2, 5.0
-_DIGITS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +154,10 @@ class Divider:
         return shares
 
     def _spares(self, nodes: list[Node]) -> dict[str, float]:
-        """``ip:port`` of each object server whose capacity is known → the part of it that is not used for reading."""
-        spares = {}
-        for node in nodes:
-            capacity = self._capacity(GET)(STORAGE_NODE, node)
-            if node.server and node.serves(STORAGE_NODE) and math.isfinite(capacity):
-                reads = (trace.bytes for (side, flow), trace in node.traces.items() if (side, flow.method) == (STORAGE_NODE, GET))  # fmt: skip # noqa: E501
-                spares[node.server] = round(min(max(1.0 - sum(reads) / capacity, 0.0), 1.0), _DIGITS)
-        return spares
+        """``ip:port`` of each object server whose capacity is known → how much room it has, 0 to 1, for reading."""
+        carry = self._capacity(GET)
+        known = {node.name: carry(STORAGE_NODE, node) for node in nodes if node.server and node.serves(STORAGE_NODE)}
+        return rooms([node for node in nodes if math.isfinite(known.get(node.name, math.inf))], known)
 
     def _picture(self, nodes: list[Node], made: Mapping[str, Divided], at: float, term: int, began: float) -> Picture:
         known = {

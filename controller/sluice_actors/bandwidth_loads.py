@@ -8,7 +8,8 @@ Messages come doubled, late, out of order, or not at all, and the clocks of node
 * A node of which nothing is heard keeps its part for :data:`SILENT` seconds.  One whose workers are gone loses it at
   once.
 
-A share that followed the very last second would swing, so parts follow means over :data:`MEANS` seconds.
+A share that followed the very last second would swing, so parts follow means over :data:`MEAN` seconds; where clients
+pile up, that is too slow, and ``bandwidth_demand`` takes the last second with less force.
 """
 
 from __future__ import annotations
@@ -19,13 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_core.bandwidth import METHODS, SIDES, Flow, Load, MovedObject, NodeLoad
-from sluice_core.describe import PROXY, STORAGE_NODE
 
-#: Seconds over which bytes and transfers are averaged, exponentially.  Clients choose their proxy and stay; to which
-#: object server the next request goes is drawn anew, and those who wait pile up where it is slow: a mean over
-#: longer than a few seconds would be behind them, and make them swing between the servers.
+#: Seconds over which bytes and transfers are averaged, exponentially.
 MEAN: Final = 4.0
-MEANS: Final = {PROXY: MEAN, STORAGE_NODE: 1.5}
 #: Seconds after which a node that says nothing is forgotten.
 SILENT: Final = 30.0
 #: Seconds after which a place where a flow has no transfer any more is not one of its places.
@@ -141,14 +138,18 @@ def _newer(load: NodeLoad, node: Node, arrived: float) -> bool:
 
 
 def _sound(row: Load) -> bool:
+    side, account, container, method, policy, device, moved, opened, waiting = row
     try:
-        numbers = (row.moved, row.open, row.waiting)
         return (
-            row.side in SIDES
-            and row.method in METHODS
-            and isinstance(row.policy, int)
-            and all(isinstance(text, str) for text in (row.account, row.container, row.device))
-            and all(math.isfinite(number) and number >= 0 for number in numbers)
+            0 <= moved < math.inf
+            and 0 <= opened < math.inf
+            and 0 <= waiting < math.inf
+            and side in SIDES
+            and method in METHODS
+            and isinstance(policy, int)
+            and isinstance(account, str)
+            and isinstance(container, str)
+            and isinstance(device, str)
         )
     except TypeError:
         return False
@@ -167,19 +168,19 @@ def _rates(capacity: Any) -> dict[str, dict[str, float]]:
 
 def _trace(node: Node, seconds: float) -> None:
     """Bring the traces of a node up to its rows."""
-    parts = {side: 1.0 - math.exp(-seconds / mean) for side, mean in MEANS.items()}
-    for place, (moved, opened, waiting, devices) in _sums(node.rows).items():
+    part = 1.0 - math.exp(-seconds / MEAN)
+    sums = _sums(node.rows)
+    for place, (moved, opened, waiting, devices) in sums.items():
         trace = node.traces.get(place)
         if trace is None:
             trace = node.traces[place] = Trace()
             trace.put(moved, opened, waiting, 1.0, seconds)
         else:
-            trace.put(moved, opened, waiting, parts[place[0]], seconds)
+            trace.put(moved, opened, waiting, part, seconds)
         trace.devices = devices
-    told = {(row.side, row.flow) for row in node.rows}
-    for place in [place for place in node.traces if place not in told]:
+    for place in node.traces.keys() - sums.keys():
         trace = node.traces[place]
-        trace.put(0.0, 0.0, 0.0, parts[place[0]], seconds)
+        trace.put(0.0, 0.0, 0.0, part, seconds)
         trace.devices = {}
         if trace.idle >= LEFT or (node.sides and place[0] not in node.sides):
             del node.traces[place]
@@ -188,8 +189,13 @@ def _trace(node: Node, seconds: float) -> None:
 def _sums(rows: Iterable[Load]) -> dict[Place, tuple[float, float, float, dict[str, float]]]:
     """Rows of one flow on several devices, added up."""
     sums: dict[Place, tuple[float, float, float, dict[str, float]]] = {}
-    for row in rows:
-        moved, opened, waiting, devices = sums.get((row.side, row.flow), (0.0, 0.0, 0.0, {}))
-        devices[row.device] = devices.get(row.device, 0.0) + row.moved
-        sums[row.side, row.flow] = (moved + row.moved, opened + row.open, waiting + row.waiting, devices)
+    for side, account, container, method, policy, device, moved, opened, waiting in rows:
+        place = side, Flow(account, method, policy, container)
+        known = sums.get(place)
+        if known is None:
+            sums[place] = (moved, opened, waiting, {device: moved})
+        else:
+            devices = known[3]
+            devices[device] = devices.get(device, 0.0) + moved
+            sums[place] = (known[0] + moved, known[1] + opened, known[2] + waiting, devices)
     return sums

@@ -1,9 +1,9 @@
 """Which objective holds for a flow.
 
-For each method and storage policy the narrowest scope wins as a whole: one container before a group of containers
-before ALL CONTAINERS before one tenant, and so on; at one scope what names the storage policy before what speaks of
-all, then the newer.  A DELETE that wins leaves the flow without any.  The ceiling of a tenant bounds the sum over its
-containers too.
+For each method and storage policy the narrowest scope wins: one container before a group of containers before ALL
+CONTAINERS before one tenant, and so on.  What is left at each level after newer SETs and DELETEs is said by
+``sluice_core.resolve``; of that, at one scope, what names the storage policy comes before what speaks of all.  After a
+DELETE for a container its bytes are its tenant's again.  A tenant's ceiling bounds the sum over its containers too.
 
 Thousands of idle tenants with objectives cost memory alone: only flows that move are looked up, and answers are kept
 until something changes.
@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import GET, MAX_REPLICATION, PUT, REPLICATION, Flow, Objective, objectives
+from sluice_core.bandwidth import GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.describe import REPLICATION as REPLICATION_KIND
 from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, NAME, TENANT, Assignment, Change
+from sluice_core.predicate import Facts
+from sluice_core.resolve import Candidates
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,8 @@ class Promise:
 
 
 _NOTHING: Final = Promise()
+#: Objectives do not ask about requests.
+_NO_FACTS: Final = Facts("")
 
 
 class Objectives:
@@ -60,20 +64,20 @@ class Objectives:
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
-        self._by_id: dict[str, tuple[Objective, ...]] = {}
+        self._by_id: dict[str, Assignment] = {}
         self._policies: dict[str, str] = {}
         self._index()
 
     def replace(self, assignments: Iterable[Assignment]) -> None:
         """Exactly what is among ``assignments`` is in force."""
-        self._by_id = {one.id: _safely(one) for one in assignments if _ours(one)}
+        self._by_id = {one.id: one for one in assignments if _ours(one)}
         self._index()
 
     def apply(self, change: Change) -> bool:
         """What ``change`` says of objectives and groups, which know of it already; True when that is anything."""
         gone = [name for name in change.drops if self._by_id.pop(name, None) is not None]
         found = [one for one in change.puts if _ours(one)]
-        self._by_id.update({one.id: _safely(one) for one in found})
+        self._by_id.update({one.id: one for one in found})
         if gone or found:
             self._index()
         elif change.entries or change.entry_drops:
@@ -127,28 +131,27 @@ class Objectives:
         return self._promised.get(method, {})
 
     def _promise(self, flow: Flow) -> Promise:
-        tenant = self._first(flow, self._of_tenant(flow))
-        container = self._first(flow, self._of_container(flow)) if flow.container else None
+        tenant = self._first(flow, TENANT, flow.account)
+        container = self._first(flow, CONTAINER, flow.path) if flow.container else None
         own = tenant if container is None else container
         bound = tenant if tenant is not None and tenant.ceiling else None
-        return Promise(_said(own), bound) if own is not None or bound is not None else _NOTHING
+        return Promise(own, bound) if own is not None or bound is not None else _NOTHING
 
-    def _first(self, flow: Flow, candidates: Iterable[Objective]) -> Objective | None:
-        fitting = (one for one in candidates if self._is_policy(one.storage_policy, flow.policy))
+    def _first(self, flow: Flow, level: str, path: str) -> Objective | None:
+        fitting = (
+            one
+            for assignment in _in_force(list(self._of(level, path)))
+            for one in self._objectives[assignment.id]
+            if one.method == flow.method and self._is_policy(one.storage_policy, flow.policy)
+        )
         return min(fitting, key=_order, default=None)
 
-    def _of_tenant(self, flow: Flow) -> Iterator[Objective]:
-        return self._of(flow.method, TENANT, flow.account)
-
-    def _of_container(self, flow: Flow) -> Iterator[Objective]:
-        return self._of(flow.method, CONTAINER, flow.path)
-
-    def _of(self, method: str, level: str, path: str) -> Iterator[Objective]:
-        yield from self._names.get((method, level, path), ())
-        for one in self._groups_of.get((method, level), ()):
-            if self._groups.contains(level, one.name, path):
+    def _of(self, level: str, path: str) -> Iterator[Assignment]:
+        yield from self._names.get((level, path), ())
+        for one in self._groups_of.get(level, ()):
+            if self._groups.contains(level, one.target.name, path):
                 yield one
-        yield from self._alls.get((method, level), ())
+        yield from self._alls.get(level, ())
 
     def _is_policy(self, written: str, index: int) -> bool:
         if not written or written == str(index):
@@ -159,42 +162,61 @@ class Objectives:
 
     def _index(self) -> None:
         self._known: dict[Flow, Promise] = {}
-        self._names: dict[tuple[str, str, str], list[Objective]] = {}
-        self._groups_of: dict[tuple[str, str], list[Objective]] = {}
-        self._alls: dict[tuple[str, str], list[Objective]] = {}
+        self._objectives: dict[str, tuple[Objective, ...]] = {}
+        self._names: dict[tuple[str, str], list[Assignment]] = {}
+        self._groups_of: dict[str, list[Assignment]] = {}
+        self._alls: dict[str, list[Assignment]] = {}
         self._replication: list[Objective] = []
         self._with_floors: set[str] = set()
         self._with_ceilings: set[str] = set()
         self._sides: dict[str, set[str]] = {}
         self._named: dict[str, list[Objective]] = {}
         self._promised: dict[str, dict[str, float]] = {}
-        for several in self._by_id.values():
-            for one in several:
+        for one in self._by_id.values():
+            self._objectives[one.id] = said = _safely(one)
+            if one.kind == REPLICATION_KIND:
+                self._replication += said
+            else:
                 self._file(one)
+        wide = (one for several in (*self._groups_of.values(), *self._alls.values()) for one in several)
+        for assignment in wide:
+            for objective in self._objectives[assignment.id]:
+                self._note(objective)
+        for several in self._names.values():
+            for assignment in _in_force(several):
+                for objective in self._objectives[assignment.id]:
+                    self._note(objective)
+                    self._show(objective)
 
-    def _file(self, one: Objective) -> None:
-        if one.method == REPLICATION:
-            self._replication.append(one)
-            return
-        if one.select == NAME:
-            self._names.setdefault((one.method, one.level, one.name), []).append(one)
-        elif one.select == GROUP:
-            self._groups_of.setdefault((one.method, one.level), []).append(one)
-        elif one.select == ALL:
-            self._alls.setdefault((one.method, one.level), []).append(one)
-        if not _said(one):
-            return
+    def _file(self, one: Assignment) -> None:
+        target = one.target
+        if one.member or target.select == NAME:
+            self._names.setdefault((target.level, one.path() or target.name), []).append(one)
+        elif target.select == GROUP:
+            self._groups_of.setdefault(target.level, []).append(one)
+        elif target.select == ALL:
+            self._alls.setdefault(target.level, []).append(one)
+
+    def _note(self, one: Objective) -> None:
         self._sides.setdefault(one.method, set()).add(one.side)
         if one.floor or one.node_floor:
             self._with_floors.add(one.method)
         if one.ceiling:
             self._with_ceilings.add(one.method)
-        if one.select == NAME:
-            named = self._named.setdefault(one.method, [])
-            if len(named) < MOST_SHOWN:
-                named.append(one)
-            promised = self._promised.setdefault(one.method, {})
-            promised[one.policy] = promised.get(one.policy, 0.0) + one.floor
+
+    def _show(self, one: Objective) -> None:
+        named = self._named.setdefault(one.method, [])
+        if len(named) < MOST_SHOWN:
+            named.append(one)
+        promised = self._promised.setdefault(one.method, {})
+        promised[one.policy] = promised.get(one.policy, 0.0) + one.floor
+
+
+def _in_force(candidates: list[Assignment]) -> Iterable[Assignment]:
+    """What is left of candidates of one level."""
+    if len(candidates) == 1:  # by far the most frequent
+        return candidates if candidates[0].verb != "delete" else ()
+    return Candidates(candidates).resolve(_NO_FACTS).get(BANDWIDTH, ()) if candidates else ()
 
 
 def _ours(assignment: Assignment) -> bool:
@@ -203,11 +225,6 @@ def _ours(assignment: Assignment) -> bool:
 
 def _order(one: Objective) -> tuple[int, bool, int, str]:
     return one.rank, not one.storage_policy, -one.created, one.assignment
-
-
-def _said(one: Objective | None) -> Objective | None:
-    """None for what a DELETE left."""
-    return one if one is not None and (one.floor or one.ceiling or one.node_floor) else None
 
 
 def _safely(assignment: Assignment) -> tuple[Objective, ...]:
@@ -226,13 +243,6 @@ def _read(assignment: Assignment) -> Iterator[Objective]:
             yield Objective(
                 assignment.id, assignment.policy, REPLICATION, CLUSTER, target.select, "", ceiling=ceiling,
                 side=STORAGE_NODE, rank=target.rank(), created=assignment.created,
-            )  # fmt: skip
-    elif assignment.verb == "delete":
-        select = NAME if assignment.member else target.select
-        for method in (GET, PUT):
-            yield Objective(
-                assignment.id, assignment.policy, method, target.level, select, assignment.path() or target.name,
-                rank=target.rank(), created=assignment.created,
             )  # fmt: skip
     else:
         yield from objectives(assignment)

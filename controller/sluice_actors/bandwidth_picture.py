@@ -15,7 +15,7 @@ from sluice_actors.bandwidth_demand import Demand
 from sluice_actors.bandwidth_dividing import FREE, Divided
 from sluice_actors.bandwidth_loads import Node
 from sluice_actors.bandwidth_objectives import Objectives
-from sluice_core.bandwidth import METHODS, SIDES, MovedObject, Objective
+from sluice_core.bandwidth import METHODS, SIDES, Load, MovedObject, Objective
 
 #: Flows, nodes, parts and objects that are shown, each.
 MOST: Final = 1000
@@ -33,15 +33,17 @@ def flows_of(made: Made, objectives: Objectives, lacking: Mapping[str, float]) -
 
     :param lacking: method → the part of all its floors that the cluster lacks
     """
-    rows = [_flow(one, divided) for divided in made.values() for one in divided.demands.flows]
-    rows.sort(key=lambda row: (not row["policies"], -row["measured"]))
-    there = {(row["account"], row["container"], row["method"]) for row in rows}
-    for method in made:
-        for own in objectives.named(method):
-            account, _, container = own.name.partition("/")
-            if (account, container, method) not in there:
-                rows.insert(0, _idle(own, account, container, lacking.get(method, 0.0)))
-    return rows[:MOST]
+    every = [(one, divided) for divided in made.values() for one in divided.demands.flows]
+    shown = heapq.nsmallest(MOST, every, key=lambda pair: (not pair[0].promise.policies, -pair[0].moved))
+    there = {(one.flow.account, one.flow.container, one.flow.method) for one, _ in every}
+    idle = [
+        _idle(own, account, container, lacking.get(method, 0.0))
+        for method in made
+        for own in objectives.named(method)
+        for account, _, container in (own.name.partition("/"),)
+        if (account, container, method) not in there
+    ]
+    return [*idle[::-1], *(_flow(one, divided) for one, divided in shown)][:MOST]
 
 
 def nodes_of(nodes: Iterable[Node], made: Made, known: Known) -> list[Row]:
@@ -80,29 +82,30 @@ def nodes_of(nodes: Iterable[Node], made: Made, known: Known) -> list[Row]:
 
 def parts_of(nodes: Iterable[Node], made: Made) -> list[Row]:
     """What each flow moves on each device, beside what it may."""
-    rows = []
-    for node in nodes:
-        for load in node.rows:
-            trace = node.traces.get((load.side, load.flow))
-            divided = made.get(load.method)
-            rate = None if divided is None else divided.rates.get((load.side, node.name, load.flow))
-            share = FREE if rate is None or math.isinf(rate) else rate
-            if share > 0 and trace is not None and len(trace.devices) > 1:
-                share *= load.moved / trace.moved if trace.moved else 1.0 / len(trace.devices)
-            rows.append(
-                {
-                    "node": node.name,
-                    "side": load.side,
-                    "device": load.device,
-                    "account": load.account,
-                    "container": load.container,
-                    "method": load.method,
-                    "policy": load.policy,
-                    "share": share,
-                    "measured": load.moved,
-                }
-            )
-    return _busiest(rows)
+    pairs = [(node, load) for node in nodes for load in node.rows]
+    if len(pairs) > MOST:
+        pairs = heapq.nlargest(MOST, pairs, key=lambda pair: pair[1].moved)
+    return [_part(node, load, made.get(load.method)) for node, load in pairs]
+
+
+def _part(node: Node, load: Load, divided: Divided | None) -> Row:
+    flow = load.flow
+    trace = node.traces.get((load.side, flow))
+    rate = None if divided is None else divided.rates.get((load.side, node.name, flow))
+    share = FREE if rate is None or math.isinf(rate) else rate
+    if share > 0 and trace is not None and len(trace.devices) > 1:
+        share *= load.moved / trace.moved if trace.moved else 1.0 / len(trace.devices)
+    return {
+        "node": node.name,
+        "side": load.side,
+        "device": load.device,
+        "account": load.account,
+        "container": load.container,
+        "method": load.method,
+        "policy": load.policy,
+        "share": share,
+        "measured": load.moved,
+    }
 
 
 def objects_of(nodes: Iterable[Node]) -> list[Row]:

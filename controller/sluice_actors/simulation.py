@@ -27,6 +27,8 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 #: Seconds after the full second at which reports leave, and shares are divided.
 REPORTED: Final = 0.06
 DIVIDED: Final = 0.18
+#: Transfers of a flow on each side; they are where it asks for its bytes.
+TRANSFERS: Final = 16.0
 
 
 class Decider(Protocol):
@@ -176,13 +178,25 @@ class Cluster:
             (STORAGE_NODE, "storage", self._parts[1], self.problem.storage, None),
         ):
             wanted = np.where(self.active, most(self.problem), 0.0)
-            moved = np.bincount(given.flow, part, minlength=len(wanted))
-            waits = (moved < 0.98 * wanted) & self.active
+            here = self.active[given.flow] & (True if alive is None else alive[given.node])
+            waits = here & (part < 0.98 * self._demand(wanted, here)) if alive is not None else np.zeros_like(here)
+            weights = np.bincount(given.flow, given.weight * here, minlength=len(wanted))[given.flow]
+            opened = TRANSFERS * given.weight * here / np.maximum(weights, 1e-12)
             for node in range(len(given.capacity)):
                 if alive is not None and not alive[node]:
                     continue
                 rows = tuple(
-                    Load(side, str(flow), "", GET, 0, "", float(part[index]), 2.0, 1.0 if waits[flow] else 0.0)
+                    Load(
+                        side,
+                        str(flow),
+                        "",
+                        GET,
+                        0,
+                        "",
+                        float(part[index]),
+                        float(opened[index]),
+                        opened[index] / 2 * waits[index],
+                    )
                     for index in np.flatnonzero(given.node == node)
                     if self.active[flow := given.flow[index]]
                 )

@@ -1,4 +1,4 @@
-"""The least that divides a simulated cluster: one method, floors and ceilings as given."""
+"""Who divides a simulated cluster: the least that does, with floors and ceilings as given; the host's heart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.division import Problem, Side, divide
+from sluice_actors.testing_bandwidth import MB, promise
 from sluice_core.bandwidth import GET, NodeLoad, Share, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
 
@@ -86,3 +88,29 @@ def plain(problem: Problem) -> PlainDecider:
     names = [str(flow) for flow in range(len(problem.floor))]
     ceilings = {name: float(most) for name, most in zip(names, problem.ceiling, strict=True) if np.isfinite(most)}
     return PlainDecider(dict(zip(names, problem.floor.tolist(), strict=True)), ceilings)
+
+
+@dataclass(slots=True)
+class WholeDecider:
+    """All that the dividing host does, without its bus."""
+
+    divider: Divider = field(default_factory=Divider)
+
+    def feed(self, load: NodeLoad, arrived: float) -> None:
+        """Take a report."""
+        self.divider.feed(load, arrived)
+
+    def round(self, now: float) -> Mapping[str, Shares]:
+        """Divide."""
+        return self.divider.round(now, now).shares
+
+
+def whole(problem: Problem) -> WholeDecider:
+    """A decider that knows the objectives of a problem as assignments."""
+    made = WholeDecider()
+    objectives = []
+    for flow, (floor, ceiling) in enumerate(zip(problem.floor.tolist(), problem.ceiling.tolist(), strict=True)):
+        rates = {"get_bw": floor / MB, "max_get_bw": ceiling / MB}
+        objectives.append(promise(str(flow), **{name: rate for name, rate in rates.items() if 0 < rate < np.inf}))
+    made.divider.objectives.replace(objectives)
+    return made

@@ -1,9 +1,9 @@
 """Clients in a closed loop before object servers that hold back: chunk by chunk, on a clock of its own.
 
-Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one of
-these servers, and the connection stays there until all of it came: so connections pile up where they are slow.  Servers tell of each second, are
-told their shares a quarter of a second after it, and workers ask their node's ledger for credit in advance, all as in
-the real thing; ledger and account are given, since they belong to other rooms.
+Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one
+of these servers, and the connection stays there until all of it came: so connections pile up where they are slow.
+Servers tell of each second and are told their shares soon after it, and workers ask their node's ledger for credit in
+advance, all as in the real thing; ledger, account and choice are given, since they belong to other rooms.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ class Loop:
     def _choose(self) -> _Server:
         keys = self._odds + self.random.gumbel(size=len(self.servers))
         nodes = [self._nodes[place] for place in np.argsort(-keys)[: self._copies]]
-        return self.servers[self.rooms.drawn(nodes, self._spares, self.random.random)[0]["place"]]
+        first = self.rooms.drawn(nodes, self._spares, self.random.random)[0]
+        return self.servers[int(first["place"])]
 
     def _chunk(self, server: _Server, one: _Connection) -> None:
         till = one.till

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import threading
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from sluice_actors.ownership import SingleHost
 from sluice_actors.tasks import end_tasks
 from sluice_actors.testing_bandwidth import MB, load, promise, row
 from sluice_actors.testing_host import Story, play, settings, until
-from sluice_core.bandwidth import GET, NodeLoad, Picture, Shares
+from sluice_core.bandwidth import GET, Flow, NodeLoad, Picture, Shares
 from sluice_core.describe import PROXY
 from sluice_core.fencing import slot_of
 from sluice_core.keys import load_routing_key, shares_routing_key
@@ -245,8 +246,40 @@ def test_without_objectives_nodes_hear_it_three_times_and_then_rarely(redis_serv
         made.wire.sent.clear()
         host._quiet = 0
         for _ in range(20):
-            host._round(divider)
+            await host._round(divider)
         assert len(made.wire.heard("p1")) == 3 + 4
+
+    scene(redis_server.url, tell)
+
+
+def test_what_comes_while_a_thread_divides_is_taken_afterwards(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        host, loop = made.host, asyncio.get_running_loop()
+        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
+        divide = divider.round
+
+        def slow(*given):
+            loop.call_soon_threadsafe(begun.set)
+            assert go_on.wait(10)
+            return divide(*given)
+
+        divider.round = slow
+        await begun.wait()
+        made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
+        host.apply(Change(1, "h", 0.0, puts=(promise("b", get_bw=10),)))
+        assert "p2" not in divider.loads.nodes
+        assert not divider.objectives.promise(Flow("b", GET)).policies
+        said = len(made.wire.heard("p2"))
+        go_on.set()
+        divider.round = divide
+
+        async def taken():
+            return any(one.rows for one in made.wire.heard("p2")[said:])
+
+        await until(taken)
 
     scene(redis_server.url, tell)
 

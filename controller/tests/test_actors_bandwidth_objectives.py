@@ -1,6 +1,10 @@
 """Which objective holds for a flow."""
 
+import itertools
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.groups import Groups
@@ -8,6 +12,7 @@ from sluice_actors.testing_bandwidth import MB, cap, promise
 from sluice_core.bandwidth import GET, PUT, REPLICATION, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages import Change, Entry, Target
+from sluice_core.resolve import Candidates, spoken
 from sluice_core.testing import assignment
 
 GOLD = Target("tenant", "group", "gold")
@@ -88,12 +93,77 @@ def test_the_newer_wins_at_one_scope():
     assert floor(holding(old, new)) == floor(holding(new, old)) == 2
 
 
-def test_a_delete_at_a_narrower_scope_leaves_nothing():
-    delete = assignment("d.0", "a/c", "bandwidth", "bandwidth", verb="delete")
-    found = holding(promise("a", get_bw=1, max_get_bw=5), delete)
-    assert floor(found, container="c") == 0
-    assert floor(found) == 1
+def aged(one, created):
+    object.__setattr__(one, "created", created)
+    return one
+
+
+def delete(path, created=1, **more):
+    return aged(assignment(f"d{path}.0", path, "bandwidth", "bandwidth", verb="delete", **more), created)
+
+
+def test_after_a_delete_a_containers_bytes_are_its_tenants_again():
+    found = holding(promise("a", get_bw=1, max_get_bw=5), promise("a/c", get_bw=3), delete("a/c"))
+    assert floor(found, container="c") == floor(found) == 1
     assert found.promise(Flow("a", GET, 0, "c")).bound.ceiling == 5 * MB
+
+
+def test_a_delete_ends_what_is_older_for_all_storage_policies_and_nothing_newer():
+    old = [promise("a", "o.0", get_bw=1), promise("a", "o.1", get_bw=2, storage_policy="gold")]
+    found = holding(*old, delete("a"), promise("x", get_bw=9, target=TENANTS))
+    assert (floor(found), floor(found, policy=1)) == (0, 0)
+    assert not found.named(GET)
+    newer = aged(promise("a", "n.0", get_bw=3, storage_policy="gold"), 2)
+    found = holding(*old, delete("a"), newer)
+    assert (floor(found), floor(found, policy=1)) == (3, 0)
+
+
+def test_a_newer_set_at_one_scope_leaves_nothing_of_the_older():
+    found = holding(promise("a", "o.0", get_bw=1, put_bw=2), aged(promise("a", "n.0", get_bw=3), 5))
+    assert (floor(found), floor(found, method=PUT)) == (3, 0)
+    assert found.promised(PUT) == {}
+
+
+RATES = st.fixed_dictionaries(
+    {},
+    optional={
+        "get_bw": st.integers(1, 9),
+        "put_bw": st.integers(1, 9),
+        "max_get_bw": st.integers(1, 9),
+        "storage_policy": st.sampled_from(["gold", "Silver"]),
+    },
+)
+SCOPES = {"a": None, "a/c": None, "gold": GOLD, "logs": LOGS, "": TENANTS, "/": CONTAINERS}
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(SCOPES)), st.booleans(), RATES, st.integers(0, 3)), max_size=7))
+def test_it_is_what_is_resolved_for_an_object(drawn):
+    every = []
+    for number, (path, gone, rates, created) in enumerate(drawn):
+        if gone:
+            one = assignment(f"p{number}.0", path, "bandwidth", "bandwidth", verb="delete", target=SCOPES[path])
+        else:
+            one = promise(path, f"p{number}.0", target=SCOPES[path], **rates)
+        object.__setattr__(one, "policy", f"p{number}")
+        every.append(aged(one, created))
+    groups = Groups()
+    members = (Entry("tenant_member", "gold/a", {}), Entry("container_member", "logs/a/c", {}))
+    groups.replace(members)
+    found = Objectives(groups)
+    found.name_policies({"0": "gold", "1": "silver"})
+    found.replace(every)
+    pipeline = Candidates(every).constant.get("bandwidth", ())
+    for method, (policy, name) in itertools.product((GET, PUT), enumerate(("gold", "silver"))):
+        speaks = [
+            one for one in pipeline if any(aspect in spoken(one) for aspect in ((method, name), (method, "")))
+        ]  # fmt: skip
+        expected = min(
+            speaks,
+            key=lambda one: (one.target.rank(), not one.params.get("storage_policy"), -one.created, one.id),
+            default=None,
+        )
+        own = found.promise(Flow("a", method, policy, "c")).own
+        assert (own and own.assignment) == (expected and expected.id)
 
 
 def test_a_member_that_an_actor_fired_for_is_known_by_its_name():

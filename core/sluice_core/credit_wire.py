@@ -125,7 +125,7 @@ class Ask(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Ask, cls).from_data({**data, "rows": tuple(Asked(*row) for row in data["rows"])})
+        return super(Ask, cls).from_data({**data, "rows": tuple(Asked(*row) for row in data.get("rows", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Grant(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Grant, cls).from_data({**data, "rows": tuple(Given(*row) for row in data["rows"])})
+        return super(Grant, cls).from_data({**data, "rows": tuple(Given(*row) for row in data.get("rows", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@
         print(load.rates())
 
 Each client asks for (or sends) one object after the other, on a connection that it keeps.  When a proxy goes away
-its clients go to the next one, and come back when it does.  Bytes of a body count in the wall-clock second in which they came, or were taken by
-the kernel from a small buffer.
+its clients go to the next one, and come back when it does.  Bytes of a body count in the wall-clock second in which
+they came, or were taken by the kernel from a small buffer.
 """
 
 from __future__ import annotations

@@ -1,0 +1,123 @@
+"""The dividing host's heart in simulated clusters: reports that go astray, and clients in a closed loop."""
+
+import numpy as np
+import pytest
+
+from sluice_actors.bandwidth_divider import Divider
+from sluice_actors.bandwidth_loads import Loads
+from sluice_actors.bandwidth_rooms import rooms
+from sluice_actors.simulation import Cluster, Faults, errors
+from sluice_actors.simulation_clusters import Sizes, limits, most, random_problem, random_sizes
+from sluice_actors.simulation_decider import whole
+from sluice_actors.simulation_loop import Loop, Rooms
+from sluice_actors.testing_bandwidth import MB, load, promise, row
+from sluice_agent.ledger import Ledger
+from sluice_core.describe import STORAGE_NODE
+from sluice_middleware.credit_account import CreditAccount
+from sluice_middleware.node_choice import drawn
+
+EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
+ROOMS = Rooms(Ledger, CreditAccount, drawn)
+MIB = 2**20
+EXPECTED = {"T1": 40.0, "T2": 30.0, "T3": 20.0}
+
+
+# -- fluid clusters -----------------------------------------------------------------------------------
+
+
+def cluster(seed, sizes, faults=Faults()):  # noqa: B008
+    random = np.random.default_rng(seed)
+    problem = random_problem(random, sizes)
+    return Cluster(problem, random, whole(problem), faults)
+
+
+@pytest.mark.parametrize(
+    ("faults", "mean"),
+    [
+        (Faults(), 0.02),
+        (Faults(lost=0.1), 0.03),
+        (Faults(lost=0.1, doubled=0.1, late=0.1, churn=0.1), 0.03),
+    ],
+)
+def test_tenants_get_what_is_expected(faults, mean):
+    found = [error for seed in range(4) for error in errors(cluster(seed, EVEN, faults), 14)]
+    assert np.concatenate(found).mean() < mean
+
+
+def test_skewed_clusters_get_what_is_expected_nearly():
+    found = []
+    for seed in range(5):
+        one = cluster(seed, random_sizes(np.random.default_rng(seed)))
+        if limits(one.problem).allow(np.minimum(one.problem.floor, most(one.problem))):
+            found += errors(one, 12)
+    everyone = np.concatenate(found)
+    assert everyone.mean() < 0.04
+    assert np.median(everyone) < 0.02
+
+
+# -- closed loops before object servers that hold back ------------------------------------------------
+
+
+def skewed(random):
+    """64 KiB to 64 MiB."""
+    return int(65536 * 2 ** (10 * random.random()))
+
+
+def loop(connections, sizes, servers=(30.0, 30.0, 30.0), seed=1):
+    divider = Divider()
+    floors = {"T1": 30, "T2": 20, "T3": 10}
+    divider.objectives.replace([promise(name, get_bw=rate, place=STORAGE_NODE) for name, rate in floors.items()])
+    return Loop(
+        divider,
+        ROOMS,
+        [rate * MB for rate in servers],
+        dict.fromkeys(floors, connections),
+        sizes,
+        np.random.default_rng(seed),
+    )
+
+
+def off(seconds):
+    """(seconds, tenants) what each is off by."""
+    rates = np.array([[one[name] / MB for name in EXPECTED] for one in seconds])
+    return np.abs(rates / np.array(list(EXPECTED.values())) - 1)
+
+
+@pytest.mark.parametrize(
+    ("connections", "sizes", "servers"),
+    [
+        (96, lambda random: 2 * MIB, (30.0, 30.0, 30.0)),
+        (96, lambda random: 2 * MIB, (15.0,) * 6),
+        (96, skewed, (40.0, 30.0, 20.0)),
+    ],
+)
+def test_shares_hold_where_clients_go_to_servers_at_random(connections, sizes, servers):
+    one = loop(connections, sizes, servers)
+    one.seconds(6)
+    seconds = one.seconds(16)
+    found = off(seconds)
+    assert found.mean() < 0.02
+    assert found.max() < 0.1
+    assert sum(sum(each.values()) for each in seconds) / len(seconds) > 0.97 * 90 * MB
+
+
+def test_few_clients_get_their_shares_in_the_mean_and_nothing_lies_idle():
+    one = loop(32, lambda random: 2 * MIB)
+    one.seconds(6)
+    seconds = one.seconds(24)
+    mean = {name: sum(each[name] for each in seconds) / len(seconds) / MB for name in EXPECTED}
+    assert mean == pytest.approx(EXPECTED, rel=0.05)
+    assert sum(mean.values()) > 0.97 * 90
+
+
+def test_a_server_with_fewer_who_wait_seems_to_have_more_room():
+    known = Loads()
+    for second in (1, 2, 3):
+        for name, waiting in (("s0", 8.0), ("s1", 24.0), ("s2", 16.0)):
+            told = row("T1", 30, STORAGE_NODE, device="sdb1", open=waiting + 1, waiting=waiting)
+            known.feed(load(name, second, told, server=f"{name}:6200"), float(second))
+    found = rooms(list(known.nodes.values()), dict.fromkeys(known.nodes, 30 * MB))
+    assert found == {"s0:6200": 0.575, "s1:6200": 0.425, "s2:6200": 0.5}
+    idle = known.nodes["s0"]
+    idle.traces.clear()
+    assert rooms(list(known.nodes.values()), dict.fromkeys(known.nodes, 30 * MB))["s0:6200"] == 1.0
