@@ -226,8 +226,8 @@ class Shares(Message):
 
     ``term`` and ``number`` order the rounds: a greater term, or the same and a greater number, is newer.  ``newcomer``
     maps side → method → the rate that a flow not in ``rows`` begins with; where a method is missing, flows that are
-    not in ``rows`` move as they like.  ``spares`` maps node → unused part (0 to 1) of each storage node's
-    capacity to read, for the choice among replicas.
+    not in ``rows`` move as they like.  ``spares`` maps ``ip:port`` → unused part (0 to 1) of each object
+    server's capacity to read, for the choice among replicas; of servers that are used up, the more the fewer wait.
     """
 
     node: str
