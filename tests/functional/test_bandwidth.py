@@ -12,7 +12,7 @@ from sluice_client import ClientError
 MB = 1_000_000
 TENANTS = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
 #: Little enough that a busy machine gives it.
-GET, PUT = 24 * MB, 9 * MB
+GET, PUT = 12 * MB, 4.5 * MB
 CAPACITY = Capacity(get=GET, put=PUT)
 #: Of a mean over some seconds, on a machine that others use too.
 CLOSE = 0.1
@@ -22,7 +22,7 @@ WINDOWS = 6
 
 @pytest.fixture(scope="module", params=["proxy", "storage_node"])
 def stage(request, tmp_path_factory):
-    terms = Terms(side=request.param, capacity=CAPACITY, sizes=(500_000,))
+    terms = Terms(side=request.param, capacity=CAPACITY, sizes=(250_000,))
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
         for name in TENANTS:
             found.fill(name)
@@ -80,10 +80,10 @@ def close(expected):
 
 
 def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, promised):
-    for name, floor in zip(TENANTS, (8, 5, 2), strict=True):
+    for name, floor in zip(TENANTS, (4, 2.5, 1), strict=True):
         promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw={floor}MBps")
     with loads(stage, *((name, 16, "GET") for name in TENANTS)) as found:
-        expected = [11 * MB, 8 * MB, 5 * MB]
+        expected = [5.5 * MB, 4 * MB, 2.5 * MB]
         assert settled(found, expected) == close(expected)
         epoch = stage.store.head().epoch
         means(found, settle=0, seconds=2)
@@ -92,13 +92,13 @@ def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, pr
 
 
 def test_a_tenant_without_a_promise_shares_what_is_spare(stage, promised):
-    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=12MBps")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=6MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
-        assert settled(found, [18 * MB, 6 * MB]) == close([18 * MB, 6 * MB])
+        assert settled(found, [9 * MB, 3 * MB]) == close([9 * MB, 3 * MB])
 
 
 def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
-    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=15MBps")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=8MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (first, second):
         means((first, second), seconds=1)
         first.stop()
@@ -106,21 +106,21 @@ def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
 
 
 def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
-    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=4MBps")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=2MBps")
     with loads(stage, ("AUTH_t1", 8, "GET"), ("AUTH_t2", 8, "GET")) as found:
-        assert settled(found[:1], [4 * MB]) == close([4 * MB])
+        assert settled(found[:1], [2 * MB]) == close([2 * MB])
         assert means(found[1:])[0] > GET
 
 
 def test_uploads_have_floors_of_their_own(stage, promised):
-    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=3MBps")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=1500kBps")
     with loads(stage, ("AUTH_t1", 6, "PUT"), ("AUTH_t2", 6, "PUT")) as found:
-        assert settled(found, [6 * MB, 3 * MB]) == close([6 * MB, 3 * MB])
+        assert settled(found, [3 * MB, 1.5 * MB]) == close([3 * MB, 1.5 * MB])
         assert [load.errors() for load in found] == [(0, "")] * 2
 
 
 def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, promised):
-    policies = [promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw=24MBps") for name in TENANTS[:2]]
+    policies = [promised(f"FOR TENANT {name} DO SET bandwidth WITH get_bw=12MBps") for name in TENANTS[:2]]
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
         assert settled(found, [GET / 2, GET / 2]) == close([GET / 2, GET / 2])
         shown = [stage.client.policy(policy)["infeasible"] for policy in policies]
@@ -131,13 +131,13 @@ def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, prom
 
 def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promised):
     stage.fill("AUTH_t1", "other")
-    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=8MBps")
-    promised("FOR CONTAINER AUTH_t1/other DO SET bandwidth WITH max_get_bw=2MBps")
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=4MBps")
+    promised("FOR CONTAINER AUTH_t1/other DO SET bandwidth WITH max_get_bw=1MBps")
     with (
         loads(stage, ("AUTH_t1", 8, "GET")) as (whole,),
         stage.load("AUTH_t1", many(stage, 8), container="other") as part,
     ):
-        assert settled((whole, part), [6 * MB, 2 * MB]) == close([6 * MB, 2 * MB])
+        assert settled((whole, part), [3 * MB, 1 * MB]) == close([3 * MB, 1 * MB])
 
 
 def test_a_change_reaches_transfers_in_flight(stage, promised):

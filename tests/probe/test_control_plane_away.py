@@ -22,8 +22,16 @@ pytestmark = pytest.mark.probe
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
 #: These tell of the API itself; the others ask Swift first, which is not here.
 OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/")
-#: Written by others than the API: who lives, and what actors see.
-ALIVE = (b"sluice:hosts", b"sluice:owners", b"sluice:observed", b"sluice:watched", b"sluice:states", b"_tooz")
+#: Written by others than the API: who lives, what actors see, and what moves.
+ALIVE = (
+    b"sluice:hosts",
+    b"sluice:owners",
+    b"sluice:observed",
+    b"sluice:watched",
+    b"sluice:states",
+    b"sluice:bandwidth",
+    b"_tooz",
+)
 #: Values that fit wherever an example is missing.
 WORDS = {"target": "AUTH_x/c/o", "method": "PUT", "size": "1", "epoch": "1"}
 SOON = 30
