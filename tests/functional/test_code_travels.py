@@ -273,10 +273,13 @@ def test_a_controller_sets_and_takes_back_for_the_whole_cluster(rest, heads, swi
             found = rest("GET", "/effective?target=AUTH_test/headed/o&method=PUT")
             return "controller:busy" in json.dumps(found)
 
+        def reported():
+            (instance,) = rest("GET", "/controllers/busy/instances")["instances"]
+            return (instance["state"], instance["revision"], instance["assignments"]) == ("running", 1, 1)
+
         with Heading(swift):
             eventually(in_force, 40)
-            (instance,) = rest("GET", "/controllers/busy/instances")["instances"]
-            assert (instance["state"], instance["revision"], instance["assignments"]) == ("running", 1, 1)
+            eventually(reported, 40)
             swift.request("PUT", "headed/tagged", b"while busy")
             assert swift.request("HEAD", "headed/tagged").headers.get("x-object-meta-busy") == "yes"
         eventually(lambda: not in_force(), 30)

@@ -58,8 +58,10 @@ def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, victim):
     with loaded(stage) as loads:
         assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
         stage.cluster.kill(victim)
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"without {victim}"
-        stage.cluster.restart(victim)
+        try:
+            assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"without {victim}"
+        finally:
+            stage.cluster.restart(victim)
         for name, rate in EXPECTED.items():
             stage.await_share(name, rate=rate)
         assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"{victim} is back"
