@@ -170,8 +170,7 @@ def target(tmp_path):
 
 @pytest.fixture
 def rsync(tmp_path, target):
-    if shutil.which("rsync") is None:
-        pytest.skip("no rsync")
+    assert shutil.which("rsync"), "rsync is not installed, run `tools/bootstrap everything`"
     (tmp_path / "etc").mkdir()
     server = RsyncServer(free_port(), tmp_path / "etc", target)
     server.start()

@@ -159,9 +159,9 @@ def test_neither_ended_nor_broken_off_requests_leave_descriptors(twins):
     assert twins.same(name=name).body == body
 
 
-@pytest.mark.skipif(bool(slow_disk.missing()), reason=slow_disk.missing())
 @pytest.mark.parametrize("speed", [None, slow_disk.Speed()], ids=["fast", "slow"])
 def test_a_loop_device_with_bfq_heeds_priorities(tmp_path, speed):
+    assert not slow_disk.missing()
     with slow_disk.disk(tmp_path, size=400 << 20, speed=speed) as disk:
         assert io_priority.heeded(disk.folder) == (True, f"{disk.device} has the scheduler bfq")
         disk.queue("scheduler", "none")
