@@ -21,7 +21,7 @@ pytestmark = pytest.mark.functional
 
 USER = "test:tester"
 #: Bytes per second for the cluster.
-CAP = 2e6
+CAP = 1e6
 OBJECTS = 24
 SIZE = 512 * 1024
 FROM, TO = "object1", "object3"
@@ -53,7 +53,7 @@ def client(cluster):
 
 @pytest.fixture
 def cap(client):
-    policy = client.create_policy("FOR CLUSTER DO SET replication WITH max_bw=2MBps", wait=10)["id"]
+    policy = client.create_policy("FOR CLUSTER DO SET replication WITH max_bw=1MBps", wait=10)["id"]
     yield
     client.delete_policy(policy)
 
