@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
 import socket
 import time
 from collections import deque
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_agent.ledger import Ledger
+from sluice_agent.listening import accepted, listen
 from sluice_agent.loads import Loads
 from sluice_agent.standing import Levels, packed
 from sluice_core.bandwidth import SIDES, Shares
@@ -43,12 +42,11 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.errors import DecodeError, PeerError
+from sluice_core.errors import DecodeError
 
 log = logging.getLogger(__name__)
 
 _RECEIVE: Final = 1 << 17
-_BACKLOG: Final = 512
 #: Messages taken from one worker before the others have their turn.
 _AT_ONCE: Final = 16
 #: Messages kept for a worker that does not read.
@@ -103,23 +101,8 @@ class CreditDoor:
 
         :raises PeerError: when that cannot be
         """
-        path = Path(self._path)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.unlink(missing_ok=True)
-            listener.bind(str(fresh))
-            fresh.chmod(mode)
-            if group:
-                shutil.chown(fresh, group=group)
-            listener.listen(_BACKLOG)
-            fresh.replace(path)
-        except (OSError, LookupError) as error:
-            listener.close()
-            raise PeerError(f"cannot listen at `{path}`: {error}") from error
-        self._listener = listener
-        asyncio.get_running_loop().add_reader(listener, self._accept)
+        self._listener = listen(Path(self._path), mode, group)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def close(self) -> None:
         """Hang up, and take the socket file away."""
@@ -151,14 +134,9 @@ class CreditDoor:
 
     def _accept(self) -> None:
         assert self._listener is not None
-        try:
-            connection, _ = self._listener.accept()
-        except BlockingIOError:
+        connection = accepted(self._listener)
+        if connection is None:
             return
-        except OSError as error:
-            log.error("cannot take a worker's connection: %s", error)
-            return
-        connection.setblocking(False)
         self._count += 1
         self._workers[connection.fileno()] = _Worker(connection, str(self._count))
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())

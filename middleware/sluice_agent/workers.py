@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sluice_core.errors import DecodeError, PeerError
+from sluice_agent.listening import accepted, listen
+from sluice_core.errors import DecodeError
 from sluice_core.messages import Counters, Hello
 from sluice_core.windows import Totals
 
@@ -25,7 +24,6 @@ log = logging.getLogger(__name__)
 
 #: More than any message may have (64 KiB), so that one too long is seen as such.
 _RECEIVE: Final = 1 << 17
-_BACKLOG: Final = 512
 
 
 @dataclass(slots=True)
@@ -60,23 +58,8 @@ class Workers:
 
         :raises PeerError: when that cannot be
         """
-        path = Path(self._path)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.unlink(missing_ok=True)
-            listener.bind(str(fresh))
-            fresh.chmod(mode)
-            if group:
-                shutil.chown(fresh, group=group)
-            listener.listen(_BACKLOG)
-            fresh.replace(path)  # nobody ever sees a socket that does not answer
-        except (OSError, LookupError) as error:
-            listener.close()
-            raise PeerError(f"cannot listen at `{path}`: {error}") from error
-        self._listener = listener
-        asyncio.get_running_loop().add_reader(listener, self._accept)
+        self._listener = listen(Path(self._path), mode, group)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def close(self) -> None:
         """Hang up, and take the socket file away."""
@@ -108,14 +91,9 @@ class Workers:
 
     def _accept(self) -> None:
         assert self._listener is not None
-        try:
-            connection, _ = self._listener.accept()
-        except BlockingIOError:
+        connection = accepted(self._listener)
+        if connection is None:
             return
-        except OSError as error:
-            log.error("cannot take a worker's connection: %s", error)
-            return
-        connection.setblocking(False)
         self._workers[connection.fileno()] = _Worker(connection)
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
 
