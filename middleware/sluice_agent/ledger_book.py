@@ -6,6 +6,8 @@ Rules:
   second of the whole; only rows that were divided lend, since a newcomer's rate is no part of the whole.
 * Those that wait are paid out of their own bucket as soon as that holds a step, else out of the pool, in turns of
   equal size.  A ceiling bounds both.  Nothing is ever paid that is not there.
+* Flows without a row share the rate of newcomers: however many begin in the same second, the node is not promised
+  more than once.
 * Nobody walks over all flows: a heap keeps the moment at which the next step of each waiting flow is ready, or at which
   the bucket of one at rest is full.  What full ones leave is counted as one rate.
 """
@@ -28,6 +30,10 @@ _TURN: Final = 64 * 1024
 _TURN_SECONDS: Final = 0.002
 #: Seconds after which the account of a flow that nobody divides for and nobody asks for is closed.
 _REST: Final = 10.0
+#: Seconds after which such a flow has no part any more in what newcomers share.
+_AWAY: Final = 1.0
+#: Newcomers' parts are made anew when there are so many times as many: so all of them cost little each.
+_MORE: Final = 1.1
 
 Payment = tuple[Account, str, int]
 
@@ -40,6 +46,8 @@ class Book:
         self._accounts: dict[Flow, Account] = {}
         self._free: set[Flow] = set()
         self._newcomer: float | None = None
+        self._guests: dict[Flow, Account] = {}
+        self._here = self._shared = 0
         self._heap: list[tuple[float, int, Account, int]] = []
         self._count = 0
         self._ready: list[Account] = []
@@ -84,6 +92,8 @@ class Book:
 
     def _without_row(self, governed: Container[Flow]) -> Iterator[tuple[str, Flow]]:
         """Bring the other accounts to a newcomer's rate, or close them; workers that wait for nothing any more."""
+        self._guests = {}
+        self._here = 0
         for flow in [flow for flow in self._accounts if flow not in governed]:
             account = self._accounts[flow]
             if self._newcomer is None or flow in self._free:
@@ -92,7 +102,17 @@ class Book:
             elif not account.pending and self._now - account.used > _REST:
                 self._close(account)
             else:
-                self._let_in(account.change(self._newcomer, 0.0, False, self._now))
+                self._guests[flow] = account
+                self._here += account.pending > 0 or self._now - account.used <= _AWAY
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Give all without a row the same part of what newcomers may have."""
+        self._shared = max(self._here, 1)
+        if self._newcomer is not None:
+            for account in self._guests.values():
+                self._settle(account)
+                self._let_in(account.change(self._newcomer / self._shared, 0.0, False, self._now))
 
     def ask(self, worker: str, flow: Flow, size: int, now: float) -> bool:
         """A worker wants bytes, or gives some back (negative).  False: the flow moves as it likes."""
@@ -101,8 +121,7 @@ class Book:
         self._advance(now)
         account = self._accounts.get(flow)
         if account is None:
-            assert self._newcomer is not None
-            account = self._open(flow, self._newcomer)
+            account = self._receive(flow)
         self._settle(account)
         if size < 0:
             self._let_in(account.give_back(-size))
@@ -183,6 +202,17 @@ class Book:
 
     def _open(self, flow: Flow, rate: float) -> Account:
         account = self._accounts[flow] = Account(flow, rate, self._now)
+        return account
+
+    def _receive(self, flow: Flow) -> Account:
+        """A flow that nobody divided for comes."""
+        assert self._newcomer is not None
+        self._here += 1
+        account = self._guests[flow] = self._open(flow, self._newcomer / max(self._here, self._shared))
+        if self._here > self._shared * _MORE:
+            self._share_out()
+            for one in self._guests.values():
+                self._note(one)
         return account
 
     def _close(self, account: Account) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_agent.ledger import Ledger
-from sluice_agent.ledger_account import LEAST
+from sluice_agent.ledger_account import LEAST, Account
 from sluice_agent.ledger_book import POOL
 from sluice_agent.ledger_bucket import DEPTH
 from sluice_core.bandwidth import GET, PUT, Share, Shares
@@ -159,6 +159,33 @@ def test_those_of_one_flow_take_turns():
             first[worker] += sum(row.size for row in rows)
         node.now += 0.05
     assert max(first.values()) < 1.5 * min(first.values())
+
+
+def test_newcomers_of_one_second_share_what_one_may_have():
+    node = Node(share("a", 10 * MB), newcomer=6 * MB)
+    node.client("a", 256 * KIB, 10)
+    for name in "bcd":
+        node.client(name, 64 * KIB)
+    node.run(0.5)  # what each began with is spent
+    moved = node.run(1.0)
+    for name in "bcd":
+        assert moved[name] == pytest.approx(2 * MB, rel=0.05)
+    node.stop("c")
+    node.run(2.0)
+    node.take(share("a", 10 * MB), newcomer=6 * MB)  # who is away has no part any more
+    moved = node.run(1.0)
+    assert moved["b"] == pytest.approx(3 * MB, rel=0.05) == moved["d"]
+
+
+def test_thousands_of_newcomers_at_once_cost_little_each(monkeypatch):
+    changes = Counter()
+    change = Account.change
+    monkeypatch.setattr(Account, "change", lambda *args: (changes.update(["all"]), change(*args))[1])
+    node = Node(newcomer=6 * MB)
+    for number in range(3000):
+        node.ledger.join(str(number), PROXY)
+        node.ledger.ask(str(number), asked(str(number), 1), node.now)
+    assert changes["all"] < 20 * 3000
 
 
 def test_a_newcomer_begins_at_once_and_lends_nothing():
@@ -323,8 +350,11 @@ def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
                 top = max(row.ceiling, LEAST)
                 assert sums[row.account] <= top * (now + DEPTH) + 1
         guests = [account for account in sums if int(account) >= len(made)]
-        whole = sum(max(row.rate, LEAST) for row in made) + len(guests) * max(newcomer, LEAST)
-        assert sums.total() <= whole * (now + DEPTH + POOL) * (1 + 1e-9) + 1
+        rows = sum(max(row.rate, LEAST) for row in made)
+        # they share one rate, and each begins with a full bucket of what its part was then
+        shared = max(newcomer * 1.1, len(guests) * LEAST) * now
+        bursts = sum(max(newcomer / number, LEAST) for number in range(1, len(guests) + 1)) * DEPTH
+        assert sums.total() <= (rows * (now + DEPTH + POOL) + shared + bursts) * (1 + 1e-9) + 1
         now += pause
 
 
