@@ -141,11 +141,12 @@ def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
     part = 1.0 if method == "GET" else 0.5
     wanted = {name: floor * part for name, floor in FLOORS.items()}
     expected = shares(wanted, TOTAL * part)
-    # what sockets buffer of an upload counts as sent: few and large ones, of which that is a small part
-    connections, size = (CONNECTIONS[side], 2 << 20) if method == "GET" else (6, 32 << 20)
-    with row.stage(Terms(side=side, sizes=(size,), objects=4 if method == "GET" else 1)) as stage:
+    # sockets take megabytes of an upload when it begins, and clients count them as sent: here each lasts longer than
+    # the row
+    connections, size = (CONNECTIONS[side], 2 << 20) if method == "GET" else (6, 1 << 30)
+    with row.stage(Terms(side=side, sizes=(size,), fallocate=method == "GET")) as stage:
         for name in TENANTS:
-            stage.fill(name)
+            stage.fill(name, sizes=(2 << 20,))
         promise(stage, wanted, side, "get_bw" if method == "GET" else "put_bw")
         loads = {name: stage.load(name, connections, method, seed=at) for at, name in enumerate(TENANTS)}
         with loading(loads) as begin:

@@ -55,6 +55,8 @@ class Terms:
     objects: int = 4
     storage_options: Mapping[str, str] = field(default_factory=dict)
     proxy_workers: int = 1
+    #: Whether object servers reserve the place of an upload when it begins.
+    fallocate: bool = True
 
 
 class Stage:
@@ -69,6 +71,7 @@ class Stage:
             storage_agents=True,
             agent_options=self._capacities(),
             storage_options=self.terms.storage_options,
+            fallocate=self.terms.fallocate,
         )
         layout = Layout.free(folder)
         if disks is not None:

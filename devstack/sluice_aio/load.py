@@ -153,7 +153,7 @@ class _Clients:
         self._spec = spec
         self._lock = threading.Lock()
         self._seconds: dict[int, Second] = {}
-        self._body = memoryview(bytes(range(256)) * (max(spec.sizes) // 256 + 1))
+        self._body = memoryview(bytes(range(256)) * (_CHUNK // 256))
         self._stop = threading.Event()
 
     def run(self) -> None:
@@ -205,7 +205,7 @@ class _Clients:
                 link.putheader(name, value)
             link.endheaders()
             for first in range(0, size, _CHUNK):
-                part = self._body[first : min(first + _CHUNK, size)]
+                part = self._body[: min(_CHUNK, size - first)]
                 link.sock.sendall(part)
                 self._moved(len(part))
         else:
