@@ -32,9 +32,9 @@ from sluice_actors.controllers import Controllers
 from sluice_actors.feeds import Hub
 from sluice_actors.following import Stream
 from sluice_actors.groups import Groups
+from sluice_actors.making import Making
 from sluice_actors.ownership import Ownership, SingleHost
-from sluice_actors.plans import Plans
-from sluice_actors.policy import Context, PolicyActor, policy_actor
+from sluice_actors.policy import Context, PolicyActor
 from sluice_actors.program import Programs
 from sluice_actors.reading import Found, read_names, read_policies, steps
 from sluice_actors.replay import Replay
@@ -46,11 +46,10 @@ from sluice_actors.witness import ACTORS, Witness
 from sluice_actors.writer import Writer
 from sluice_core.activation import Gate
 from sluice_core.bus import Consumer
-from sluice_core.errors import Conflict, DecodeError, PeerError
+from sluice_core.errors import PeerError
 from sluice_core.fencing import slot_of
 from sluice_core.keys import metric_routing_key
-from sluice_core.messages import Change, Policy, PolicyState
-from sluice_core.operations import Draft
+from sluice_core.messages import Change, Policy
 from sluice_core.store import AsyncStore
 
 log = logging.getLogger(__name__)
@@ -98,7 +97,7 @@ class Host:
         self.synced = asyncio.Event()
         self._ownership = ownership if ownership is not None else SingleHost()
         self._groups = Groups()
-        self._context = Context(
+        context = Context(
             self.writer,
             self.hub.feed,
             self._groups,
@@ -106,7 +105,7 @@ class Host:
             settings["transient_windows"],
             clock,
         )
-        self._plans = Plans()
+        self._making = Making(context, self.store, self.writer, self._ownership)
         self._actors: dict[str, PolicyActor] = {}
         self._stream = Stream(self.store)
         self._stale = True
@@ -322,33 +321,12 @@ class Host:
             self.writer.reconcile(actor, found.stored)
             return []
         self._stop(name)
-        try:
-            actor = self._actors[name] = self._make(found)
-        except DecodeError as error:
-            await self._refuse(found, error)
+        actor = await self._making.actor(found)
+        if actor is None:
             return []
+        self._actors[name] = actor
         self.writer.begin(actor, found.stored)
         return [actor]
-
-    def _make(self, found: Found) -> PolicyActor:
-        policy = found.policy
-        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, found.version)
-        try:
-            return policy_actor(*given, found.state)
-        except DecodeError as error:
-            log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
-            return policy_actor(*given)
-
-    async def _refuse(self, found: Found, error: DecodeError) -> None:
-        """Say that no actor can run for a policy; what is in force for it stays."""
-        name, state = found.policy.id, found.state
-        log.error("policy `%s` cannot run: %s", name, error)
-        members, firings = (state.members, state.firings) if state is not None else ({}, ())
-        failed = PolicyState(name, "failed", members, firings, str(error))
-        fence = self._ownership.fence((name,))
-        draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{name}": found.version}, fence=fence)
-        with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
-            await self.store.commit(draft)
 
     def _stop(self, policy: str) -> None:
         actor = self._actors.pop(policy, None)
