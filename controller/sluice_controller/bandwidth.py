@@ -13,10 +13,8 @@ from typing import Any, Final
 from sluice_controller.backend import Backend
 from sluice_controller.render import iso_time
 from sluice_core.bandwidth import Picture
-from sluice_core.describe import BANDWIDTH
 from sluice_core.keys import Keys
 from sluice_core.operations import Operation, decoded
-from sluice_dsl.plan import Plan
 
 #: Seconds for which Redis keeps a picture after it was put there.
 KEPT: Final = 10.0
@@ -67,15 +65,8 @@ def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:
     return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
 
 
-def infeasible(backend: Backend, policy_id: str, plan: Plan) -> Data | None:
-    """What is missing to keep the promise of a policy; None when nothing is, or it promises nothing."""
-    if not any(one.kind == BANDWIDTH for one in plan.actions):
-        return None
-    return shortfall(picture_now(backend), policy_id)
-
-
 def shortfall(picture: Picture | None, policy_id: str) -> Data | None:
-    """The same, out of a picture."""
+    """What is missing to keep the promise of a policy; None when nothing is, or nobody measures."""
     missing = picture.infeasible.get(policy_id) if picture else None
     return {"shortfall": missing} if missing else None
 

@@ -8,12 +8,13 @@ each other.  What a value may be is the language's to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_controller import deployments, fences, written
 from sluice_controller.backend import Backend
+from sluice_controller.bandwidth_doubts import looked_at
 from sluice_controller.parameters import refuse_unknown
 from sluice_controller.services import Allow, everything
 from sluice_controller.shelf import Contents, Shelved
@@ -27,6 +28,7 @@ from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import PlannedAction
+from sluice_dsl.problems import PolicyConflict, listed
 from sluice_dsl.units import write_value
 
 #: What the policies' origins begin with.
@@ -152,7 +154,7 @@ def find(contents: Contents, where: Scope, name: str) -> Objective:
 
 def policy_of(one: Shelved) -> str:
     """The storage policy that a promise is about; empty for all."""
-    return str(_promise(one).params.get(STORAGE_POLICY, ""))
+    return _policy(_promise(one))
 
 
 def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Allow) -> Done:
@@ -187,9 +189,40 @@ def _settle(
     place = _promise(old[0]).place if old and sort == SLO else _place(sort)
     usual = catalogue.actions[BANDWIDTH].default_place
     text = _sentence(target, _texts(params, catalogue), "" if place == usual else place)
-    others = written.others_than(contents, old)
-    settled = written.settle(text, where.origin(sort), old, others, catalogue, awake=True)
+    gone = {one.policy.id for one in old}
+    others = [one for one in contents.ordered if one.policy.id not in gone]
+    try:
+        settled = written.settle(text, where.origin(sort), old, [one.existing for one in others], catalogue, awake=True)
+    except PolicyConflict as error:
+        first = replace(error.problems[0], message=_in_the_way(error, where, others))
+        raise PolicyConflict([first], error.warnings) from error
+    settled = replace(settled, new=looked_at(backend, text, settled.new, others))
     return written.commit(backend, [settled], by, allow=allow, contents=contents)
+
+
+def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[Shelved]) -> str:
+    """Which policy promises this already, and how to take that back."""
+    for one in others:
+        target = one.plan.target
+        named = (target.level, target.select, target.name) == (TENANT, NAME, where.target.name)
+        if not named or one.plan.dynamic or not any(_same(_policy(each), where.storage_policy) for each in _sets(one)):
+            continue
+        name = one.policy.id
+        return f"policy `{name}` promises this tenant something already: `{one.policy.text}`; {_take_back(one)} first"
+    return error.problems[0].message
+
+
+def _take_back(one: Shelved) -> str:
+    """The call by which somebody ends what a policy promises."""
+    sort, _, _ = one.policy.origin.partition("/")
+    account, policy = one.plan.target.name, policy_of(one)
+    under = f"/{policy}" if policy else ""
+    if sort == BW:
+        return f"take it back with `PUT /bw/clear/{account}{under}`"
+    if sort == SLO:
+        names = [name for name in NAMES if name in _promise(one).params]
+        return f"take it back with {listed([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
+    return f"delete it with `DELETE /policies/{one.policy.id}`"
 
 
 def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:
@@ -220,7 +253,7 @@ def _written(contents: Contents, sort: str) -> list[Shelved]:
         for one in contents.ordered
         if one.policy.origin.startswith(f"{sort}/")
         and (one.plan.target.level, one.plan.target.select) == (TENANT, NAME)
-        and any(action.kind == BANDWIDTH and action.verb == "set" for action in one.plan.actions)
+        and _sets(one)
     ]
 
 
@@ -232,8 +265,16 @@ def _standing(contents: Contents, sort: str, where: Scope) -> list[Shelved]:
     ]
 
 
+def _sets(one: Shelved) -> list[PlannedAction]:
+    return [action for action in one.plan.actions if action.kind == BANDWIDTH and action.verb == "set"]
+
+
 def _promise(one: Shelved) -> PlannedAction:
-    return next(action for action in one.plan.actions if action.kind == BANDWIDTH and action.verb == "set")
+    return _sets(one)[0]
+
+
+def _policy(action: PlannedAction) -> str:
+    return str(action.params.get(STORAGE_POLICY, ""))
 
 
 def _params(old: list[Shelved]) -> dict[str, Scalar]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from sluice_controller import fences
 from sluice_controller.backend import Backend
+from sluice_controller.bandwidth_doubts import looked_at
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import standing_assignments
 from sluice_controller.parameters import policy_text, refuse_unknown
@@ -72,8 +73,9 @@ def revised(backend: Backend, contents: Contents, old: Shelved, revision: Revisi
     enabled = old.policy.enabled if revision.enabled is None else revision.enabled
     if revision.text is None:
         return Revised(replace(old.policy, enabled=enabled), old.plan)
-    others = [one for one in contents.existing if one.id != old.policy.id]
-    compiled = tuple(compile_text(revision.text, backend.vocabulary(contents), others))
+    others = [one for one in contents.ordered if one.policy.id != old.policy.id]
+    plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others])
+    compiled = looked_at(backend, revision.text, plain, others)
     if len(compiled) != 1:
         raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")
     (one,) = compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers as s
 
-from sluice_controller.serializers import CheckedSerializer, PolicySerializer
+from sluice_controller.serializers import CheckedSerializer, PolicySerializer, ProblemSerializer
 from sluice_controller.serializers_bandwidth import InfeasibleSerializer
 from sluice_core.describe import PLACES
 
@@ -26,6 +26,7 @@ class ShownPolicySerializer(PolicySerializer):
     infeasible = InfeasibleSerializer(
         allow_null=True, help_text="of `bandwidth`: what the cluster cannot carry; else null"
     )
+    warnings = ProblemSerializer(many=True, help_text="of `bandwidth`: what keeps it from doing what it says")
 
 
 class CheckedPolicySerializer(CheckedSerializer):

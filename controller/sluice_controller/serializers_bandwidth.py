@@ -7,7 +7,7 @@ from typing import Any, Final
 from rest_framework import serializers as s
 
 from sluice_controller.bandwidth_written import NAMES
-from sluice_controller.serializers import PolicySerializer
+from sluice_controller.serializers import PolicySerializer, ProblemSerializer
 from sluice_controller.serializers_registry import PageSerializer, example
 from sluice_core.bandwidth import METHODS, SIDES
 
@@ -141,6 +141,7 @@ class PromiseSerializer(PolicySerializer):
     """The policy that a value of ``/bw`` became."""
 
     changed = s.BooleanField(help_text="false when it stood like that already")
+    warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
 
 
 class ClearedSerializer(s.Serializer):
@@ -179,6 +180,7 @@ class ObjectiveResultSerializer(ObjectiveSerializer):
     """An objective as it is now."""
 
     changed = s.BooleanField(help_text="false when it stood like that already")
+    warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
 
 
 class ObjectiveValueSerializer(s.Serializer):

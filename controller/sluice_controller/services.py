@@ -10,6 +10,7 @@ from itertools import islice
 
 from sluice_controller import fences
 from sluice_controller.backend import Backend
+from sluice_controller.bandwidth_doubts import looked_at
 from sluice_controller.enforcement import enforcement
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import kept_policy
@@ -56,7 +57,8 @@ def check(backend: Backend, text: str) -> list[Compiled]:
     :raises PolicyErrors: all errors in it
     """
     contents = backend.shelf.contents()
-    return compile_text(text, backend.vocabulary(contents), contents.existing)
+    compiled = compile_text(text, backend.vocabulary(contents), contents.existing)
+    return list(looked_at(backend, text, compiled, contents.ordered))
 
 
 def create_policies(
@@ -70,8 +72,9 @@ def create_policies(
 
     def change() -> Written:
         contents = backend.shelf.contents()
-        compiled = tuple(compile_text(text, backend.vocabulary(contents), contents.existing))
-        allow([one.plan for one in compiled])
+        plain = compile_text(text, backend.vocabulary(contents), contents.existing)
+        allow([one.plan for one in plain])
+        compiled = looked_at(backend, text, plain, contents.ordered)
         if not names:
             names.extend(islice(ids or iter(new_id, ""), len(compiled)))
         made = _created(backend, compiled, names, by, fences.of(backend, contents, compiled))

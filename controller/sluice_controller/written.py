@@ -24,6 +24,7 @@ from sluice_core.store import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled, Existing, compile_text
+from sluice_dsl.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,16 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The policies that stand now, and the newest change."""
+    """The policies that stand now, and the newest change; doubts about the sentences that are new."""
 
     policies: tuple[Policy, ...]
     epoch: int
     changed: bool
+    warnings: tuple[Problem, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """What stands beside the policy in an answer."""
+        return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
 
 
 def settle(
@@ -129,7 +135,8 @@ def commit(
             expect={**versions, **{f"policy/{one.id}": 0 for one in made}, **(expect or {})},
         )
     )
-    return Done((*stay, *made), done.epoch, True)
+    doubts = tuple(problem for _, one in compiled for problem in one.warnings)
+    return Done((*stay, *made), done.epoch, True, doubts)
 
 
 def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from sluice_client import resources_bandwidth as resources
 from sluice_client.columns import Data
 from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.commands.policies import warn
 from sluice_client.errors import ClientError
 
 METHODS: Final = ("GET", "PUT", "REPLICATION")
@@ -121,7 +122,9 @@ class SetBandwidth(ShowCommand):
 
     def fetch(self, given: Namespace) -> Data:
         """The policy that it became."""
-        return self.client.set_bandwidth(given.account, given.value, given.storage_policy, given.wait)
+        made = self.client.set_bandwidth(given.account, given.value, given.storage_policy, given.wait)
+        warn(self, [made])
+        return made
 
 
 class ClearBandwidth(SluiceCommand):

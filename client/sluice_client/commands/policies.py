@@ -103,7 +103,9 @@ class ShowPolicy(ShowCommand):
             raise ClientError("`--timeout` is given without `--watch`")
         if given.watch:
             return Watch(self.say, given.timeout).until_enforced(self.client, given.id)
-        return self.client.policy(given.id)
+        policy = self.client.policy(given.id)
+        warn(self, [policy])
+        return policy
 
 
 class _Revising(ShowCommand):

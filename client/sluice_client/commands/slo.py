@@ -9,6 +9,7 @@ from sluice_client import resources_bandwidth as resources
 from sluice_client.columns import Data
 from sluice_client.command import WAIT, Argument, EachCommand, ShowCommand
 from sluice_client.commands.bandwidth import ACCOUNT, UNDER, VALUE
+from sluice_client.commands.policies import warn
 from sluice_client.standard import ListAll, Resource
 
 NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
@@ -50,7 +51,9 @@ class SetSlo(ShowCommand):
 
     def fetch(self, given: Namespace) -> Data:
         """The objective as it is now."""
-        return self.client.set_slo(given.account, given.name, given.value, given.storage_policy, given.wait)
+        made = self.client.set_slo(given.account, given.name, given.value, given.storage_policy, given.wait)
+        warn(self, [made])
+        return made
 
 
 class DeleteSlo(EachCommand):

@@ -115,7 +115,7 @@ class PromiseView(View):
         done = bandwidth_written.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)
-        return shown({**render.policy_data(found), "changed": done.changed}, found.shelved.version)
+        return shown({**render.policy_data(found), **done.to_data()}, found.shelved.version)
 
 
 class SetBandwidthView(PromiseView):

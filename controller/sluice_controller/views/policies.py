@@ -13,7 +13,16 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, Polymorphic
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import activations, bandwidth, render, repeating, revising, selectors, serializers, services
+from sluice_controller import (
+    activations,
+    bandwidth_doubts,
+    render,
+    repeating,
+    revising,
+    selectors,
+    serializers,
+    services,
+)
 from sluice_controller.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
 from sluice_controller.parameters import policy_text
 from sluice_controller.permissions import seen
@@ -168,8 +177,11 @@ class PolicyView(View):
         found = selectors.find_policy(self.backend, policy_id)
         self.allowing(request)([found.shelved.plan])
         calls = activations.completed(found.shelved.plan, self.backend.shelf.contents().entries)
-        missing = bandwidth.infeasible(self.backend, policy_id, found.shelved.plan)
-        data = {**render.policy_data(found), "activations": calls, "infeasible": missing}
+        data = {
+            **render.policy_data(found),
+            "activations": calls,
+            **bandwidth_doubts.fares(self.backend, found.shelved),
+        }
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @extend_schema(

@@ -102,7 +102,7 @@ class OneView(View):
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = bandwidth_written.find(self.backend.shelf.contents(), where, name)
         data = objective_data(found, bandwidth.picture_now(self.backend))
-        return shown({**data, "changed": done.changed}, found.policy.version)
+        return shown({**data, **done.to_data()}, found.policy.version)
 
     def take_back(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
