@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -49,6 +49,7 @@ def measure(
         running = [
             threads.submit(_measure, path, most, seconds, together) for path, most in zip(disks, sizes, strict=True)
         ]
+        _raise_failed(running)
         return [one.result() for one in running]
 
 
@@ -63,6 +64,15 @@ def _allowed(path: Path, size: int) -> int:
     return most - most % CHUNK
 
 
+def _raise_failed(running: Sequence[Future[DiskSpeed]]) -> None:
+    """Raise what ended the measurement, not that the other disks stopped because of it."""
+    wait(running)
+    for one in running:
+        error = one.exception()
+        if error is not None and not isinstance(error, threading.BrokenBarrierError):
+            raise error
+
+
 def _measure(path: Path, size: int, seconds: float, together: threading.Barrier) -> DiskSpeed:
     try:
         with TemporaryFile(dir=path, buffering=0) as file, mmap.mmap(-1, CHUNK) as buffer:
@@ -72,11 +82,12 @@ def _measure(path: Path, size: int, seconds: float, together: threading.Barrier)
             write = run.write()
             together.wait()
             return DiskSpeed(path, run.read(), write, run.direct)
-    except threading.BrokenBarrierError as error:
-        raise PeerError(f"stopped at `{path}`, since another disk failed") from error
     except OSError as error:
         together.abort()
         raise PeerError(f"cannot measure `{path}`: {error.strerror or error}") from error
+    except BaseException:
+        together.abort()  # whatever it is, the others do not wait for this disk
+        raise
 
 
 class _Run:

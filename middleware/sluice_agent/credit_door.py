@@ -18,13 +18,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sluice_agent.ledger import Ledger
-from sluice_agent.listening import accepted, listen
+from sluice_agent.listening import Listener
 from sluice_agent.loads import Loads
 from sluice_agent.standing import Levels, packed
 from sluice_core.bandwidth import SIDES, Shares
@@ -79,12 +77,11 @@ class CreditDoor:
         :param path: the agent's socket; this one has a suffix
         :param clock: monotonic
         """
-        self._path = path + CREDIT_SUFFIX
         self._ledger = ledger
         self._loads = loads
         self._levels = levels
         self._clock = clock
-        self._listener: socket.socket | None = None
+        self._listener = Listener(path + CREDIT_SUFFIX, self._came)
         self._workers: dict[int, _Worker] = {}
         self._names: dict[str, _Worker] = {}
         self._count = 0
@@ -101,21 +98,15 @@ class CreditDoor:
 
         :raises PeerError: when that cannot be
         """
-        self._listener = listen(Path(self._path), mode, group)
-        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+        self._listener.open(mode, group)
 
     def close(self) -> None:
         """Hang up, and take the socket file away."""
-        if self._listener is None:
-            return
         if self._timer is not None:
             self._timer.cancel()
         for number in list(self._workers):
             self._hang_up(number)
-        asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
-        self._listener = None
-        Path(self._path).unlink(missing_ok=True)
 
     def take(self, shares: Shares) -> None:
         """Go on by what was divided now."""
@@ -126,17 +117,21 @@ class CreditDoor:
         self._serve()
 
     def tell_levels(self, sides: Collection[str]) -> None:
-        """Tell the workers of ``sides`` what :class:`Levels` says now."""
-        raw = {side: packed(self._levels.told[side]) for side in sides}
+        """Tell the workers of ``sides`` what :class:`Levels` says now, and what newcomers go on with alone."""
+        raw = {side: self._standing(side) for side in sides}
         for worker in list(self._names.values()):
             if worker.hello is not None and worker.hello.side in raw:
                 self._send(worker, raw[worker.hello.side])
 
-    def _accept(self) -> None:
-        assert self._listener is not None
-        connection = accepted(self._listener)
-        if connection is None:
-            return
+    def tell_rates(self) -> None:
+        """Tell the workers the rates that they may go on with alone, where those have become others."""
+        for name, rows in self._ledger.rates(self._clock()).items():
+            self._grant(self._names[name], rows)
+
+    def _standing(self, side: str) -> bytes:
+        return packed(replace(self._levels.told[side], alone=self._ledger.alone(side)))
+
+    def _came(self, connection: socket.socket) -> None:
         self._count += 1
         self._workers[connection.fileno()] = _Worker(connection, str(self._count))
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
@@ -175,7 +170,7 @@ class CreditDoor:
             self._ledger.join(worker.name, message.side)
             self._loads.join(worker.name, message)
             log.info("%s worker %d asks for credit from now on", message.side, message.pid)
-            self._send(worker, packed(self._levels.told[message.side]))
+            self._send(worker, self._standing(message.side))
         elif isinstance(message, Ask):
             if not all(map(_sound, message.rows)):
                 raise DecodeError(f"asks for `{message.rows}`")
@@ -184,7 +179,7 @@ class CreditDoor:
                 self._ledger.ask(worker.name, row, now)
             self._serve_soon()
         elif isinstance(message, Used):
-            if not all(map(_sound, message.rows)) or not all(isfinite(one.rate) for one in message.objects):
+            if not all(map(_sound, message.rows)):
                 raise DecodeError(f"used `{message.rows}`")
             self._loads.used(worker.name, message)
         else:
@@ -212,7 +207,7 @@ class CreditDoor:
     def _serve(self) -> None:
         """Give what can be given, and come again when there will be more."""
         self._soon = False
-        if self._listener is None:
+        if not self._listener.listens:
             return
         for name, rows in self._ledger.due(self._clock()).items():
             self._grant(self._names[name], rows)
@@ -263,10 +258,7 @@ class CreditDoor:
 
 
 def _sound(row: Asked | Moved) -> bool:
-    """What should be names are, and what should be numbers."""
+    """What should be names are; numbers were looked at when they came."""
     if not (isinstance(row.policy, int) and all(isinstance(name, str) for name in row[:3])):
         return False
-    if isinstance(row, Asked):
-        return isinstance(row.size, int)
-    numbers = row[5:]
-    return isinstance(row.device, str) and all(isinstance(one, int | float) and isfinite(one) for one in numbers)
+    return isinstance(row.size, int) if isinstance(row, Asked) else isinstance(row.device, str)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +18,42 @@ log = logging.getLogger(__name__)
 _BACKLOG: Final = 512
 
 
-def listen(path: Path, mode: int = 0o660, group: str = "") -> socket.socket:
-    """Listen at ``path``, non-blocking; a socket file that a killed agent left is replaced.
+class Listener:
+    """Listens at ``path`` on the running loop; ``came`` gets the connection of each worker, non-blocking."""
 
-    :raises PeerError: when that cannot be
-    """
+    def __init__(self, path: str, came: Callable[[socket.socket], None]) -> None:
+        self._path = Path(path)
+        self._came = came
+        self._socket: socket.socket | None = None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it does now."""
+        return self._socket is not None
+
+    def open(self, mode: int = 0o660, group: str = "") -> None:
+        """Begin to listen; a socket file that a killed agent left is replaced.
+
+        :raises PeerError: when that cannot be
+        """
+        self._socket = _listen(self._path, mode, group)
+        asyncio.get_running_loop().add_reader(self._socket, self._accept, self._socket)
+
+    def close(self) -> None:
+        """Listen no more, and take the socket file away."""
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+            self._path.unlink(missing_ok=True)
+
+    def _accept(self, listener: socket.socket) -> None:
+        connection = _accepted(listener)
+        if connection is not None:
+            self._came(connection)
+
+
+def _listen(path: Path, mode: int, group: str) -> socket.socket:
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     try:
@@ -38,8 +71,8 @@ def listen(path: Path, mode: int = 0o660, group: str = "") -> socket.socket:
     return listener
 
 
-def accepted(listener: socket.socket) -> socket.socket | None:
-    """The next worker's connection, non-blocking; None when there is none after all."""
+def _accepted(listener: socket.socket) -> socket.socket | None:
+    """The next worker's connection; None when there is none after all."""
     try:
         connection, _ = listener.accept()
     except BlockingIOError:

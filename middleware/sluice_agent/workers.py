@@ -12,10 +12,9 @@ import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from sluice_agent.listening import accepted, listen
+from sluice_agent.listening import Listener
 from sluice_core.errors import DecodeError
 from sluice_core.messages import Counters, Hello
 from sluice_core.windows import Totals
@@ -40,11 +39,10 @@ class Workers:
     def __init__(
         self, path: str, totals: Totals, arrived: Callable[[Hello], None], left: Callable[[str], None]
     ) -> None:
-        self._path = path
         self._totals = totals
         self._arrived = arrived
         self._left = left
-        self._listener: socket.socket | None = None
+        self._listener = Listener(path, self._came)
         self._workers: dict[int, _Worker] = {}
         self._news = asyncio.Event()
 
@@ -58,19 +56,13 @@ class Workers:
 
         :raises PeerError: when that cannot be
         """
-        self._listener = listen(Path(self._path), mode, group)
-        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+        self._listener.open(mode, group)
 
     def close(self) -> None:
         """Hang up, and take the socket file away."""
-        if self._listener is None:
-            return
         for number in list(self._workers):
             self._hang_up(number)
-        asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
-        self._listener = None
-        Path(self._path).unlink(missing_ok=True)
 
     async def all_reading(self, snapshot: str, timeout: float) -> list[int]:
         """Wait until every worker reads ``snapshot``; the process ids of those that still do not."""
@@ -89,11 +81,7 @@ class Workers:
             if one.hello is not None and not one.hello.disk_file and one.snapshot != snapshot
         ]
 
-    def _accept(self) -> None:
-        assert self._listener is not None
-        connection = accepted(self._listener)
-        if connection is None:
-            return
+    def _came(self, connection: socket.socket) -> None:
         self._workers[connection.fileno()] = _Worker(connection)
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
 

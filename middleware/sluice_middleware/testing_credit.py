@@ -10,9 +10,22 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import CREDIT_SUFFIX, FREE, Ask, Asked, CreditHello, Given, Grant, Used, pack, unpack
+from sluice_core.credit_wire import (
+    CREDIT_SUFFIX,
+    FREE,
+    Ask,
+    Asked,
+    CreditHello,
+    Given,
+    Grant,
+    Moved,
+    Used,
+    pack,
+    unpack,
+)
 from sluice_core.message import Message
 from sluice_middleware import green
+from sluice_middleware.credit_till import Transfer
 
 M = TypeVar("M", bound=Message)
 
@@ -20,6 +33,16 @@ M = TypeVar("M", bound=Message)
 LIMIT: Final = 10.0
 #: Seconds of its rate that a flow may have saved.
 _DEPTH: Final = 0.05
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def free(asked: Asked) -> Given | None:
@@ -39,6 +62,18 @@ def plenty(asked: Asked) -> Given | None:
 
 def _given(asked: Asked, size: int, rate: float) -> Given:
     return Given(asked.account, asked.container, asked.method, asked.policy, size, rate)
+
+
+def paying(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
+    """A green thread that pays; what passed so far is in its list."""
+    passed: list[int] = []
+
+    def go() -> None:
+        for size in sizes:
+            transfer.pay(size)
+            passed.append(size)
+
+    return green.run(go), passed
 
 
 class FakeAgent:
@@ -78,6 +113,14 @@ class FakeAgent:
     def hear(self, kind: type[M]) -> list[M]:
         """All messages of one kind so far."""
         return [one for one in self.heard if isinstance(one, kind)]
+
+    def asked(self) -> list[Asked]:
+        """All that workers asked for so far."""
+        return [row for ask in self.hear(Ask) for row in ask.rows]
+
+    def moved(self) -> list[Moved]:
+        """All that workers said of what moved so far."""
+        return [row for used in self.hear(Used) for row in used.rows]
 
     @property
     def workers(self) -> int:

@@ -1,5 +1,8 @@
 """What a node can move: as its options say, and as it is measured."""
 
+import errno
+import os
+
 import pytest
 
 from sluice_agent import calibrate, calibrate_disk
@@ -83,6 +86,27 @@ def test_a_disk_that_is_not_there_or_may_not_be_written_is_named(tmp_path):
     file.touch()
     with pytest.raises(PeerError, match="cannot measure"):
         measure([file], 0.01, CHUNK)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("when", ["write", "read"])
+@pytest.mark.parametrize("how", [OSError(errno.EIO, os.strerror(errno.EIO)), OverflowError("a fault of ours")])
+def test_the_disk_that_failed_is_named_and_none_that_stopped_for_it(tmp_path, monkeypatch, which, when, how):
+    disks = [tmp_path / name for name in ("one", "two", "three")]
+    for disk in disks:
+        disk.mkdir()
+    stock = getattr(calibrate_disk._Run, when)
+
+    def fails(self):
+        if os.readlink(f"/proc/self/fd/{self._number}").startswith(f"{disks[which]}/"):
+            raise how
+        return stock(self)
+
+    monkeypatch.setattr(calibrate_disk._Run, when, fails)
+    with pytest.raises((PeerError, OverflowError)) as caught:
+        measure(disks, 0.01, CHUNK)
+    expected = f"cannot measure `{disks[which]}`: {how.strerror}" if isinstance(how, OSError) else str(how)
+    assert str(caught.value) == expected
 
 
 def test_the_command_prints_options_and_writes_them(tmp_path, capsys):

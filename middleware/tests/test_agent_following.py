@@ -1,19 +1,15 @@
 """An agent against a real Redis: catching up, being cut off, and a Redis that forgot."""
 
 import asyncio
-import contextlib
+from functools import partial
 
 import pytest
 
-from sluice_agent.agent import Agent
-from sluice_agent.settings import Settings
+from sluice_agent.testing_agents import at_epoch, commit, ids, play, reported, running
 from sluice_aio.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.messages import Counters, Hello
-from sluice_core.store import AsyncStore, Draft, Store
+from sluice_core.store import Draft, Store
 from sluice_core.testing import assignment
-
-LIMIT = 30
 
 
 @pytest.fixture(scope="module")
@@ -33,54 +29,7 @@ def store(redis_server):
 @pytest.fixture
 def node(redis_server, tmp_path):
     """How to start an agent of one node, again and again."""
-
-    @contextlib.asynccontextmanager
-    async def start(**options):
-        given = {"report_interval": 0.5, "replace_wait": 0.3, **options}
-        agent = Agent(Settings("n1", redis_server.url, str(tmp_path / "snapshot"), **given))
-        task = asyncio.create_task(agent.run())
-        try:
-            yield agent
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    return start
-
-
-def play(story):
-    async def limited():
-        async with asyncio.timeout(LIMIT):
-            await story
-
-    asyncio.run(limited())
-
-
-async def reported(url, holds):
-    """The report of the node that ``holds``; every report is announced, so nothing is polled."""
-    store = AsyncStore(url)
-    async with store.client.pubsub(ignore_subscribe_messages=True) as news:
-        await news.subscribe(store.keys.acks)
-        await news.get_message(timeout=5)
-        while True:
-            for report in await store.nodes():
-                if holds(report):
-                    await store.close()
-                    return report
-            await news.get_message(timeout=5)
-
-
-def at_epoch(epoch, state="ok"):
-    return lambda report: (report.epoch, report.state) == (epoch, state)
-
-
-def ids(agent):
-    return sorted(one.id for one in agent.writer.assignments())
-
-
-def commit(store, *names, **more):
-    return store.commit(Draft("test", puts=tuple(assignment(f"{name}.0", f"AUTH_{name}") for name in names), **more))
+    return partial(running, redis_server.url, tmp_path)
 
 
 def test_a_fresh_agent_takes_what_is_there_and_follows(store, node, redis_server):
@@ -271,147 +220,6 @@ def test_refusals_are_reported_with_their_reason_and_the_rest_is_applied(store, 
             assert "phase of the moon" in report.refused["c.0"]
             assert "not a Assignment" in report.refused["d.0"]
             assert agent.writer.count == 1
-
-    play(story())
-
-
-async def a_worker(path, *keywords, name="w1", pid=11, role="proxy"):
-    """A Swift worker's end of the socket, after its hello."""
-    loop = asyncio.get_running_loop()
-    import socket
-
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.setblocking(False)
-    await loop.sock_connect(connection, str(path))
-    hello = Hello(name, role, pid, dict.fromkeys(keywords, 1), ("PUTS_SEC",))
-    await loop.sock_sendall(connection, hello.encode())
-    return connection
-
-
-def test_a_filter_that_a_worker_lacks_is_refused_until_the_worker_has_gone(store, node, redis_server, tmp_path):
-    async def story():
-        commit(store, "a")
-        path = tmp_path / "agent.sock"
-        async with node(socket=str(path)) as agent:
-            await reported(redis_server.url, at_epoch(1))
-            assert agent.writer.count == 1  # nobody there who could lack it
-            able = await a_worker(path, "noop", name="able", pid=1)
-            poor = await a_worker(path, "compression", name="poor", pid=2)
-            report = await reported(redis_server.url, lambda report: report.refused)
-            assert report.refused == {"a.0": "filter `noop` is not installed in proxy worker 2"}
-            assert (report.workers, report.assignments) == (2, 0)
-            poor.close()
-            report = await reported(redis_server.url, lambda report: not report.refused)
-            assert (report.workers, report.assignments) == (1, 1)
-            able.close()
-
-    play(story())
-
-
-def test_after_a_replacement_the_ack_waits_for_workers_that_read_the_old_one(store, node, redis_server, tmp_path):
-    async def story():
-        commit(store, "a")
-        path = tmp_path / "agent.sock"
-        async with node():
-            await reported(redis_server.url, at_epoch(1))
-        (tmp_path / "snapshot" / "current").unlink()
-        store.forget_node("n1")
-        redis_server.kill()
-        async with node(socket=str(path), replace_wait=20.0) as agent:
-            await _exists(path)
-            worker = await a_worker(path, "noop")
-            await _until(lambda: agent.workers.count == 1)
-            redis_server.start()  # tied to this thread, so not in another
-            await asyncio.to_thread(redis_server.wait_ready)
-            await _until(lambda: agent.writer.position.epoch == 1)
-            assert store.nodes() == []
-            await _reads_on(worker, agent.writer.snapshot_id)
-            report = await reported(redis_server.url, at_epoch(1))
-            assert report.detail == ""
-            worker.close()
-
-    play(story())
-
-
-def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(store, node, redis_server, tmp_path):
-    async def story():
-        commit(store, "a")
-        path = tmp_path / "agent.sock"
-        async with node():
-            await reported(redis_server.url, at_epoch(1))
-        (tmp_path / "snapshot" / "current").unlink()
-        store.forget_node("n1")
-        async with node(socket=str(path), replace_wait=20.0) as agent:
-            await _until(lambda: agent.writer.position.epoch == 1)
-            assert agent.workers.count == 0  # one that reads the old snapshot has not come again yet
-            worker = await a_worker(path, "noop")
-            await _reads_on(worker, "the old one")
-            await asyncio.sleep(2.0)  # longer than workers take to come
-            assert store.nodes() == []
-            await _reads_on(worker, agent.writer.snapshot_id)
-            report = await reported(redis_server.url, at_epoch(1))
-            assert report.detail == ""
-            worker.close()
-
-    play(story())
-
-
-async def _reads_on(worker, snapshot):
-    """The worker says which snapshot it reads."""
-    await asyncio.get_running_loop().sock_sendall(worker, Counters("w1", 0.0, (), snapshot).encode())
-
-
-async def _exists(path):
-    await _until(path.exists)
-
-
-async def _until(holds):
-    while not holds():
-        await asyncio.sleep(0.01)
-
-
-def test_a_worker_that_never_reads_the_replacement_is_named(store, node, redis_server, tmp_path):
-    async def story():
-        path = tmp_path / "agent.sock"
-        async with node(socket=str(path)):
-            await _exists(path)
-            worker = await a_worker(path, "noop", pid=4711)
-            await reported(redis_server.url, lambda report: report.workers == 1)
-            commit(store, "a")
-            report = await reported(redis_server.url, at_epoch(1))
-            assert "4711" in report.detail
-            worker.close()
-
-    play(story())
-
-
-def test_a_stale_socket_file_is_replaced(store, node, redis_server, tmp_path):
-    async def story():
-        path = tmp_path / "agent.sock"
-        path.write_text("left by a killed agent")
-        async with node(socket=str(path), worker_mode=0o600):
-            await reported(redis_server.url, lambda report: report.node == "n1")
-            worker = await a_worker(path, "noop")
-            assert path.stat().st_mode & 0o777 == 0o600
-            await reported(redis_server.url, lambda report: report.workers == 1)
-            worker.close()
-            await reported(redis_server.url, lambda report: report.workers == 0)
-        assert not path.exists()
-
-    play(story())
-
-
-def test_a_worker_that_talks_nonsense_is_hung_up_on(store, node, redis_server, tmp_path):
-    async def story():
-        path = tmp_path / "agent.sock"
-        async with node(socket=str(path)):
-            await _exists(path)
-            loop = asyncio.get_running_loop()
-            for nonsense in (b"\xc1", Counters("other", 0.0).encode()):
-                worker = await a_worker(path, "noop")
-                await loop.sock_sendall(worker, nonsense)
-                assert await loop.sock_recv(worker, 10) == b""
-                worker.close()
 
     play(story())
 

@@ -1,4 +1,4 @@
-"""A worker's line to its agent about credit, over a real socket."""
+"""A worker's line to its agent about credit, over a real socket: who pays, who waits, and what without an agent."""
 
 import logging
 import os
@@ -6,42 +6,16 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth import NO_CLASS, Flow
-from sluice_core.credit_wire import (
-    CREDIT_SUFFIX,
-    FREE,
-    IDLE,
-    MESSAGE_LIMIT,
-    Anew,
-    Ask,
-    CreditHello,
-    Given,
-    Grant,
-    Level,
-    Moved,
-    Standing,
-    Used,
-    pack,
-)
+from sluice_core.bandwidth import Flow
+from sluice_core.credit_wire import FREE, Anew, CreditHello, Given, Grant, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_middleware import credit_line, credit_till, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
-from sluice_middleware.credit_tally import in_parts
-from sluice_middleware.testing_credit import FakeAgent, nothing, plenty
+from sluice_middleware.testing_credit import Clock, FakeAgent, nothing, paying, plenty
 
 FLOW = Flow("AUTH_a", "GET")
 OTHER = Flow("AUTH_b", "GET", 1, "c")
 KB = 1024
-
-
-class Clock:
-    """Goes on when it is told to."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -76,47 +50,6 @@ def often(monkeypatch):
     monkeypatch.setattr(credit_till, "_LOOK", 0.002)
 
 
-def paying(transfer, *sizes):
-    """A green thread that pays; what passed so far is in its list."""
-    passed = []
-
-    def go():
-        for size in sizes:
-            transfer.pay(size)
-            passed.append(size)
-
-    return green.run(go), passed
-
-
-def rows(agent):
-    return [row for used in agent.hear(Used) for row in used.rows]
-
-
-def asked(agent):
-    return [row for ask in agent.hear(Ask) for row in ask.rows]
-
-
-def test_a_worker_says_hello_and_each_second_what_moved(agent, line, clock):
-    line.tick()
-    transfer = line.open(FLOW)
-    transfer.pay(7)
-    clock.now += 2
-    line.tick()
-    transfer.close()
-    clock.now += 2
-    line.tick()
-    line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 4)
-    (hello,) = agent.hear(CreditHello)
-    assert (hello.side, hello.pid, hello.policies, hello.server) == (PROXY, os.getpid(), {"0": "gold"}, "")
-    assert [used.rows for used in agent.hear(Used)] == [
-        (),
-        (Moved("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 1, 0),),
-        (Moved("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 0, 0),),
-        (),
-    ]
-
-
 def test_a_free_flow_is_asked_about_once(agent, line):
     line.tick()
     for size in (KB, 10**9, 10**9):
@@ -124,7 +57,7 @@ def test_a_free_flow_is_asked_about_once(agent, line):
         agent.finish(green.run(transfer.pay, size))
         transfer.close()
     agent.settle()
-    assert [(row.flow, row.size) for row in asked(agent)] == [(FLOW, 64 * KB)]
+    assert [(row.flow, row.size) for row in agent.asked()] == [(FLOW, 64 * KB)]
 
 
 def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, line):
@@ -133,16 +66,16 @@ def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, lin
     first, second = line.open(FLOW), line.open(FLOW)
     thread, passed = paying(first, 60 * KB, 60 * KB)
     other, there = paying(second, KB, KB, 60 * KB)
-    agent.until(lambda: asked(agent))
-    assert sum(row.size for row in asked(agent)) >= 61 * KB
+    agent.until(lambda: agent.asked())
+    assert sum(row.size for row in agent.asked()) >= 61 * KB
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, 60 * KB, 1e6),)))
     agent.until(lambda: passed)
     assert not there  # it would have fitted, but came later than the other's first piece
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6),)))
     agent.until(lambda: there)
     assert (passed, there) == ([60 * KB], [KB])
-    agent.until(lambda: sum(row.size for row in asked(agent)) >= 122 * KB)
-    assert asked(agent)[-1].waiting
+    agent.until(lambda: sum(row.size for row in agent.asked()) >= 122 * KB)
+    assert agent.asked()[-1].waiting
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, 121 * KB, 1e6),)))
     agent.finish(thread)
     agent.finish(other)
@@ -157,8 +90,8 @@ def test_while_a_transfer_waits_others_go_on(agent, line, clock):
     agent.finish(green.run(line.open(OTHER).pay, KB))
     clock.now += 0.5
     line.tick()
-    agent.until(lambda: rows(agent))
-    assert {(row.flow, row.moved, row.held, row.waiting) for row in rows(agent)} == {
+    agent.until(lambda: agent.moved())
+    assert {(row.flow, row.moved, row.held, row.waiting) for row in agent.moved()} == {
         (FLOW, 0, 0.5, 1),
         (OTHER, KB, 0.0, 0),
     }
@@ -172,7 +105,7 @@ def test_a_thread_that_is_killed_while_it_waits_leaves_the_queue_to_the_others(a
     one, two = line.open(FLOW), line.open(FLOW)
     killed, _ = paying(one, 64 * KB)
     thread, passed = paying(two, KB)
-    agent.until(lambda: asked(agent))
+    agent.until(lambda: agent.asked())
     killed.kill()
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6),)))
     agent.finish(thread)
@@ -189,7 +122,7 @@ def test_what_is_left_goes_back_when_the_last_transfer_has_ended(agent, line):
     agent.settle()
     agent.settle()
     agent.settle()
-    assert all(row.size > 0 for row in asked(agent))
+    assert all(row.size > 0 for row in agent.asked())
     two.close()
     agent.until(lambda: agent.given == {FLOW: KB})
 
@@ -198,9 +131,9 @@ def test_credit_that_comes_too_late_goes_back(agent, line):
     agent.answer = nothing
     line.tick()
     line.open(FLOW).close()
-    agent.until(lambda: asked(agent))
+    agent.until(lambda: agent.asked())
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6), Given("AUTH_b", "c", "GET", 1, 7, 1e6))))
-    agent.until(lambda: {(row.flow, row.size) for row in asked(agent)} >= {(FLOW, -KB), (OTHER, -7)})
+    agent.until(lambda: {(row.flow, row.size) for row in agent.asked()} >= {(FLOW, -KB), (OTHER, -7)})
 
 
 def test_a_slow_reader_holds_no_credit(agent, line):
@@ -233,7 +166,7 @@ def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece
     agent.finish(green.run(transfer.pay, 10**9))
     agent.answer = nothing
     agent.say(Anew())
-    agent.until(lambda: len(asked(agent)) == 2)
+    agent.until(lambda: len(agent.asked()) == 2)
     thread, passed = paying(transfer, KB, 10**9)
     agent.settle()
     assert not passed
@@ -243,16 +176,6 @@ def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, FREE, 0.0),)))
     agent.finish(thread)
     assert transfer.rate is None
-
-
-def test_without_an_agent_everything_passes(path, caplog):
-    line = CreditLine(path, PROXY)
-    line.tick()
-    line.tick()
-    transfer = line.open(FLOW)
-    transfer.pay(10**9)
-    transfer.close()
-    assert len([one for one in caplog.messages if "no agent gives credit" in one]) == 1
 
 
 def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_it(path, agent, caplog):
@@ -325,7 +248,7 @@ def test_nobody_waits_longer_than_swift_does_and_what_passed_is_debt(agent, path
     assert clock.now - 1000.0 == pytest.approx(PATIENCE[side], abs=1.1)
     assert line.unpaid == 1
     assert "waited" in caplog.text
-    agent.until(lambda: sum(row.size for row in asked(agent)) >= 128 * KB)
+    agent.until(lambda: sum(row.size for row in agent.asked()) >= 128 * KB)
     agent.say(Grant((Given("AUTH_a", "", "GET", 0, 128 * KB - 1, 1e6),)))
     agent.settle()
     assert len(passed) == 1
@@ -339,124 +262,3 @@ def test_the_patience_ends_before_swift_gives_up():
     assert PATIENCE[STORAGE_NODE] < 10
     assert PATIENCE[PROXY] < 30
     assert credit_till._LOOK < credit_line.SILENCE
-
-
-def test_levels_are_those_of_the_container_else_of_the_tenant(agent, line):
-    line.tick()
-    assert (line.standing().active, line.standing().level(FLOW)) == (False, NO_CLASS)
-    agent.until(lambda: agent.workers)
-    rows = (Level("AUTH_a", "", "GET", 0, 0), Level("AUTH_a", "c", "GET", 0, IDLE))
-    agent.say(Standing(rows, True, {"n1": 0.5}))
-    agent.until(lambda: line.standing().active)
-    level = line.standing().level
-    assert [level(FLOW), level(FLOW._replace(container="c")), level(FLOW._replace(container="d"))] == [0, IDLE, 0]
-    assert level(FLOW._replace(method="PUT")) == NO_CLASS
-    assert line.standing().spares == {"n1": 0.5}
-
-
-def test_objects_under_way_are_told_the_fastest_first(agent, path, clock):
-    line = CreditLine(path, STORAGE_NODE, "127.0.0.1:6200", clock=clock)
-    line.tick()
-    transfers = [line.open(FLOW, "sda", f"c/o{number}", "0-end") for number in range(3)]
-    for factor, transfer in enumerate(transfers):
-        agent.finish(green.run(transfer.pay, 1000 * factor))
-    transfers[1].close()
-    clock.now += 2.0
-    line.tick()
-    clock.now += 1.0
-    line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 3)
-    told = agent.hear(Used)
-    assert [(one.device, one.account, one.oid, one.method, one.range, one.rate) for one in told[1].objects] == [
-        ("sda", "AUTH_a", "c/o2", "GET", "0-end", 1000.0),
-        ("sda", "AUTH_a", "c/o1", "GET", "0-end", 500.0),
-    ]
-    assert told[2].objects == ()
-    assert agent.hear(CreditHello)[0].server == "127.0.0.1:6200"
-    line.hang_up()
-    agent.settle()
-
-
-def test_long_news_travels_in_several_messages(agent, line):
-    line.tick()
-    flows = [Flow(f"AUTH_{number}" + "x" * 200, "GET") for number in range(1000)]
-    for flow in flows:
-        line.open(flow)
-    seen = {}
-    for _ in range(50):  # a full socket is no loss: what it did not take comes with the next tick
-        line.tick()
-        agent.settle()
-        seen = {row.account for row in rows(agent)}
-        if len(seen) == 1000:
-            break
-    assert len(seen) == 1000
-
-
-def test_no_part_of_a_long_message_is_too_long():
-    row = Moved("AUTH_" + "x" * 250, "c" * 250, "GET", 0, "sda", 1, 1.0, 0.0, 1, 0)
-    parts = in_parts(1.0, (row,) * 500, ())
-    assert len(parts) > 2
-    assert all(len(part) <= MESSAGE_LIMIT for part in parts)
-    assert len(pack(Used(1.0, (row,) * 500))) > MESSAGE_LIMIT
-
-
-def test_totals_begin_anew_with_each_connection(agent, line, clock):
-    line.tick()
-    transfer = line.open(FLOW)
-    agent.finish(green.run(transfer.pay, 1000))
-    line.tick()
-    line.hang_up()
-    transfer.pay(50)
-    line.tick()
-    transfer.pay(7)
-    line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 4)
-    assert [row.moved for row in rows(agent)] == [1000, 0, 7]
-
-
-def test_what_the_agent_says_in_another_way_is_passed_over(agent, line, caplog):
-    line.tick()
-    agent.until(lambda: agent.workers)
-    for one in agent._open - {agent._listener}:
-        one.send(b"\x77")
-    agent.until(lambda: "in another way" in caplog.text)
-    agent.finish(green.run(line.open(FLOW).pay, 1))
-
-
-def test_flows_that_stand_still_are_forgotten_beyond_a_bound(agent, line, monkeypatch):
-    monkeypatch.setattr(credit_line, "_MOST", 10)
-    line.tick()
-    kept = line.open(FLOW)
-    for number in range(30):
-        transfer = line.open(Flow(f"AUTH_{number}", "GET"))
-        agent.finish(green.run(transfer.pay, 1))
-        transfer.close()
-    line.tick()
-    line.tick()
-    assert list(line._tills) == [FLOW]
-    assert len(line._tallies) == 1
-    kept.pay(1)
-
-
-def test_there_is_one_line_of_a_process_to_an_agent(path, agent):
-    one = credit_line.current(path)
-    assert credit_line.current(path) is one
-    assert credit_line.current(path, PROXY) is not one
-    agent.until(lambda: agent.workers == 2)
-    assert not credit_line.CurrentStandings(path).active()
-    assert credit_line.CurrentStandings(path).level(FLOW) == NO_CLASS
-    credit_line.current(path, server="127.0.0.1:6200")
-    agent.until(lambda: [hello.server for hello in agent.hear(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick())
-    for line in (one, credit_line.current(path, PROXY)):
-        line.hang_up()
-    credit_line._lines.clear()
-    agent.settle()
-
-
-def test_a_socket_without_a_listener_is_no_agent(path, caplog):
-    agent = FakeAgent(path)
-    agent.close()
-    assert os.path.exists(path + CREDIT_SUFFIX)
-    line = CreditLine(path, PROXY)
-    line.tick()
-    assert "no agent gives credit" in caplog.text

@@ -2,20 +2,16 @@
 
 import base64
 import json
-import logging
 import os
 import subprocess
-from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from swift.common.concurrency import GreenPool, Timeout, listen, spawn, wsgi
-from swift.obj.ssync_sender import Sender
 
 from sluice_filters.toys import Xor
 from sluice_middleware import metadata
-from sluice_middleware.disk_testing import CODED, Log, StorageNode, swift_conf
+from sluice_middleware.disk_testing import CODED, StorageNode, swift_conf
 from sluice_middleware.swift_disk_door import POLICIES
 
 #: Swift's sender leaves files open that it needs for their metadata only.
@@ -41,44 +37,7 @@ def pair(tmp_path):
     return [StorageNode(tmp_path / name, filters=[Xor]) for name in ("left", "right")]
 
 
-@contextmanager
-def serving(node):
-    """The node's object server at a port."""
-    listener = listen(("127.0.0.1", 0))
-    silent = logging.getLogger("silent")
-    pool = GreenPool()
-    thread = spawn(wsgi.server, listener, node.server, log=silent, log_output=False, custom_pool=pool)
-    try:
-        yield listener.getsockname()[1]
-        with Timeout(30):
-            pool.waitall()
-    finally:
-        thread.kill()
-        listener.close()
-
-
-def ssync(source, target, policy=0, frag_index=None, builder=None):
-    """What a replicator (or reconstructor) does for one partition: success, and what it may delete then."""
-    daemon = SimpleNamespace(
-        _df_router=source.server._diskfile_router,
-        logger=source.log,
-        conn_timeout=5,
-        node_timeout=20,
-        http_timeout=20,
-        network_chunk_size=65536,
-    )
-    job = {"device": "sda", "partition": "0", "policy": POLICIES[policy], "frag_index": frag_index}
-    if builder:
-        job["sync_diskfile_builder"] = builder
-    suffixes = [suffix for _, suffix in source.manager(policy).yield_suffixes("sda", "0", POLICIES[policy])]
-    with serving(target) as port:
-        place = {"replication_ip": "127.0.0.1", "replication_port": port, "device": "sda", "index": 0}
-        if frag_index is not None:
-            place["backend_index"] = frag_index
-        return Sender(daemon, place, job, suffixes)()
-
-
-def test_ssync_sends_plain_bytes_and_the_other_node_encodes_them_anew(pair):
+def test_ssync_sends_plain_bytes_and_the_other_node_encodes_them_anew(pair, ssync):
     left, right = pair
     left.put(BODY, "compression", "xor", headers={"X-Object-Meta-A": "1", "X-Delete-At": "9999999999"})
     left.put(b"plain", name="a/c/plain")
@@ -100,7 +59,7 @@ def test_ssync_sends_plain_bytes_and_the_other_node_encodes_them_anew(pair):
     assert ssync(left, right)[0]
 
 
-def test_two_encrypted_copies_are_as_different_as_two_objects(tmp_path):
+def test_two_encrypted_copies_are_as_different_as_two_objects(tmp_path, ssync):
     keys = key_file(tmp_path / "keys", "old")
     left, right = (StorageNode(tmp_path / name, {"sluice_key_file": str(keys)}) for name in ("left", "right"))
     left.put(BODY, "encryption")
@@ -120,7 +79,7 @@ def key_file(path, *key_ids):
     return path
 
 
-def test_a_receiver_that_cannot_encode_takes_the_others_and_never_plain_bytes(tmp_path):
+def test_a_receiver_that_cannot_encode_takes_the_others_and_never_plain_bytes(tmp_path, ssync):
     left = StorageNode(tmp_path / "left", filters=[OnlyHere])
     right = StorageNode(tmp_path / "right")
     left.put(BODY, "only_here")
@@ -132,7 +91,7 @@ def test_a_receiver_that_cannot_encode_takes_the_others_and_never_plain_bytes(tm
     assert len(right.files()) == 1
 
 
-def test_a_sender_without_the_key_sends_the_others_and_deletes_nothing(tmp_path):
+def test_a_sender_without_the_key_sends_the_others_and_deletes_nothing(tmp_path, ssync):
     """A handoff partition is deleted as a whole after a success: then the only copy could be lost."""
     keys = key_file(tmp_path / "keys", "old", "new")
     options = {"sluice_key_file": str(keys)}
@@ -190,11 +149,11 @@ def put_fragment(node, index, archive, *chain):
     assert answer.status == "201 Created"
 
 
-def test_a_fragment_goes_back_to_where_it_belongs(pair):
+def test_a_fragment_goes_back_to_where_it_belongs(pair, ssync):
     left, right = pair
     archive = archives(BODY)[1]
     put_fragment(left, 1, archive, "compression", "xor")
-    success, deletable = ssync(left, right, CODED, frag_index=1)
+    success, deletable = ssync(left, right, CODED, job={"frag_index": 1}, place={"backend_index": 1})
     assert success
     assert len(deletable) == 1
     (copy,) = right.files()
@@ -203,7 +162,13 @@ def test_a_fragment_goes_back_to_where_it_belongs(pair):
     assert right.get(policy=CODED).body == archive
 
 
-def test_a_rebuilt_fragment_is_encoded_by_the_node_that_gets_it(pair):
+def rebuilding(builder):
+    """A job of the sender's fragment 0 whose receiver is the place of fragment 2."""
+    job = {"frag_index": 0, "sync_diskfile_builder": builder}
+    return {"policy": CODED, "job": job, "place": {"backend_index": 2}}
+
+
+def test_a_rebuilt_fragment_is_encoded_by_the_node_that_gets_it(pair, ssync):
     """The reconstructor sends a stream that it rebuilt, under the metadata of its own fragment."""
     left, right = pair
     mine, _, lost = archives(BODY)
@@ -220,7 +185,7 @@ def test_a_rebuilt_fragment_is_encoded_by_the_node_that_gets_it(pair):
             reader=lambda: iter([lost[:1000], lost[1000:]]),
         )
 
-    success, _ = ssync_rebuilt(left, right, rebuilt)
+    success, _ = ssync(left, right, **rebuilding(rebuilt))
     assert success
     (copy,) = right.files()
     assert copy.name.endswith("#2#d.data")
@@ -228,31 +193,7 @@ def test_a_rebuilt_fragment_is_encoded_by_the_node_that_gets_it(pair):
     assert right.get(policy=CODED).body == lost
 
 
-def ssync_rebuilt(left, right, builder):
-    """A job of the sender's fragment 0 whose receiver is the place of fragment 2."""
-    original = left.manager(CODED)
-    suffixes = [suffix for _, suffix in original.yield_suffixes("sda", "0", POLICIES[CODED])]
-    daemon = SimpleNamespace(
-        _df_router=left.server._diskfile_router,
-        logger=Log("object-reconstructor"),
-        conn_timeout=5,
-        node_timeout=20,
-        http_timeout=20,
-        network_chunk_size=65536,
-    )
-    job = {
-        "device": "sda",
-        "partition": "0",
-        "policy": POLICIES[CODED],
-        "frag_index": 0,
-        "sync_diskfile_builder": builder,
-    }
-    with serving(right) as port:
-        place = {"replication_ip": "127.0.0.1", "replication_port": port, "device": "sda", "backend_index": 2}
-        return Sender(daemon, place, job, suffixes)()
-
-
-def test_a_missing_key_does_not_keep_a_fragment_from_being_rebuilt_elsewhere(tmp_path):
+def test_a_missing_key_does_not_keep_a_fragment_from_being_rebuilt_elsewhere(tmp_path, ssync):
     keys = key_file(tmp_path / "keys", "old", "new")
     options = {"sluice_key_file": str(keys)}
     left, right = (StorageNode(tmp_path / name, options) for name in ("left", "right"))
@@ -260,18 +201,16 @@ def test_a_missing_key_does_not_keep_a_fragment_from_being_rebuilt_elsewhere(tmp
     put_fragment(left, 0, mine, "encryption")
     key_file(keys, "old")
     locked = StorageNode(tmp_path / "left", options, clock=left.clock)
-    success, _ = ssync_rebuilt(
-        locked,
-        right,
-        lambda job, place, disk_file: SimpleNamespace(
+
+    def rebuilt(job, place, disk_file):
+        found = {name: value for name, value in disk_file.get_datafile_metadata().items() if name != "ETag"}
+        return SimpleNamespace(
             content_length=len(lost),
-            get_datafile_metadata=lambda: {
-                **{k: v for k, v in disk_file.get_datafile_metadata().items() if k != "ETag"},
-                "X-Object-Sysmeta-Ec-Frag-Index": "2",
-            },
+            get_datafile_metadata=lambda: {**found, "X-Object-Sysmeta-Ec-Frag-Index": "2"},
             reader=lambda: iter([lost]),
-        ),
-    )
+        )
+
+    success, _ = ssync(locked, right, **rebuilding(rebuilt))
     assert success
     assert right.get(policy=CODED).body == lost
 

@@ -1,11 +1,8 @@
 """SSYNC under a cap: what a sender pays, and that it sends the same as before."""
 
-import logging
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from swift.common.concurrency import GreenPool, Timeout, listen, spawn, wsgi
 
 from sluice_middleware import green
 from sluice_middleware.disk_testing import CODED, StorageNode, swift_conf
@@ -58,47 +55,23 @@ def pair(tmp_path):
     return [StorageNode(tmp_path / name) for name in ("left", "right")]
 
 
-@contextmanager
-def serving(node):
-    """The node's object server at a port."""
-    listener = listen(("127.0.0.1", 0))
-    silent = logging.getLogger("silent")
-    pool = GreenPool()
-    thread = spawn(wsgi.server, listener, node.server, log=silent, log_output=False, custom_pool=pool)
-    try:
-        yield listener.getsockname()[1]
-        with Timeout(30):
-            pool.waitall()
-    finally:
-        thread.kill()
-        listener.close()
+@pytest.fixture
+def paid(ssync):
+    """SSYNC of one partition that ``purse`` pays for."""
+
+    def send(source, target, purse, **daemon):
+        return ssync(source, target, sender=Sender, payer=purse, **daemon)
+
+    return send
 
 
-def ssync(source, target, purse, policy=0, node_timeout=20, **job):
-    """What a replicator (or reconstructor) does for one partition."""
-    daemon = SimpleNamespace(
-        _df_router=source.server._diskfile_router,
-        logger=source.log,
-        conn_timeout=5,
-        node_timeout=node_timeout,
-        http_timeout=20,
-        network_chunk_size=65536,
-        payer=purse,
-    )
-    job = {"device": "sda", "partition": "0", "policy": POLICIES[policy], "frag_index": None, **job}
-    suffixes = [suffix for _, suffix in source.manager(policy).yield_suffixes("sda", "0", POLICIES[policy])]
-    with serving(target) as port:
-        place = {"replication_ip": "127.0.0.1", "replication_port": port, "device": "sda", "index": 0}
-        return Sender(daemon, place, job, suffixes)()
-
-
-def test_the_bytes_of_objects_are_paid_for_once_by_the_sender(pair):
+def test_the_bytes_of_objects_are_paid_for_once_by_the_sender(pair, paid):
     left, right = pair
     purse = Purse()
     left.put(BODY, headers={"X-Object-Meta-A": "1"})
     left.put(b"small", name="a/c/small")
     left.put(b"", name="a/c/empty")
-    success, deletable = ssync(left, right, purse)
+    success, deletable = paid(left, right, purse)
     assert (success, len(deletable)) == (True, 3)
     assert sum(purse.paid) == len(BODY) + len(b"small")
     assert max(purse.paid) <= 65536
@@ -109,23 +82,23 @@ def test_the_bytes_of_objects_are_paid_for_once_by_the_sender(pair):
         assert dict(left.get(name=name).headers) == dict(right.get(name=name).headers)
 
 
-def test_what_the_other_node_has_costs_nothing(pair):
+def test_what_the_other_node_has_costs_nothing(pair, paid):
     left, right = pair
     left.put(BODY)
-    ssync(left, right, Purse())
+    paid(left, right, Purse())
     purse = Purse()
-    assert ssync(left, right, purse)[0]
+    assert paid(left, right, purse)[0]
     assert purse.paid == []
 
 
-def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair):
+def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
     left, right = pair
     left.put(BODY)
     purse = Purse()
     purse.held = green.Nap()
     green.later(1.0, lambda: setattr(purse, "held", None))
     green.later(1.1, purse.held.end)
-    assert ssync(left, right, purse, node_timeout=0.5)[0]
+    assert paid(left, right, purse, node_timeout=0.5)[0]
     assert right.get().body == BODY
 
 
@@ -153,13 +126,13 @@ def test_a_fragment_that_is_built_anew_counts_for_what_was_read_to_build_it():
     assert purse.paid == [9, 9]
 
 
-def test_a_deletion_costs_nothing(pair):
+def test_a_deletion_costs_nothing(pair, paid):
     left, right = pair
     left.put(BODY)
-    ssync(left, right, Purse())
+    paid(left, right, Purse())
     left.request("DELETE")
     purse = Purse()
-    assert ssync(left, right, purse)[0]
+    assert paid(left, right, purse)[0]
     assert purse.paid == []
     assert right.get().status.startswith("404")
 

@@ -1,0 +1,53 @@
+"""Swift's own part in tests of copies; imported late, since the agent's tests do without Swift."""
+
+import logging
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+
+@contextmanager
+def serving(node):
+    """The node's object server at a port."""
+    from swift.common.concurrency import GreenPool, Timeout, listen, spawn, wsgi
+
+    listener = listen(("127.0.0.1", 0))
+    silent = logging.getLogger("silent")
+    pool = GreenPool()
+    thread = spawn(wsgi.server, listener, node.server, log=silent, log_output=False, custom_pool=pool)
+    try:
+        yield listener.getsockname()[1]
+        with Timeout(30):
+            pool.waitall()
+    finally:
+        thread.kill()
+        listener.close()
+
+
+@pytest.fixture
+def ssync():
+    """What a replicator (or reconstructor) does for one partition: success, and what it may delete then.
+
+    ``job`` is more of the sender's job, ``place`` of the other node; ``daemon`` of who sends.
+    """
+    from swift.obj.ssync_sender import Sender
+
+    from sluice_middleware.swift_disk_door import POLICIES
+
+    def send(source, target, policy=0, sender=Sender, job=(), place=(), **daemon):
+        daemon = SimpleNamespace(
+            _df_router=source.server._diskfile_router,
+            logger=source.log,
+            conn_timeout=5,
+            http_timeout=20,
+            network_chunk_size=65536,
+            **{"node_timeout": 20, **daemon},
+        )
+        job = {"device": "sda", "partition": "0", "policy": POLICIES[policy], "frag_index": None, **dict(job)}
+        suffixes = [suffix for _, suffix in source.manager(policy).yield_suffixes("sda", "0", POLICIES[policy])]
+        with serving(target) as port:
+            there = {"replication_ip": "127.0.0.1", "replication_port": port, "device": "sda", "index": 0}
+            return sender(daemon, {**there, **dict(place)}, job, suffixes)()
+
+    return send
