@@ -6,14 +6,16 @@ do; the agent is the one of ``[DEFAULT] sluice_agent_socket``, as for disk files
 
 from __future__ import annotations
 
+import math
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from sluice_middleware import green, ssync_pay
 from sluice_middleware import swift_daemon_door as swift
-from sluice_middleware.replication_credit import LinePayer, Payer
-from sluice_middleware.rsync_pay import Turns, Watch, in_runs, limited, sizes_of
+from sluice_middleware.replication_credit import LinePayer, Payer, Payment
+from sluice_middleware.rsync_pay import Turns, Watch, in_runs, limited, pace, short, sizes_of
 
 
 class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
@@ -23,6 +25,8 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
         super().__init__(conf, logger)
         self.payer: Payer = LinePayer(conf, self.logger)
         self._turns = Turns()
+        #: Partition → bytes of the run that is about to begin there.
+        self._sizes: dict[str, float] = {}
 
     def ssync(self, node: Any, job: Any, suffixes: Any, remote_check_objs: Any = None) -> tuple[bool, dict[str, Any]]:
         """As of Swift's."""
@@ -39,6 +43,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
             if sum(sizes.values()) > rate:
                 payment.settle()
             for one in in_runs(sizes, payment.rate() or rate):
+                self._sizes[job["path"]] = sum(sizes[suffix] for suffix in one)
                 success, _ = self._run(node, job, one)
                 if not success:
                     return False, {}
@@ -50,18 +55,26 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
     def _rsync(self, args: list[str]) -> int:
         """As of Swift's: run it, and count what it moved."""
+        size = self._sizes.pop(os.path.dirname(args[-2]), math.inf)
         with self.payer.open(self._device(args)) as payment:
             if payment.rate() is None:
                 return self._watched(args, payment)
             with self._turns:
-                payment.pay(1)  # when what was owed is paid
-                return self._watched(args, payment)
+                payment.clear()
+                rate = payment.rate()
+                limit = None if rate is None else pace(size, rate)
+                if rate is not None and not short(size, rate):
+                    with payment.held():
+                        return self._watched(args, payment, limit)
+                if rate is not None:
+                    payment.reserve(int(size))
+            return self._watched(args, payment, limit)
 
-    def _watched(self, args: list[str], payment: Any) -> int:
+    def _watched(self, args: list[str], payment: Payment, limit: float | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="sluice-rsync-") as folder:
             log = Path(folder) / "log"
             with Watch(log, payment):
-                status: int = super()._rsync(limited(args, payment.rate(), log))
+                status: int = super()._rsync(limited(args, limit, log))
                 return status
 
     def _device(self, args: list[str]) -> str:

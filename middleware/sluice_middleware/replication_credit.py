@@ -6,8 +6,9 @@ share what the node was given.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -20,6 +21,8 @@ from sluice_middleware.disk_tools import OPTIONS, PREFIX
 FLOW: Final = Flow(NOBODY, REPLICATION)
 #: Seconds of the rate that may be owed; what moved beyond is counted only, or a cap that was lowered would stop all.
 MOST_DEBT: Final = 10.0
+#: Seconds of the rate that may be saved by what was owed in advance and did not move.
+MOST_SAVED: Final = 0.25
 #: Seconds until a node that begins to copy has got its share of the cap: two rounds of the host that divides.
 SETTLING: Final = 2.4
 #: Seconds after which a node that copied nothing begins anew.
@@ -37,8 +40,17 @@ class Payment(Protocol):
     def pay(self, size: int) -> None:
         """Wait until ``size`` bytes may move, and count them."""
 
+    def clear(self) -> None:
+        """Wait until nothing is owed, by this process as a whole."""
+
+    def reserve(self, size: int) -> None:
+        """Owe ``size`` bytes before they move; what did not move in the end is given back."""
+
     def owe(self, size: int) -> None:
-        """``size`` bytes have moved: count them, and let those who come next wait for them."""
+        """``size`` bytes have moved: count them, and let those who come next wait for what was not reserved."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """While it is entered this copy goes more slowly than it could, and the dividing host is told so."""
 
     def settle(self) -> None:
         """Wait until the rate is what it will be, if this process copied nothing of late."""
@@ -67,6 +79,7 @@ class LinePayment:
         self._device = device
         self._transfer: Transfer = line.open(FLOW, device)
         self._heard = False
+        self._reserved = 0
 
     def rate(self) -> float | None:
         """As of :class:`Payment`."""
@@ -80,8 +93,27 @@ class LinePayment:
         """As of :class:`Payment`."""
         self._transfer.pay(size)
 
+    def clear(self) -> None:
+        """As of :class:`Payment`; nobody at another node waits meanwhile, so that it may take longer than one pays."""
+        till, end = self._transfer.till, time.monotonic() + MOST_DEBT
+        self._transfer.pay(1)
+        while till is not None and till.account.credit < 0 and time.monotonic() < end:
+            self._transfer.pay(1)
+
+    def reserve(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        till = self._transfer.till
+        if till is not None and not till.account.free:
+            till.account.charge(size)
+            self._line.ask(till)
+            self._reserved += size
+
     def owe(self, size: int) -> None:
         """As of :class:`Payment`."""
+        paid = min(size, self._reserved)
+        self._reserved -= paid
+        self._transfer.tally.moved += paid
+        size -= paid
         till = self._transfer.till
         if till is None or till.account.free:
             self._transfer.pay(size)
@@ -91,24 +123,31 @@ class LinePayment:
         if size > room:
             self._count(size - room)
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """As of :class:`Payment`."""
+        self._transfer.tally.turn(time.monotonic(), waiting=1)
+        try:
+            yield
+        finally:
+            self._transfer.tally.turn(time.monotonic(), waiting=-1)
+
     def settle(self) -> None:
-        """As of :class:`Payment`; what is saved meanwhile is there for what comes."""
+        """As of :class:`Payment`; a bit of what is saved meanwhile is there for what comes."""
         till = self._transfer.till
         if till is None or self._transfer.rate is None or till.account.alone or not self._payer.rested():
             return
         saved, end = 0, time.monotonic() + SETTLING
-        self._transfer.tally.turn(time.monotonic(), waiting=1)
         try:
-            while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
-                size = max(_LEAST, int(self._transfer.rate * _STEP))
-                till.account.charge(size)
-                saved += size
-                self._line.ask(till)
-                green.Nap().wait(min(_STEP, left))
+            with self.held():
+                while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
+                    size = max(_LEAST, int(self._transfer.rate * _STEP))
+                    till.account.charge(size)
+                    saved += size
+                    self._line.ask(till)
+                    green.Nap().wait(min(_STEP, left))
         finally:
-            self._transfer.tally.turn(time.monotonic(), waiting=-1)
-            till.account.refund(saved)
-            till.serve()
+            self._refund(saved)
 
     def __enter__(self) -> Self:
         return self
@@ -116,8 +155,17 @@ class LinePayment:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._refund(self._reserved)
         self._payer.leave()
         self._transfer.close()
+
+    def _refund(self, size: int) -> None:
+        """``size`` bytes that were owed did not move; not all of it when that would be saved for a burst."""
+        till = self._transfer.till
+        if till is not None and size:
+            most = int(MOST_SAVED * (self._transfer.rate or 0.0)) - till.account.credit
+            till.account.refund(max(0, min(size, most)))
+            till.serve()
 
     def _count(self, size: int) -> None:
         counted = self._line.open(FLOW, self._device, governed=False)
@@ -163,8 +211,18 @@ class NoPayment:
     def pay(self, size: int) -> None:
         """Nobody wants to know."""
 
+    def clear(self) -> None:
+        """Nothing is."""
+
+    def reserve(self, size: int) -> None:
+        """Nobody wants to know."""
+
     def owe(self, size: int) -> None:
         """Nobody wants to know."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """Nobody wants to know."""
+        return contextlib.nullcontext()
 
     def settle(self) -> None:
         """There is nothing to wait for."""

@@ -1,10 +1,13 @@
 """rsync within the cap on replication: how fast a run of it may go, and what it moved.
 
-* Under a cap the runs of one daemon take turns, and each gets the whole rate as its ``--bwlimit``: so that their sum is
-  never more, and nothing is left over when there is only one.  The rate is looked up when a run's turn has come.
+* A run begins when nothing is owed, and may be :data:`LEAD` seconds ahead of the rate at its end: its ``--bwlimit`` is
+  so much higher.  While that is paid for, rsync starts, shakes hands, and Swift asks for hashes, which moves nothing.
+* A run that is worth less is owed when it begins, and others may begin beside it as soon as that is paid.  Longer
+  ones take turns.  So the sum of all is never more than the rate and one lead.
 * A job is cut into runs of a few seconds each (by suffixes, which are not cut), so that a changed cap is soon obeyed.
+  The rate is looked up when a run's turn has come.
 * What a run has moved is what the kernel counted (``/proc/<pid>/io``) and in the end what rsync says itself, in a log
-  that is for us alone and begins with its process id.  It is paid for afterwards; the next run waits for it.
+  that is for us alone and begins with its process id.  What it was too much, the next run waits for.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from sluice_middleware.replication_credit import Payment
 
 #: Seconds that a run should last.
 RUN_SECONDS: Final = 5.0
+#: Seconds of its rate that a run may move too early.
+LEAD: Final = 0.5
+#: Times its rate that a run is allowed at most.
+FASTEST: Final = 4.0
 #: Seconds between two looks at what a run has moved.
 _LOOK: Final = 0.25
 #: Seconds after which one who waits for his turn looks by himself.
@@ -93,6 +100,16 @@ def in_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
         total += size
     if group:
         yield group
+
+
+def short(size: float, rate: float) -> bool:
+    """Whether a run of ``size`` bytes may be paid for as a whole, and others run beside it."""
+    return size <= rate * LEAD
+
+
+def pace(size: float, rate: float) -> float:
+    """Bytes per second for a run of ``size`` bytes (infinite: unknown), so that it ends :data:`LEAD` seconds early."""
+    return rate / max(1.0 - LEAD * rate / max(size, 1.0), 1.0 / FASTEST)
 
 
 class Turns:
