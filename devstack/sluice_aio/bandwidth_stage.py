@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import DISKFILE, OBJECT, PROXY, STORAGE, Setup
+from sluice_aio.cluster_setup import DISKFILE, GOLD, OBJECT, PROXY, STORAGE, Setup
 from sluice_aio.common_conf import USERS
 from sluice_aio.components import DEFAULT, SECOND_NODE
 from sluice_aio.layout import STORAGE_AGENTS, Layout
@@ -152,20 +153,28 @@ class Stage:
 
     # -- what tenants do
 
-    def fill(self, account: str, container: str = "c", sizes: Collection[int] = (), objects: int = 0) -> None:
+    def fill(
+        self,
+        account: str,
+        container: str = "c",
+        sizes: Collection[int] = (),
+        objects: int = 0,
+        storage_policy: str = GOLD,
+    ) -> None:
         """The objects that clients of ``account`` read.
 
         :raises PeerError: when Swift does not take them
         """
-        url = f"/v1/{account}/{container}"
-        self._ask("PUT", url)
+        url = quote(f"/v1/{account}/{container}")
+        self._ask("PUT", url, headers={"X-Storage-Policy": storage_policy})
         for size in sizes or self.terms.sizes:
             body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
             for number in range(objects or self.terms.objects):
                 self._ask("PUT", f"{url}/{size}-{number}", body)
 
-    def _ask(self, method: str, target: str, body: bytes = b"") -> None:
-        answer = self.swift.raw(method, target, {"X-Auth-Token": self.swift.token, **_length(body)}, body)
+    def _ask(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        headers = {"X-Auth-Token": self.swift.token, **_length(body), **(headers or {})}
+        answer = self.swift.raw(method, target, headers, body)
         if answer.status >= 300:
             raise PeerError(f"{method} {target}: status {answer.status}")
 

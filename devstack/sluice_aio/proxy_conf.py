@@ -23,6 +23,13 @@ _MIDDLE: Final = "slo dlo versioned_writes symlink"
 STORAGE_DOMAIN: Final = "example.com"
 #: Bytes of a node's cache.
 _CACHE_SIZE: Final = 256 << 20
+#: On a machine that is busy memcached may be slow; Swift would give it up for a minute, and it has the tokens.
+_PATIENT: Final = {
+    "connect_timeout": "10",
+    "pool_timeout": "10",
+    "io_timeout": "10",
+    "error_suppression_limit": "1000000",
+}
 #: ``sluice on one machine, only for play``: no secret at all.
 _ROOT_FOR_PLAY: Final = "c2x1aWNlIG9uIG9uZSBtYWNoaW5lLCBvbmx5IGZvciBwbGF5"
 _OPTIONS: Final[dict[str, Options]] = {
@@ -94,6 +101,7 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
     if name == "cache":
         options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
         options["memcache_max_connections"] = "64"  # with Swift's two, tokens get lost at a hundred requests at once
+        options |= _PATIENT
     elif name == "tempauth":
         options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
         for user, (key, _) in USERS.items():

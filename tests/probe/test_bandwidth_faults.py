@@ -1,5 +1,6 @@
 """The control plane dies in the middle of transfers: bandwidth stays with the last shares, and finds back."""
 
+import configparser
 import contextlib
 import statistics
 import time
@@ -7,6 +8,7 @@ import time
 import pytest
 
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from sluice_aio.components import Program, script
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.
@@ -90,3 +92,84 @@ def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
         assert settled(loads, alone) == pytest.approx(alone, rel=CLOSE)
         stage.cluster.restart("proxy2")
         assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
+
+
+@contextlib.contextmanager
+def second_host(stage):
+    """Another actor host on the same store and broker; how it is called in pictures, and its process."""
+    layout = stage.cluster.layout
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(layout.configs / "actors.conf")
+    first = parser["actors"]["host"]
+    parser["actors"].update(host=f"{first}-other", code_dir=str(layout.root / "code-other"))
+    file = layout.configs / "actors-other.conf"
+    with open(file, "w", encoding="utf-8") as out:
+        parser.write(out)
+    command = [script("sluice-actors"), "--config", str(file)]
+    with Program("actors-other", 0, layout.logs, command, lambda: True) as process:
+        yield first, f"{first}-other", process
+
+
+def await_divider(stage, eventually, name):
+    """Wait until that host divides."""
+    eventually(lambda: (found := stage.picture()) is not None and found.host == name, 30)
+
+
+def hosts_of(stage):
+    """The members of the team, as they say themselves."""
+    return {name for report in stage.store.hosts().values() for name in report.get("team", {}).get("members", ())}
+
+
+def windows_of(loads, begin, end):
+    """Means of each load over windows of :data:`SECONDS` seconds, one after the other."""
+    return [
+        {name: statistics.mean(load.rates(at, at + SECONDS - 1).values()) for name, load in loads.items()}
+        for at in range(begin, end - SECONDS + 1, SECONDS)
+    ]
+
+
+def steady(loads, expected, begin):
+    """From ``begin`` on for some windows all is as expected, as a whole and in each window but one at most."""
+    last = int(time.time()) + 2 * SECONDS
+    for load in loads.values():
+        load.await_second(last)
+    windows = windows_of(loads, int(begin) + 1, last)
+    print(f"expected {expected}, found {windows}")
+    whole = {name: statistics.mean(one[name] for one in windows) for name in loads}
+    assert whole == pytest.approx(expected, rel=CLOSE)
+    off = [one for one in windows if one != pytest.approx(expected, rel=CLOSE)]
+    assert len(windows) >= 3
+    assert len(off) <= 1, off
+
+
+def test_the_host_that_divides_is_killed_and_another_goes_on(stage, eventually):
+    with second_host(stage) as (first, other, process), loaded(stage) as loads:
+        eventually(lambda: hosts_of(stage) == {first, other}, 30)
+        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
+        before = stage.picture()
+        begin = time.time()
+        if before.host == first:
+            stage.cluster.kill("actors")
+        else:
+            process.kill()
+        try:
+            await_divider(stage, eventually, other if before.host == first else first)
+            print(f"another host divides after {time.time() - begin:.1f} s")
+            means(loads, settle=0)
+            steady(loads, EXPECTED, begin)
+            assert stage.picture().term > before.term
+            changed(stage, loads, "3500kBps", {"AUTH_t1": 4 * MB, "AUTH_t2": 4 * MB})
+        finally:
+            stage.cluster.restart("actors")
+        changed(stage, loads, "1500kBps", EXPECTED)
+        assert [load.errors() for load in loads.values()] == [(0, "")] * len(loads)
+
+
+def changed(stage, loads, floor, expected):
+    """The second tenant's floor becomes another, and all that moves follows."""
+    for policy in list(stage.client.policies(tenant="AUTH_t2")):
+        stage.client.delete_policy(policy["id"])
+    stage.say(f"FOR TENANT AUTH_t2 DO SET bandwidth WITH get_bw={floor}")
+    for name, rate in expected.items():
+        stage.await_share(name, rate=rate)
+    assert settled(loads, expected) == pytest.approx(expected, rel=CLOSE)

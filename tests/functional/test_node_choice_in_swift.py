@@ -1,0 +1,104 @@
+"""Reads move away from an object server that is full, when the proxy orders replicas by what is spare.
+
+One of three object servers, each of which has every object, may do a fraction of what the others may.  One proxy
+hears of spares, the other has the option switched off: Swift's order, by lot, gives each server a third of the reads.
+Where object servers hold back, clients then wait for the full one; where proxies do, it moves more than it should.
+"""
+
+import configparser
+import statistics
+import time
+from dataclasses import replace
+
+import pytest
+
+from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+
+pytestmark = pytest.mark.functional
+
+MB = 1_000_000
+TENANT = "AUTH_t1"
+#: What the other two object servers carry each, and the full one.
+EACH, FULL = 4 * MB, MB
+#: What each proxy carries where the proxies hold back; the others could serve all of it.
+PROXIES = 5 * MB
+CHOOSES, STATIC = "proxy", "proxy2"
+SECONDS = 10
+CONNECTIONS = 24
+
+
+@pytest.fixture(scope="module", params=["proxy", "storage_node"])
+def stage(request, tmp_path_factory):
+    terms = Terms(side=request.param, capacity=Capacity(get=3 * EACH, put=None), sizes=(250_000,), objects=12)
+    made = Stage(tmp_path_factory.mktemp("s"), terms)
+    options = {name: dict(given) for name, given in made.cluster.setup.agent_options.items()}
+    for number, rate in enumerate((FULL, EACH, EACH), 1):
+        options[f"agent-object{number}"]["storage_get_bw"] = f"{rate}Bps"
+    for agent in ("agent", "agent2"):
+        # where object servers hold back, the proxies never decide
+        options[agent]["proxy_get_bw"] = f"{PROXIES if request.param == 'proxy' else 9 * EACH}Bps"
+    made.cluster.setup = replace(made.cluster.setup, agent_options=options)
+    with made as found:
+        switch_off(found, STATIC)
+        found.fill(TENANT)
+        place = "PROXY" if request.param == "proxy" else "STORAGE_NODE"
+        found.say(f"FOR TENANT {TENANT} DO SET bandwidth WITH get_bw={FULL}Bps ON {place}")
+        yield found
+
+
+def switch_off(stage, proxy):
+    """Start ``proxy`` again with nobody to ask for spares."""
+    file = stage.cluster.layout.swift_dir / f"{proxy}.conf"
+    parser = configparser.ConfigParser(interpolation=None, default_section="")
+    parser.optionxform = str
+    parser.read(file)
+    parser["app:proxy-server"]["sluice_agent_socket"] = ""
+    with open(file, "w", encoding="utf-8") as out:
+        parser.write(out)
+    stage.cluster.restart(proxy)
+
+
+def served(stage, seconds):
+    """Bytes per second of GET of each object server, the full one first: a mean over that many pictures."""
+    found = {}
+    end = time.monotonic() + 3 * seconds
+    while len(found) < seconds:
+        assert time.monotonic() < end, f"{len(found)} pictures"
+        picture = stage.picture()
+        if picture is not None and picture.number not in found:
+            rows = (row for row in picture.nodes if row["side"] == "storage_node" and row["method"] == "GET")
+            found[picture.number] = {row["node"]: row["measured"] for row in rows}
+        time.sleep(0.2)
+    nodes = sorted(stage.cluster.layout.storage_node(f"object{number}").node for number in (1, 2, 3))
+    return [statistics.mean(one.get(node, 0.0) for one in found.values()) for node in nodes]
+
+
+def shared(stage, proxy):
+    """The full server's part of all that is read by way of ``proxy``, and bytes per second of its clients."""
+    with stage.load(TENANT, CONNECTIONS, proxies=(proxy,)) as load:
+        stage.await_share(TENANT)
+        load.await_second(int(time.time()) + 8)  # shares and spares go round
+        first = int(time.time()) + 1
+        rates = served(stage, SECONDS)
+        last = first + SECONDS - 1
+        load.await_second(last)
+        assert load.errors() == (0, "")
+        total = statistics.mean(load.rates(first, last).values())
+    part = rates[0] / sum(rates)
+    print(f"{proxy}: {part:.1%} of reads at the full server, {total / MB:.2f} MB/s in all, by server {rates}")
+    return part, total
+
+
+def test_reads_move_away_from_a_full_server_and_more_is_read_in_all(stage):
+    part, total = shared(stage, CHOOSES)
+    static, before = shared(stage, STATIC)
+    assert part <= 0.22
+    assert static == pytest.approx(1 / 3, abs=0.08)
+    if stage.terms.side == "storage_node":
+        # with a third of the reads at each, nobody gets more than the full one gives
+        assert before <= 1.25 * 3 * FULL
+        assert total >= 1.25 * before
+    else:
+        # what proxies hold back takes no turn at a server: it is overloaded, or spared
+        assert part * total <= 0.7 * static * before
+        assert total == pytest.approx(before, rel=0.1)
