@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
+from sluice_core.amounts import MOST, MOST_RATE, NO_BOUND, Bounds, rates_within, rows_within
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.message import Message
 from sluice_core.messages import Assignment
@@ -58,6 +59,10 @@ class Flow(NamedTuple):
     def path(self) -> str:
         """``account`` or ``account/container``."""
         return f"{self.account}/{self.container}" if self.container else self.account
+
+
+#: What is copied between storage nodes, of whatever storage policy.
+COPIES: Final = Flow(NOBODY, REPLICATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,10 @@ class Load(NamedTuple):
 
 
 class MovedObject(NamedTuple):
-    """One object on its way through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``."""
+    """One object on its way through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``.
+
+    ``server`` is ``ip:port`` of that object server.  It does not travel with the object: :class:`NodeLoad` knows it.
+    """
 
     device: str
     policy: int
@@ -155,6 +163,11 @@ class MovedObject(NamedTuple):
     method: str
     range: str
     rate: float
+    server: str = ""
+
+    def told(self) -> tuple[str | int | float, ...]:
+        """What travels."""
+        return self[:-1]
 
 
 #: Objects that a node tells of, the fastest first.
@@ -166,9 +179,10 @@ class NodeLoad(Message):
     """What one node's workers moved in one second.
 
     ``number`` counts the agent's messages from its ``started`` (unix time) on, so that doubled and overtaken ones are
-    known.  ``server`` is ``ip:port`` of its object server.  ``capacity`` maps ``side`` to method → bytes per second
-    as configured or calibrated; what is missing is to be estimated.  ``sides`` are those that workers serve here
-    now; ``gone`` says that there were some, and none is left.
+    known.  ``server`` is ``ip:port`` of an object server of it; ``servers`` maps devices that another one serves (where
+    each has a port of its own, say) to that one's.  ``capacity`` maps ``side`` to method → bytes per second as
+    configured or calibrated; what is missing is to be estimated.  ``sides`` are those that workers serve here now;
+    ``gone`` says that there were some, and none is left.
     """
 
     node: str
@@ -182,12 +196,20 @@ class NodeLoad(Message):
     rows: tuple[Load, ...] = ()
     objects: tuple[MovedObject, ...] = ()
     policies: Mapping[str, str] = field(default_factory=dict)
+    servers: Mapping[str, str] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        objects = (one._replace(server=self.servers.get(one.device, self.server)) for one in self.objects)
+        object.__setattr__(self, "objects", tuple(objects))
+
+    def to_data(self) -> dict[str, Any]:
+        return {**super(NodeLoad, self).to_data(), "objects": [one.told() for one in self.objects]}
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(NodeLoad, cls).from_data(
+        made = super(NodeLoad, cls).from_data(
             {
                 **data,
                 "sides": tuple(data.get("sides", ())),
@@ -195,6 +217,10 @@ class NodeLoad(Message):
                 "objects": _rows(MovedObject, data.get("objects", ())),
             }
         )
+        rows_within(made.rows, _MEASURED)
+        rows_within(made.objects, OBJECT_BOUNDS)
+        rates_within("NodeLoad.capacity", made.capacity)
+        return made
 
 
 class Share(NamedTuple):
@@ -242,7 +268,11 @@ class Shares(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Shares, cls).from_data({**data, "rows": _rows(Share, data.get("rows", ()))})
+        made = super(Shares, cls).from_data({**data, "rows": _rows(Share, data.get("rows", ()))})
+        rows_within(made.rows, _DIVIDED)
+        rates_within("Shares.newcomer", made.newcomer)
+        rates_within("Shares.spares", made.spares)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +304,17 @@ class Picture(Message):
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
         return super(Picture, cls).from_data({**data, **lists})
+
+
+#: Of what object servers tell.
+OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
+_MEASURED: Final[Bounds] = {"moved": (0.0, MOST), "open": (0.0, MOST), "waiting": (0.0, MOST)}
+#: Below 0 by what rounding leaves, too.
+_DIVIDED: Final[Bounds] = {
+    "rate": (NO_BOUND, MOST_RATE),
+    "floor": (NO_BOUND, MOST_RATE),
+    "ceiling": (NO_BOUND, MOST_RATE),
+}
 
 
 def _rows(kind: type[Row], rows: Iterable[Iterable[Any]]) -> tuple[Row, ...]:

@@ -4,10 +4,12 @@ apart (SEQPACKET) at the agent's socket's path with :data:`CREDIT_SUFFIX`.
 * A worker says :class:`CreditHello`, then :class:`Ask` whenever a flow needs bytes and, just after each second,
   :class:`Used`.
 * The agent answers with :class:`Grant` as soon as it has credit to give, in the order of asking within a flow, and
-  never gives more than it has.  It tells :class:`Standing` when that changes, and :class:`Anew` when answers of before
-  (that a flow is free) hold no longer.
+  never gives more than it has.  Each second it tells the rates that have become others, in a :class:`Grant` of no
+  bytes, so that those of all workers together are about what was divided.  It tells :class:`Standing` when that
+  changes, and :class:`Anew` when answers of before (that a flow is free) hold no longer.
 
-A worker that hears nothing for two seconds, or whose connection ends, goes on at the last rate that it was told.
+A worker that hears nothing for two seconds, or whose connection ends, goes on at the last rate that it was told, with
+flows of which it was told nothing at :attr:`Standing.alone`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import msgpack
 
-from sluice_core.bandwidth import Flow, MovedObject
+from sluice_core.amounts import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bounds, rates_within, rows_within
+from sluice_core.bandwidth import OBJECT_BOUNDS, Flow, MovedObject
 from sluice_core.errors import DecodeError
 from sluice_core.message import Message
 
@@ -30,6 +33,16 @@ MESSAGE_LIMIT: Final = 64 * 1024
 FREE: Final = -1
 #: Level of a flow that gets what others leave (I/O class *idle*); 0 is for those below their floor.
 IDLE: Final = 8
+
+_ASKED: Final[Bounds] = {"size": (-MOST, MOST), "waiting": (0, MOST)}
+_GIVEN: Final[Bounds] = {"size": (FREE, MOST), "rate": (NO_BOUND, MOST_RATE)}
+_MOVED: Final[Bounds] = {
+    "moved": (0, MOST_TOTAL),
+    "busy": (0, MOST_TOTAL),
+    "held": (0, MOST_TOTAL),
+    "open": (0, MOST),
+    "waiting": (0, MOST),
+}
 
 
 class Asked(NamedTuple):
@@ -48,7 +61,8 @@ class Asked(NamedTuple):
 
 
 class Given(NamedTuple):
-    """``size`` bytes, or :data:`FREE`; ``rate`` (bytes per second) is what this worker may go on with alone."""
+    """``size`` bytes, maybe none, or :data:`FREE`; ``rate`` (bytes per second) is what this worker may go on with
+    alone, -1 for what is free."""
 
     account: str
     container: str
@@ -125,7 +139,9 @@ class Ask(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Ask, cls).from_data({**data, "rows": tuple(Asked(*row) for row in data.get("rows", ()))})
+        made = super(Ask, cls).from_data({**data, "rows": tuple(Asked(*row) for row in data.get("rows", ()))})
+        rows_within(made.rows, _ASKED)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,9 @@ class Grant(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Grant, cls).from_data({**data, "rows": tuple(Given(*row) for row in data.get("rows", ()))})
+        made = super(Grant, cls).from_data({**data, "rows": tuple(Given(*row) for row in data.get("rows", ()))})
+        rows_within(made.rows, _GIVEN)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,33 +169,44 @@ class Used(Message):
 
     binary: ClassVar[bool] = True
 
+    def to_data(self) -> dict[str, Any]:
+        return {**super(Used, self).to_data(), "objects": [one.told() for one in self.objects]}
+
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Used, cls).from_data(
+        made = super(Used, cls).from_data(
             {
                 **data,
                 "rows": tuple(Moved(*row) for row in data.get("rows", ())),
                 "objects": tuple(MovedObject(*row) for row in data.get("objects", ())),
             }
         )
+        rows_within(made.rows, _MOVED)
+        rows_within(made.objects, OBJECT_BOUNDS)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
 class Standing(Message):
     """Levels of I/O: all that are not :data:`~sluice_core.bandwidth.NO_CLASS`; ``active`` when any objective is.
 
-    ``spares`` is ``bandwidth.Shares.spares``, for proxies.
+    ``spares`` is ``bandwidth.Shares.spares``, for proxies.  ``alone`` maps a method to the rate of a flow that is new
+    to the worker while the agent is away; where a method is missing, such move as they like.
     """
 
     rows: tuple[Level, ...] = ()
     active: bool = False
     spares: Mapping[str, float] | None = None
+    alone: Mapping[str, float] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Standing, cls).from_data({**data, "rows": tuple(Level(*row) for row in data.get("rows", ()))})
+        made = super(Standing, cls).from_data({**data, "rows": tuple(Level(*row) for row in data.get("rows", ()))})
+        rates_within("Standing.spares", made.spares or {})
+        rates_within("Standing.alone", made.alone)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class Credit:
         self._clock = clock
         self._ledger = Ledger()
         self._levels = Levels()
+        self._governed = False
         self._loads = Loads(settings.node, settings.capacity, clock)
         self.door = CreditDoor(settings.socket, self._ledger, self._loads, self._levels)
         self.inbox = Inbox(settings.node, self._took, Path(f"{settings.snapshot_dir}{SUFFIX}"))
@@ -68,8 +69,10 @@ class Credit:
         if load is not None and self._bus is not None:
             self._bus.publish(load_routing_key(self._settings.node), load.encode())
         sides = self._levels.look(self.inbox.last, moved_at_disks(self._loads.rows))
-        if sides or self._ledger.governed:  # who is held back must hear that the agent lives
-            self.door.tell_levels(SIDES if self._ledger.governed else sides)
+        governed, self._governed = self._ledger.governed or self._governed, self._ledger.governed
+        if sides or governed:  # who is held back must hear that the agent lives, and when that is over
+            self.door.tell_levels(SIDES if governed else sides)
+            self.door.tell_rates()
         self.inbox.tick()
 
     def _took(self, shares: Shares) -> None:

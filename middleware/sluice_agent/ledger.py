@@ -5,13 +5,15 @@ Pure: it reads no clock and does no I/O.  Every ``now`` is of one monotonic cloc
 A worker :meth:`~Ledger.join`\\ s with its side, :meth:`~Ledger.ask`\\ s, and :meth:`~Ledger.leave`\\ s; what
 it gets is in :meth:`~Ledger.due`, which wants to be called again after :meth:`~Ledger.next_due` seconds.  A method
 without rows and without a rate for newcomers is not held back at all.  A worker that was told so of any flow must
-ask anew (:meth:`~Ledger.anew`) when that holds no longer.
+ask anew (:meth:`~Ledger.anew`) when that holds no longer.  Each second :meth:`~Ledger.rates` has what workers would
+go on with without this agent, so that all together stay near what was divided.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sluice_agent.ledger_book import Book
@@ -30,15 +32,15 @@ class Ledger:
     def __init__(self) -> None:
         self._books: dict[tuple[str, str], Book] = {}
         self._sides: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
         self._told_free: dict[str, set[str]] = {}
         self._anew: set[str] = set()
         self._free: list[tuple[str, Flow]] = []
-        self._governed = False
 
     @property
     def governed(self) -> bool:
         """Something is held back here."""
-        return self._governed
+        return any(book.holds for book in self._books.values())
 
     def take(self, shares: Shares, now: float) -> None:
         """Go on by what was divided now; it takes the place of all that was before.
@@ -46,15 +48,9 @@ class Ledger:
         What is :meth:`due` should have been given before, and :meth:`anew` be told after.
         """
         rows: dict[tuple[str, str], list[Share]] = {}
-        newcomers: dict[tuple[str, str], float] = {
-            (side, method): rate
-            for side, rates in shares.newcomer.items()
-            for method, rate in rates.items()
-            if 0 <= rate < math.inf
-        }
+        newcomers = dict(self._newcomers(shares))
         for row in shares.rows:
             rows.setdefault((row.side, row.method), []).append(row)
-        self._governed = bool(newcomers) or any(0 <= row.rate < math.inf for row in shares.rows)
         for where in {*self._books, *newcomers, *rows}:
             book = self._books.get(where)
             if book is None:
@@ -65,16 +61,29 @@ class Ledger:
             for worker, flow in freed:
                 self._set_free(worker, flow)
 
+    def _newcomers(self, shares: Shares) -> Iterator[tuple[tuple[str, str], float]]:
+        """Side and method → rate; that of before where it is no number."""
+        for side, rates in shares.newcomer.items():
+            for method, rate in rates.items():
+                book = self._books.get((side, method))
+                before = None if book is None else book.newcomer
+                if 0 <= rate < math.inf:
+                    yield (side, method), rate
+                elif math.isnan(rate) and before is not None:
+                    yield (side, method), before
+
     def join(self, worker: str, side: str) -> None:
         """A worker is there."""
         self._sides[worker] = side
+        self._counts[side] += 1
         self._told_free[worker] = set()
 
     def leave(self, worker: str) -> None:
         """A worker is gone; what it held is spent."""
         for book in self._books.values():
             book.leave(worker)
-        self._sides.pop(worker, None)
+        if worker in self._sides:
+            self._counts[self._sides.pop(worker)] -= 1
         self._told_free.pop(worker, None)
         self._anew.discard(worker)
         self._free = [one for one in self._free if one[0] != worker]
@@ -94,12 +103,26 @@ class Ledger:
             for account, worker, size in book.due(now):
                 before = sizes.get((worker, account.flow), (0, 0.0))[0]
                 if before != FREE:
-                    sizes[worker, account.flow] = before + size, account.part(worker, now)
-        grants: dict[str, list[Given]] = {}
-        for (worker, flow), (size, rate) in sizes.items():
-            given = Given(flow.account, flow.container, flow.method, flow.policy, size, rate)
-            grants.setdefault(worker, []).append(given)
-        return grants
+                    rate = account.part(worker, now, self._counts[self._sides[worker]])
+                    sizes[worker, account.flow] = before + size, rate
+        return _by_worker((worker, flow, size, rate) for (worker, flow), (size, rate) in sizes.items())
+
+    def rates(self, now: float) -> Grants:
+        """Grants of no bytes, by worker: the rates that have become others.  They count as told."""
+        return _by_worker(
+            (worker, flow, 0, rate)
+            for (side, _), book in self._books.items()
+            for worker, flow, rate in book.rates(now, self._counts[side])
+            if worker in self._sides
+        )
+
+    def alone(self, side: str) -> dict[str, float]:
+        """Method → the rate at which a flow that is new to a worker of ``side`` goes without this agent."""
+        return {
+            method: book.newcomer / max(self._counts[side], 1)
+            for (where, method), book in self._books.items()
+            if where == side and book.newcomer is not None
+        }
 
     def next_due(self, now: float) -> float | None:
         """Seconds until :meth:`due` may have something; None while nobody waits."""
@@ -122,3 +145,11 @@ class Ledger:
             if self._sides[worker] == side and method in methods:
                 methods.clear()
                 self._anew.add(worker)
+
+
+def _by_worker(rows: Iterable[tuple[str, Flow, int, float]]) -> dict[str, list[Given]]:
+    grants: dict[str, list[Given]] = {}
+    for worker, flow, size, rate in rows:
+        given = Given(flow.account, flow.container, flow.method, flow.policy, size, rate)
+        grants.setdefault(worker, []).append(given)
+    return grants

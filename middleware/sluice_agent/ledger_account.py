@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from sluice_agent.ledger_bucket import Bucket
@@ -17,6 +18,11 @@ STEP: Final = 0.02
 SMALLEST: Final = 4096
 #: Seconds after which a worker's asking weighs half.
 _HALF_LIFE: Final = 1.0
+#: Part of the rate that workers which asked for nothing lately may go on with alone, all of them together …
+_SPARED: Final = 0.1
+#: … by which a worker's part must have become another to be told, and below which it is forgotten.
+_CHANGED: Final = 0.02
+_NOTHING: Final = 0.001
 
 Paid = list[tuple[str, int]]
 
@@ -24,12 +30,16 @@ Paid = list[tuple[str, int]]
 class _Asker:
     """A worker that asked for bytes of this flow."""
 
-    __slots__ = ("at", "pending", "weight")
+    __slots__ = ("at", "part", "pending", "told", "weight")
 
     def __init__(self, now: float) -> None:
         self.pending = 0
         self.weight = 0.0
         self.at = now
+        #: Its part of what was asked for lately, as long as anything was.
+        self.part = 0.0
+        #: The rate that it was told; None: nothing yet.
+        self.told: float | None = None
 
     def weigh(self, now: float, size: float = 0.0) -> float:
         """What it asked for lately, ``size`` more included."""
@@ -45,6 +55,7 @@ class Account:
         "_all",
         "_askers",
         "_queue",
+        "_rated",
         "bucket",
         "ceiling",
         "flow",
@@ -76,6 +87,7 @@ class Account:
         self._askers: dict[str, _Asker] = {}
         self._all = _Asker(now)
         self._queue: deque[str] = deque()
+        self._rated = 0.0
 
     @property
     def lent(self) -> float:
@@ -132,10 +144,46 @@ class Account:
             self.pending -= asker.pending
             self._queue.remove(worker)
 
-    def part(self, worker: str, now: float) -> float:
-        """The rate that this worker may go on with alone: by its part of what was asked for lately."""
-        own, total = self._askers[worker].weigh(now), self._all.weigh(now)
-        return max(self.bucket.rate * (min(own / total, 1.0) if total > 0 else 1.0), LEAST)
+    def part(self, worker: str, now: float, workers: int = 1) -> float:
+        """The rate that this worker may go on with alone: by its part of what was asked for lately.  It is told.
+
+        :param workers: of this side of the node
+        """
+        asker, total = self._askers[worker], self._all.weigh(now)
+        own = asker.weigh(now)
+        asker.part = min(own / total, 1.0) if total > 0 else 1.0 / len(self._askers)
+        asker.told = self._rate(asker, workers)
+        return asker.told
+
+    def changed(self, now: float, workers: int) -> Iterator[tuple[str, float]]:
+        """Workers, and the rates that they may go on with alone, which were told others; they are told.
+
+        While nobody asks their parts stay as they are.  Who asked for next to nothing while others did is forgotten.
+        """
+        total = self._all.weigh(now)
+        if total < 1 and self.bucket.rate == self._rated:
+            return
+        self._rated = self.bucket.rate
+        for worker, asker in list(self._askers.items()):
+            if total >= 1:
+                asker.part = min(asker.weigh(now) / total, 1.0)
+            rate = self._rate(asker, workers)
+            forgotten = asker.part < _NOTHING and not asker.pending
+            if asker.told is not None and (
+                abs(rate - asker.told) > self.bucket.rate * _CHANGED or (forgotten and rate < asker.told)
+            ):
+                asker.told = rate
+                yield worker, rate
+            if forgotten:
+                del self._askers[worker]
+
+    def _rate(self, asker: _Asker, workers: int) -> float:
+        return max(self.bucket.rate * max(asker.part, _SPARED / max(workers, 2)), LEAST)
+
+    @property
+    def askers(self) -> list[str]:
+        """Workers that hold a rate of this flow."""
+        return list(self._askers)
 
     def room(self) -> int:
         """Bytes that the ceiling and those who wait leave room for."""
@@ -177,15 +225,9 @@ class Account:
         return paid
 
     def refuse_nobody(self) -> list[str]:
-        """Nothing holds it back any more: everybody who waited, in the order of asking."""
-        waiting = list(self._queue)
+        """Nothing holds it back any more: everybody who waited, in the order of asking, and who else has a rate."""
+        told = list(dict.fromkeys((*self._queue, *self._askers)))
         self._queue.clear()
         self._askers.clear()
         self.pending = 0
-        return waiting
-
-    def forget(self, now: float) -> None:
-        """Forget workers that have asked for next to nothing lately."""
-        for worker, asker in list(self._askers.items()):
-            if not asker.pending and asker.weigh(now) < 1:
-                del self._askers[worker]
+        return told

@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from math import inf
+from math import inf, isnan
 from typing import Final
 
 from sluice_agent.ledger_account import Account
@@ -55,6 +55,18 @@ class Book:
         self._pool = 0.0
         self._whole = 0.0
         self._lent = 0.0
+        self._rows: dict[Flow, Share] = {}
+        self._gone: list[tuple[str, Flow]] = []
+
+    @property
+    def newcomer(self) -> float | None:
+        """Bytes per second of all together that have no row; None: as much as they like."""
+        return self._newcomer
+
+    @property
+    def holds(self) -> bool:
+        """Something is held back."""
+        return self._newcomer is not None or len(self._free) < len(self._rows)
 
     @property
     def whole(self) -> float:
@@ -62,7 +74,7 @@ class Book:
         return self._whole
 
     def take(self, rows: Iterable[Share], newcomer: float | None, now: float) -> tuple[bool, list[tuple[str, Flow]]]:
-        """Go on by what was divided now; all rows are of this side and method.
+        """Go on by what was divided now; all rows are of this side and method.  A row that is no number is no news.
 
         :return: whether anything is held back that was free, and workers that waited for what is free now
         """
@@ -71,7 +83,8 @@ class Book:
             self._settle(account)
         self._lent = 0.0
         governed, free = {}, set()
-        for row in rows:
+        self._rows = {row.flow: row for row in map(self._sound, rows) if row is not None}
+        for row in self._rows.values():
             if 0 <= row.rate < inf:
                 governed[row.flow] = row
             else:
@@ -83,12 +96,15 @@ class Book:
         for flow, row in governed.items():
             account = self._accounts.get(flow) or self._open(flow, row.rate)
             self._let_in(account.change(row.rate, row.ceiling, True, self._now))
-            account.forget(self._now)
         freed = list(self._without_row(governed))
         self._pool = min(self._pool, self._whole * POOL)
         for account in self._accounts.values():
             self._note(account)
         return anew, freed
+
+    def _sound(self, row: Share) -> Share | None:
+        """The row, or that of before when it is no number; None when there was none."""
+        return self._rows.get(row.flow) if any(map(isnan, row[5:8])) else row
 
     def _without_row(self, governed: Container[Flow]) -> Iterator[tuple[str, Flow]]:
         """Bring the other accounts to a newcomer's rate, or close them; workers that wait for nothing any more."""
@@ -100,6 +116,7 @@ class Book:
                 yield from ((worker, flow) for worker in account.refuse_nobody())
                 self._close(account)
             elif not account.pending and self._now - account.used > _REST:
+                self._gone += ((worker, flow) for worker in account.askers)
                 self._close(account)
             else:
                 self._guests[flow] = account
@@ -149,6 +166,17 @@ class Book:
                 yield from self._pay(account, account.pending, borrowed=False)
                 self._note(account)
         yield from self._lend()
+
+    def rates(self, now: float, workers: int) -> Iterator[tuple[str, Flow, float]]:
+        """What workers may go on with alone that were told otherwise: worker, flow, bytes per second."""
+        gone, self._gone = self._gone, []
+        if self._newcomer is not None:
+            for worker, flow in gone:
+                if flow not in self._accounts:
+                    yield worker, flow, self._newcomer / max(workers, 1)
+        for flow, account in self._accounts.items():
+            for worker, rate in account.changed(now, workers):
+                yield worker, flow, rate
 
     def next_due(self, now: float) -> float | None:
         """Seconds until something may be paid; None while nobody waits."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from sluice_core.amounts import MOST
 from sluice_core.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
 from sluice_core.credit_wire import CreditHello, Used
 from sluice_core.describe import STORAGE_NODE
@@ -79,6 +80,7 @@ class Loads:
         self._objects: dict[tuple[str, int, str, str, str, str], MovedObject] = {}
         self._policies: dict[str, str] = {}
         self._server = ""
+        self._servers: dict[str, str] = {}
         self._had = False
         self._closed: int | None = None
         self._closed_at = self._told = -math.inf
@@ -114,11 +116,12 @@ class Loads:
             if not row.open:
                 del known.open[place]
             grown = self._sums.setdefault(place, _Sum())
-            grown.moved += moved
+            grown.moved = min(grown.moved + moved, MOST)
             grown.busy += busy
             grown.held += max(held, 0.0)
         for one in used.objects:
-            self._objects[one[:-1]] = one
+            self._objects[one[:6]] = one
+            self._servers[one.device] = known.hello.server
 
     def close(self, governed: bool, delay: float) -> NodeLoad | None:
         """Close the second that ended ``delay`` seconds ago; what is to be told, if anything is.
@@ -135,6 +138,7 @@ class Loads:
         self.rows = tuple(self._close(seconds))
         objects = tuple(heapq.nlargest(MOST_OBJECTS, self._objects.values(), key=lambda one: one.rate))
         self._objects.clear()
+        servers, self._servers = self._servers, {}
         sides = self._serving()
         if self.rows or governed or sides != self._sides:
             self._words = _LAST_WORDS
@@ -157,6 +161,7 @@ class Loads:
             rows=self.rows,
             objects=objects,
             policies=self._policies,
+            servers={device: server for device, server in servers.items() if server and server != self._server},
         )
 
     def _serving(self) -> tuple[str, ...]:

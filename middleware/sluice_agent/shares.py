@@ -1,7 +1,8 @@
 """What was divided for this node: the newest counts, for as long as nothing newer comes, and over a restart.
 
 A restarted agent knows nothing, and the node's workers are at it again within a second: so that none of them runs
-free until the next round, the last shares lie in a small file beside the snapshot.
+free until the next round, the last shares lie in a small file beside the snapshot.  It is written now and then while
+they are in force, in silence too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = ".shares"
 #: Seconds without news after which that is told, and rounds of a host that counts from the beginning again are taken.
 _SILENCE: Final = 10.0
-#: Seconds after which the file is of no use.
+#: Seconds after which the file is of no use; and before it was written, as far as clocks that are set can be believed.
 _STALE: Final = 60.0
 #: Seconds between two writes, and after which it is written though nothing changed.
 _SOONEST: Final = 1.0
@@ -69,7 +70,7 @@ class Inbox:
         except (OSError, DecodeError) as error:
             log.warning("cannot read the last shares in `%s`: %s", self._file, error)
             return
-        if shares.node == self._node and 0 <= age <= _STALE:
+        if shares.node == self._node and abs(age) <= _STALE:
             log.info("goes on by shares that are %.0f s old", age)
             self.last = self._written = shares
             self._took(shares)
@@ -98,7 +99,7 @@ class Inbox:
         if not self._silent and self.last is not None and self._clock() - self._heard > _SILENCE:
             self._silent = True
             log.warning("no shares for %g s; the last ones stay in force", _SILENCE)
-        if self._file is not None and self.last is not None and not self._silent:
+        if self._file is not None and self.last is not None:
             self._keep(self._file, self.last)
 
     def _keep(self, file: Path, shares: Shares) -> None:

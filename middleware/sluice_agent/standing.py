@@ -1,17 +1,17 @@
 """The levels of best effort of the flows on this node's disks, by what they move and what they were promised.
 
 A flow that was promised a floor and moves less stands first (0).  While any such flow is there, those that move
-more than their own floor stand last (idle); so do those that move more than their rate while others are held back.
-All others stand where their class puts them.
+more than their own floor stand last (idle), and what is copied between nodes, whoever sends it; so do those that move
+more than their rate while others are held back.  All others stand where their class puts them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_core.bandwidth import NO_CLASS, Flow, Share, Shares
+from sluice_core.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
 from sluice_core.credit_wire import IDLE, MESSAGE_LIMIT, Level, Standing, pack
 from sluice_core.describe import PROXY, STORAGE_NODE
 
@@ -54,7 +54,7 @@ class Levels:
     def look(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
         """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
         rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
-        active = any(row.floor > 0 for row in rows)
+        active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
         spares = dict(shares.spares) if shares is not None and shares.spares else None
         found = {
             PROXY: Standing((), active, spares),
@@ -73,6 +73,8 @@ class Levels:
         self._above = {flow for flow, fact in facts.items() if self._is_above(flow, fact, others[flow])}
         found = [(self._level(flow, fact), flow) for flow, fact in facts.items()]
         found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
+        if self._below and COPIES not in facts:  # what comes from other nodes is not counted here
+            found.insert(0, (IDLE, COPIES))
         for level, flow in found:
             if level != NO_CLASS:
                 yield Level(flow.account, flow.container, flow.method, flow.policy, level)
@@ -104,5 +106,5 @@ def packed(standing: Standing) -> bytes:
     while len(raw) > MESSAGE_LIMIT and (rows or spares):
         rows = rows[: len(rows) // 2]
         spares = None if spares is None else dict(list(spares.items())[: len(spares) // 2])
-        raw = pack(Standing(rows, standing.active, spares))
+        raw = pack(replace(standing, rows=rows, spares=spares))
     return raw

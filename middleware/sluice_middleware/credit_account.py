@@ -2,10 +2,12 @@
 
 Credit is bytes that may pass.  It is asked for in advance, enough for some tenths of a second, and again when half
 of that is gone.  What passes is taken off first, so that the bytes which passed are never more than those which were
-given; :meth:`CreditAccount.charge` alone makes debt, which is paid back before anything else passes.
+given; :meth:`CreditAccount.charge` and :meth:`CreditAccount.owe` alone make debt, which is paid back before anything
+else passes.
 
 While the agent is away the account fills itself at the last rate that it was told, and is not emptier or fuller
-for it afterwards.  A flow that no rate was ever told of passes freely then.
+for it afterwards.  A flow that no rate was ever told of goes at the rate that newcomers were given, or passes freely
+where there was none.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ MOST: Final = 8 * 1024 * 1024
 AHEAD: Final = 0.1
 #: Seconds of its rate that an account alone fills up to.
 BURST: Final = 0.25
-#: Bytes per second of an account alone whose rate was 0: nothing stands still for ever.
+#: Bytes per second of an account alone whose rate was 0, and at least of a newcomer: nothing stands still for ever.
 _CRAWL: Final = 64 * 1024
+#: Seconds of its rate that an account owes at most for what passed unpaid, or one piece when that is more.
+MOST_DEBT: Final = 1.0
 #: Seconds between two looks at how fast bytes pass.
 _LOOK: Final = 0.1
 
@@ -40,6 +44,7 @@ class CreditAccount:
         "_filled",
         "_idle",
         "_looked",
+        "_newcomer",
         "_passed",
         "_speed",
         "_target",
@@ -67,6 +72,7 @@ class CreditAccount:
         self._speed = 0.0
         self._target = LEAST
         self._idle = False
+        self._newcomer: float | None = None
 
     # -- what passes ---------------------------------------------------------------------------
 
@@ -83,19 +89,32 @@ class CreditAccount:
 
     def charge(self, size: int) -> None:
         """``size`` bytes have passed or will, whether there is credit or not."""
-        if not self._unlimited:
+        if not self.unlimited:
             self.credit -= size
             self._passed += size
             self._idle = False
 
+    def owe(self, size: int) -> None:
+        """``size`` bytes pass though there is no credit: debt, which is bounded."""
+        least = -max(size, int(MOST_DEBT * (self.rate or 0.0)))
+        before = self.credit
+        self.charge(size)
+        self.credit = max(self.credit, min(before, least))
+
     def refund(self, size: int) -> None:
         """``size`` bytes that were taken do not pass."""
-        if not self._unlimited:
+        if not self.unlimited:
             self.credit += size
 
     @property
-    def _unlimited(self) -> bool:
-        return self.free or (self.alone and self.rate is None)
+    def unlimited(self) -> bool:
+        """Nothing holds it back now."""
+        return self.free or (self.alone and self._pace is None)
+
+    @property
+    def _pace(self) -> float | None:
+        """Bytes per second while alone; None for no bound."""
+        return self._newcomer if self.rate is None else self.rate or _CRAWL
 
     def seconds(self, size: int) -> float:
         """How long an account alone must wait for ``size`` bytes; for ever when others fill it."""
@@ -103,7 +122,7 @@ class CreditAccount:
             return math.inf
         if not self._fill(size):
             return 0.0
-        return max(0.0, (size - self.credit) / (self.rate or _CRAWL))
+        return max(0.0, (size - self.credit) / (self._pace or _CRAWL))
 
     # -- what the agent says -------------------------------------------------------------------
 
@@ -149,11 +168,15 @@ class CreditAccount:
 
     # -- without the agent ---------------------------------------------------------------------
 
-    def go_alone(self) -> None:
-        """The agent is away: fill yourself from now on."""
+    def go_alone(self, newcomer: float | None = None) -> None:
+        """The agent is away: fill yourself from now on.
+
+        :param newcomer: the rate of a flow that no rate was told of; None: it passes freely
+        """
         if not self.alone:
             self.alone = True
             self._filled = self._clock()
+            self._newcomer = None if newcomer is None else max(newcomer, _CRAWL)
 
     def go_along(self, connected_anew: bool = False) -> None:
         """The agent is back: what is needed is asked for again.
@@ -170,10 +193,10 @@ class CreditAccount:
 
     def _fill(self, size: int) -> bool:
         """Fill up to now, far enough for ``size``; False when there is no rate to keep."""
-        if self.rate is None:
+        rate = self._pace
+        if rate is None:
             return False
         now = self._clock()
-        rate = self.rate or _CRAWL
         gained = int((now - self._filled) * rate)
         if gained > 0:
             self._filled += gained / rate

@@ -3,9 +3,9 @@ apart.
 
 Nothing here waits for the agent but the green threads of transfers that are held back (``credit_till``).  Sending
 never blocks: what a full socket did not take is asked, or told, again.  One green thread reads.  While the agent is
-away, or silent for two seconds though asked, each account goes on alone at its last rate (``credit_account``); each
-second the worker tries to connect again.  With each connection it counts from nothing, under another name, so that
-totals never need to be compared with those of before.
+away, or silent for two seconds though asked, each account goes on alone at its last rate, one that is new at the rate
+that the agent named for such (``credit_account``); each second the worker tries to connect again.  With each
+connection it counts from nothing, under another name, so that totals never need to be compared with those of before.
 
 Whoever wants bytes held back opens a :class:`~sluice_middleware.credit_till.Transfer`::
 
@@ -146,6 +146,10 @@ class CreditLine:
             self._alone = self._clock() - max(since, self._heard) > SILENCE
         return self._alone
 
+    def leave_alone(self, till: Till) -> None:
+        """The agent is away: the till's account goes on by what was said last."""
+        till.account.go_alone(self._standing.alone.get(till.account.flow.method))
+
     def passed_unpaid(self, till: Till) -> None:
         """Count it, and say so from time to time."""
         self.unpaid += 1
@@ -214,7 +218,7 @@ class CreditLine:
     def _new(self, flow: Flow) -> Till:
         made = self._tills[flow] = Till(CreditAccount(flow, self._clock), self, self._clock)
         if self._socket is None:
-            made.account.go_alone()
+            self.leave_alone(made)
         return made
 
     def _connect(self) -> bool:
@@ -278,7 +282,7 @@ class CreditLine:
             self._grant(message)
         elif isinstance(message, Standing):
             levels = {one.flow: one.level for one in message.rows}
-            self._standing = Standings(levels, message.active, message.spares or {})
+            self._standing = Standings(levels, message.active, message.spares or {}, message.alone)
         elif isinstance(message, Anew):
             for till in self._tills.values():
                 if till.account.free:
@@ -309,7 +313,7 @@ class CreditLine:
     def _go_alone(self) -> None:
         self._alone = True
         for till in self._tills.values():
-            till.account.go_alone()
+            self.leave_alone(till)
             if till.queue:
                 till.serve()
 

@@ -1,4 +1,4 @@
-"""What the agent says of I/O: levels of flows on this node, and the spares of others."""
+"""What the agent says beside credit: levels of flows' I/O on this node, the spares of others, newcomers' rates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from sluice_core.bandwidth import NO_CLASS, Flow
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The levels of I/O on this node and the spares of others, as its agent said last."""
+    """The levels of I/O on this node, the spares of others and the rates of newcomers, as its agent said last."""
 
     levels: Mapping[Flow, int] = field(default_factory=dict)
     active: bool = False
     #: Unused part, 0 to 1, of each storage node's capacity to read.
     spares: Mapping[str, float] = field(default_factory=dict)
+    #: Method → bytes per second of a flow that is new here while the agent is away; missing: as much as it likes.
+    alone: Mapping[str, float] = field(default_factory=dict)
 
     def level(self, flow: Flow) -> int:
         """The level of the flow, or else of its tenant's; ``bandwidth.NO_CLASS`` unless the agent said another."""

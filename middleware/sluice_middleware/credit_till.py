@@ -1,8 +1,8 @@
 """Where transfers of one flow pay: the account of this worker, and the green threads that wait before it.
 
 First come, first served.  Whoever waits is served by whoever brings credit, and woken then; it wakes by itself to
-look whether the agent still answers, and passes with debt when its patience is at an end, since Swift at the other side
-of the wire would give the transfer up.
+look whether the agent still answers, and passes with some debt when its patience is at an end, since Swift at the other
+side of the wire would give the transfer up.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class Line(Protocol):
 
     def silent(self, since: float) -> bool:
         """Whether the agent is away, or does not answer though asked ``since`` then (on the clock of the line)."""
+
+    def leave_alone(self, till: Till) -> None:
+        """Have the till's account fill itself, since the agent is away."""
 
     def passed_unpaid(self, till: Till) -> None:
         """A transfer went on without credit, for it had waited long enough."""
@@ -110,7 +113,7 @@ class Till:
             if left <= 0:
                 self.queue.remove(one)
                 one.paid = True
-                self.account.charge(one.size)
+                self.account.owe(one.size)
                 self._line.passed_unpaid(self)
                 break
             pause = _LOOK
@@ -121,7 +124,7 @@ class Till:
 
     def _look(self, begun: float) -> None:
         if self._line.silent(begun):
-            self.account.go_alone()
+            self._line.leave_alone(self)
         self.serve()
 
 
@@ -156,13 +159,18 @@ class Transfer:
             self.passage.moved += size
 
     def charge(self, size: int) -> None:
-        """``size`` bytes have passed: count them, and let those who come next wait for them."""
+        """``size`` bytes have passed: count them, and let those who come next wait for them, however many they are."""
         if self.till is not None:
             self.till.account.charge(size)
             self._line.ask(self.till)
         self._tally.moved += size
         if self.passage is not None:
             self.passage.moved += size
+
+    @property
+    def free(self) -> bool:
+        """Nothing holds it back now, as far as is known."""
+        return self.till is None or self.till.account.unlimited
 
     @property
     def rate(self) -> float | None:

@@ -3,19 +3,19 @@
 Every byte is counted on both; where nothing else is said it pays as well.  Object servers only count uploads: bytes
 that they hold back lie in the proxy's buffers until Swift's proxy gives the object server up.
 
-Bodies that are lists are there already and stay lists: those of errors cost nothing, others pass at once, and what
-comes after them waits for it.
+Bodies of errors are lists, stay lists and cost nothing.  Those of objects that are lists (out of the cache, of a
+filter) stay lists while their flow is free; else they pay in pieces, as all others do.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_middleware import credit_line
+from sluice_middleware import credit_line, metadata
 from sluice_middleware.answers import Answer, Env
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.credit_till import Transfer
@@ -29,6 +29,8 @@ _POLICY_ENV: Final = "HTTP_X_BACKEND_STORAGE_POLICY_INDEX"
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 #: Addresses that stand for all of a machine's.
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
+#: Pieces that a list is cut into, bytes.
+_PIECE: Final = 64 * 1024
 
 
 class Regulator:
@@ -63,15 +65,20 @@ class Regulator:
         return f"{address}:{port or env.get('SERVER_PORT', '')}"
 
     def download(self, env: Env, target: Target, answer: Answer) -> Iterable[bytes]:
-        """The body of an answer to a GET, which pays as it is taken."""
+        """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list."""
         body = answer.body
         if self.line is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
             return body
         transfer = self._open(self.line, env, target, GET)
         if isinstance(body, list | tuple):
-            transfer.charge(sum(map(len, body)))
-            transfer.close()
-            return body
+            size = sum(map(len, body))
+            if transfer.free:
+                transfer.pay(size)
+                transfer.close()
+                return body
+            if metadata.get(answer.headers, "Content-Length") is None:
+                answer.headers = [*answer.headers, ("Content-Length", str(size))]  # as a server does for a list
+            body = Cut(body)
         return PayingBody(body, transfer)
 
     def upload(self, env: Env, target: Target) -> PayingInput | None:
@@ -134,6 +141,26 @@ class PayingBody:
     def close(self) -> None:
         """The request is over, taken to the end or not."""
         self._transfer.close()
+        close_if_possible(self._body)
+
+
+class Cut:
+    """The bytes of a list in pieces that are worth a payment of their own; closes it with itself."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Sequence[bytes]) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._body:
+            if len(piece) <= _PIECE:
+                yield piece
+            else:
+                yield from (piece[at : at + _PIECE] for at in range(0, len(piece), _PIECE))
+
+    def close(self) -> None:
+        """The request is over."""
         close_if_possible(self._body)
 
 

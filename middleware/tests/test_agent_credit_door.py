@@ -218,7 +218,7 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
         await worker.hear(Grant)
         first.tick()
         standing = await worker.hear(Standing)
-        assert {row.account: row.level for row in standing.rows} == {"a": 0, "b": IDLE}
+        assert {row.account: row.level for row in standing.rows} == {"a": 0, "b": IDLE, "": IDLE}
         assert standing.active
         [(key, load)] = first._bus.sent
         assert key == "load.n1"

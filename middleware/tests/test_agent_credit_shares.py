@@ -1,6 +1,7 @@
 """Which shares count, and that they outlive the agent."""
 
 import os
+import time
 
 import pytest
 
@@ -91,6 +92,30 @@ def test_old_or_broken_files_and_those_of_other_nodes_are_no_help(tmp_path):
         box = Box(file)
         box.inbox.restore()
         assert box.took == []
+
+
+def test_the_file_is_kept_fresh_while_the_shares_stay_in_force(tmp_path):
+    file = tmp_path / "snapshot.shares"
+    box = Box(file)
+    box.come(shares(1))
+    written = []
+    for second in range(120):
+        os.utime(file, (1, 1)) if file.exists() else None
+        box.inbox.tick()
+        if file.stat().st_mtime > 1:
+            written.append(second)
+        box.now += 1
+    assert written == list(range(0, 120, 15))
+
+
+@pytest.mark.parametrize(("age", "used"), [(-70, False), (-2, True), (50, True), (70, False)])
+def test_a_file_is_believed_for_a_minute_also_when_the_clock_was_set_back(tmp_path, age, used):
+    file = tmp_path / "snapshot.shares"
+    file.write_bytes(shares(1).encode())
+    os.utime(file, (time.time() - age,) * 2)
+    box = Box(file)
+    box.inbox.restore()
+    assert box.took == ([shares(1)] if used else [])
 
 
 def test_the_file_is_written_when_something_changed_or_now_and_then(tmp_path):

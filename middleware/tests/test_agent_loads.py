@@ -158,6 +158,29 @@ def test_objects_are_the_fastest_of_all_workers_and_of_this_second_only():
     assert node.second().objects == ()
 
 
+def test_each_device_has_the_object_server_that_moved_bytes_on_it_last():
+    node = Node()
+    for port in (6200, 6201, 6202):
+        node.loads.join(str(port), CreditHello("w", STORAGE_NODE, 1, f"10.0.0.1:{port}"))
+    for port, device in ((6200, "sda"), (6201, "sdb"), (6202, "sdc"), (6201, "sdc")):
+        node.used(1, str(port), device=device, objects=(MovedObject(device, 0, "a", "c/o", GET, "0-end", 5.0),))
+    load = NodeLoad.decode(node.second().encode())
+    assert {one.device: one.server for one in load.objects} == {
+        "sda": "10.0.0.1:6200",
+        "sdb": "10.0.0.1:6201",
+        "sdc": "10.0.0.1:6201",
+    }
+    assert load.server == "10.0.0.1:6202"
+    assert node.second().servers == {}
+
+
+def test_totals_without_measure_stay_within_it():
+    node = Node()
+    node.join()
+    node.used(10**18)
+    assert NodeLoad.decode(node.second().encode()).rows[0].moved == 1e15
+
+
 def test_the_disks_of_a_flow_add_up():
     node = Node()
     node.join("1", STORAGE_NODE)

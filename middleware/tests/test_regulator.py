@@ -149,16 +149,14 @@ def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
     agent.until(lambda: agent.given == {Flow("AUTH_a", PUT): 0})
 
 
-def test_an_error_stays_a_list_and_a_list_of_an_object_passes_at_once(stand, agent):
+@pytest.mark.parametrize("status", ["304 Not Modified", "404 Not Found", "412 No", "416 No Such Range", "503 No"])
+def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
     agent.answer = nothing
     line = stand.proxy.regulator.line
-    error, whole = [b"no such object"], [b"abc", b"def"]
-    download = stand.proxy.regulator.download
-    assert download({}, TARGET, Answer.of("404 Not Found", [], error)) is error
+    error = [b"no such object"]
+    assert stand.proxy.regulator.download({}, TARGET, Answer.of(status, [], error)) is error
     assert line._tills == {}
-    assert download({}, TARGET, Answer.of("200 OK", [], whole)) is whole
-    assert told(agent, line)[ONE, ""].moved == 6
-    assert line._tills[ONE].account.credit == -6
+    assert told(agent, line) == {}
 
 
 def test_a_container_has_an_account_of_its_own_for_the_methods_that_an_objective_speaks_of(stand, agent):

@@ -1,0 +1,64 @@
+"""Numbers that came over the wire: within bounds, so that sums of them stay finite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+
+#: Of what is measured in one second.
+MOST: Final = 1e15
+#: Of what was promised, configured or divided: more than any policy may say.
+MOST_RATE: Final = 1e20
+#: Of running totals.
+MOST_TOTAL: Final = 1e18
+#: What stands for a rate without a bound.
+NO_BOUND: Final = -1.0
+
+#: Field → least and most.
+Bounds = Mapping[str, tuple[float, float]]
+
+
+def within(where: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
+    """
+    :raises DecodeError: naming ``where``, when ``value`` is no number between the two
+    """
+    try:
+        if least <= value <= most:
+            return
+    except TypeError:
+        pass
+    raise DecodeError(f"`{where}` is `{value!r}`, expected a number from {least:g} to {most:g}")
+
+
+def rows_within(rows: Iterable[Any], bounds: Bounds) -> None:
+    """The same of some fields of named tuples, all of one kind.
+
+    :raises DecodeError: naming the field
+    """
+    places: list[tuple[int, str, float, float]] | None = None
+    for row in rows:
+        if places is None:
+            places = [(row._fields.index(name), name, *bound) for name, bound in bounds.items()]
+        for place, name, least, most in places:
+            try:
+                fits = least <= row[place] <= most
+            except TypeError:
+                fits = False
+            if not fits:
+                within(f"{type(row).__name__}.{name}", row[place], least, most)
+
+
+def rates_within(where: str, rates: Any, least: float = 0.0, most: float = MOST_RATE) -> None:
+    """The same of all numbers in a mapping, which may hold mappings.
+
+    :raises DecodeError: naming the field
+    """
+    if not isinstance(rates, Mapping):
+        raise DecodeError(f"`{where}` is `{rates!r}`, expected rates by name")
+    for name, rate in rates.items():
+        if isinstance(rate, Mapping):
+            rates_within(f"{where}.{name}", rate, least, most)
+        else:
+            within(f"{where}.{name}", rate, least, most)
