@@ -107,7 +107,26 @@ def start_thread(function: Callable[[], None]) -> None:
 
     :raises RuntimeError: when there can be no more threads
     """
-    patcher.original("threading").Thread(target=function, name="sluice-io", daemon=True).start()
+
+    def run() -> None:
+        try:
+            function()
+        finally:
+            _leave_hub()
+
+    patcher.original("threading").Thread(target=run, name="sluice-io", daemon=True).start()
+
+
+def _leave_hub() -> None:
+    """Take the hub away that Swift's time-outs made in this thread, as they do wherever they are used.
+
+    It is in a cycle with its greenlet, which holds the thread's: left to the collector, it would keep its file open
+    until then, and greenlet would look through all objects, in the main thread, for who holds what has ended.
+    """
+    hub = getattr(hubs._threadlocal, "hub", None)
+    if hub is not None:
+        del hubs._threadlocal.hub
+        hub.greenlet = None
 
 
 class Bell:
