@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from benchmarks import division_round
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
 
@@ -136,4 +137,6 @@ def _rounds(times: int) -> list[Figure]:
         what = f"one round, 10,000 tenants × 20 nodes, 100 proxies, 1,000 storage nodes, {words}: processor time"
         beside = f"longest {max(took):.2f} s"
         figures.append(at_most("division round", what, float(np.median(took)), ROUND_LIMIT, "s", beside, digits=2))
+        say(f"division: the whole host, {words}")
+        figures += division_round.rounds(problem, random, times, f"dividing host, as above, {words}")
     return figures

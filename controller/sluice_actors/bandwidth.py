@@ -24,11 +24,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 from sluice_actors.bandwidth_divider import Divider, Round
+from sluice_actors.bandwidth_loads import Report
 from sluice_actors.groups import Groups
 from sluice_actors.ownership import Ownership
 from sluice_actors.tasks import keep_on
 from sluice_core import fencing
-from sluice_core.bandwidth import NodeLoad, Picture
+from sluice_core.bandwidth import Picture
 from sluice_core.bus import Consumer, Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
@@ -258,7 +259,7 @@ class Bandwidth:
 
     def _hear(self, divider: Divider, routing_key: str, body: bytes, now: float) -> None:
         try:
-            load = NodeLoad.decode(body)
+            load = Report.decode(body)
             divider.feed(load, now)
         except (DecodeError, TypeError, ValueError) as error:
             self._complain(routing_key, error)
@@ -334,14 +335,14 @@ class Bandwidth:
         self._number += 1
         now = self._monotonic()
         async with self._dividing:
-            made, bodies = await asyncio.to_thread(_divided, divider, now, self._clock(), self._term(), self._number)
+            made = await asyncio.to_thread(divider.round, now, self._clock(), self._term(), self._number)
             await self._catch_up(divider)
         if divider is not self._divider or not self._ours:
             return  # it was taken from us meanwhile
         self._picture = made.picture
         self._shown.set()
         if self._heard is not None and now - self._heard >= HEARING:
-            self._publish(made, bodies)
+            self._publish(made)
 
     async def _catch_up(self, divider: Divider) -> None:
         """Take what came while a thread divided, one after the other, so that the loop goes on."""
@@ -354,16 +355,10 @@ class Bandwidth:
                 self._hear(divider, *self._bodies.popleft())
             await asyncio.sleep(0)
 
-    def _publish(self, made: Round, bodies: Mapping[str, bytes]) -> None:
+    def _publish(self, made: Round) -> None:
         self._quiet = 0 if made.governed else self._quiet + 1
         if not made.governed and self._quiet > _QUIET and self._quiet % _NOW_AND_THEN:
             return
         if self._publisher.connected.is_set():
-            for node, body in bodies.items():
+            for node, body in made.bodies.items():
                 self._publisher.publish(shares_routing_key(node), body)
-
-
-def _divided(divider: Divider, now: float, at: float, term: int, number: int) -> tuple[Round, dict[str, bytes]]:
-    """One round, and what each node is sent."""
-    made = divider.round(now, at, term, number)
-    return made, {node: shares.encode() for node, shares in made.shares.items()}

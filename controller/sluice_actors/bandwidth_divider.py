@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from msgpack import packb
 
 from sluice_actors.bandwidth_capacity import CONFIGURED, Capacities, Suffering
-from sluice_actors.bandwidth_demand import Demands, Found, Spot, demands, found
+from sluice_actors.bandwidth_demand import Demands, demands
 from sluice_actors.bandwidth_dividing import Divided, ceilings_alone, floors_first
-from sluice_actors.bandwidth_loads import Loads, Node
+from sluice_actors.bandwidth_loads import Loads, Node, Table
 from sluice_actors.bandwidth_memory import Copies, Lingering
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.bandwidth_picture import flows_of, infeasible_of, lacking_of, nodes_of, objects_of, parts_of
 from sluice_actors.bandwidth_replication import capped
 from sluice_actors.bandwidth_rooms import rooms
+from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_told import Heads, encoded, packed, together
 from sluice_actors.groups import Groups
 from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Picture, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -29,13 +35,18 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 _SHORTEST, _LONGEST = 0.2, 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Round:
-    """What came of one round: node → its shares; ``governed`` when anything is held back anywhere."""
+    """What came of one round: node → its shares, encoded; ``governed`` when anything is held back anywhere."""
 
-    shares: Mapping[str, Shares]
+    bodies: Mapping[str, bytes]
     picture: Picture
     governed: bool
+
+    @cached_property
+    def shares(self) -> Mapping[str, Shares]:
+        """Node → its shares, as it will read them."""
+        return {node: Shares.decode(body) for node, body in self.bodies.items()}
 
 
 @dataclass(slots=True)
@@ -43,8 +54,8 @@ class _Method:
     """What is remembered of one method."""
 
     method: str
-    assigned: dict[Spot, float] = field(default_factory=dict)
-    weights: dict[Spot, float] = field(default_factory=dict)
+    assigned: Spots = field(default_factory=Spots)
+    weights: Spots = field(default_factory=Spots)
     suffering: Suffering = field(default_factory=Suffering)
     lingering: Lingering = field(default_factory=Lingering)
     capacities: dict[str, Capacities] = field(default_factory=dict)
@@ -66,6 +77,7 @@ class Divider:
         self._number = 0
         self._last: float | None = None
         self._copies = Copies()
+        self._heads = Heads(self.loads.names)
         self._methods = {method: _Method(method) for method in METHODS}
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
@@ -78,96 +90,96 @@ class Divider:
         self._number = self._number + 1 if number is None else number
         seconds = 1.0 if self._last is None else min(max(now - self._last, _SHORTEST), _LONGEST)
         self._last = now
-        self.loads.forget(now)
+        self._forget(now)
         self.objectives.name_policies(self.loads.policies)
-        nodes = sorted(self.loads.nodes.values(), key=lambda node: node.name)
-        everything = found(self.loads)
-        self._copies.learn(everything.get(PUT, {}), seconds)
-        made = {method: self._divide(method, everything, nodes, now, seconds) for method in METHODS}
-        shares = self._shares(nodes, made, at, term)
+        table = Table.of(self.loads)
+        self._copies.learn(table, seconds)
+        made = {method: self._divide(method, table, now, seconds) for method in METHODS}
+        bodies = self._bodies(table, made, at, term)
         governed = any(one.governed for one in made.values())
-        picture = self._picture(nodes, made, at, term, began)
-        return Round(shares, picture, governed)
+        picture = self._picture(table, made, at, term, began)
+        return Round(bodies, picture, governed)
+
+    def _forget(self, now: float) -> None:
+        moved = self.loads.forget(now)
+        if moved is not None:
+            self._heads = Heads(self.loads.names)
+            for known in self._methods.values():
+                known.assigned, known.weights = known.assigned.renumber(moved), known.weights.renumber(moved)
 
     # -- one method
 
-    def _divide(self, method: str, everything: Found, nodes: list[Node], now: float, seconds: float) -> Divided:
+    def _divide(self, method: str, table: Table, now: float, seconds: float) -> Divided:
         known, objectives = self._methods[method], self.objectives
-        flows = everything.get(method, {})
-        wanted = demands(flows, objectives.side(method), objectives, known.assigned, known.weights)
+        wanted = demands(table, method, objectives, known.assigned, known.weights)
+        known.weights = Spots.of(wanted.here.spots, wanted.here.portions())
         cap = objectives.replication
         if method == REPLICATION and cap is not None:
-            made = capped(cap, everything, nodes, known.assigned)
+            made = capped(cap, table, known.assigned)
         elif objectives.floors(method):
-            self._estimate(known, wanted, nodes, now, seconds)
-            copies = {flow.policy: self._copies.of(flow.policy) for flow in flows}
-            made = floors_first(wanted, nodes, self._capacity(method), copies)
+            self._estimate(known, wanted, table, now, seconds)
+            copies = {policy: self._copies.of(policy) for policy in {one.flow.policy for one in wanted.flows}}
+            made = floors_first(table, wanted, self._capacity(method), copies)
         elif objectives.ceilings(method):
-            made = ceilings_alone(wanted)
+            made = ceilings_alone(table, wanted)
         else:
-            made = Divided(wanted)
+            made = Divided(table, wanted)
         if objectives.ceilings(method):
             known.lingering.step(made, objectives, now)
-        known.assigned = made.rates
+        known.assigned = made.assigned()
         return made
 
     def _capacity(self, method: str) -> Callable[[str, Node], float]:
         known = self._methods[method]
         return lambda side, node: known.capacity(side).of(node.name, node.capacity)[0]
 
-    def _estimate(self, known: _Method, wanted: Demands, nodes: list[Node], now: float, seconds: float) -> None:
+    def _estimate(self, known: _Method, wanted: Demands, table: Table, now: float, seconds: float) -> None:
         """Look whether floors suffer, and what that says of nodes whose capacity nobody configured."""
-        unknown = {
-            side: {
-                node.name: _moved(node, side, known.method)
-                for node in nodes
-                if node.serves(side) and known.method not in node.capacity.get(side, {})
-            }
-            for side in SIDES
-        }
+        unknown = {side: _unknown(table, side, known.method) for side in SIDES}
         known.suffering.forget(now)
         suffer = []
         for one in wanted.flows if any(unknown.values()) else ():
             if one.floor > 0:
-                spots = ((wanted.side, part.node.name, one.flow) for part in one.parts[wanted.side])
-                rates = [known.assigned[spot] for spot in spots if spot in known.assigned]
-                may = min(one.floor, one.ceiling, sum(rates) if rates else math.inf)
+                may = min(one.floor, one.ceiling, one.may)
                 if known.suffering.step(one.flow, may, one.bytes, one.transfers, one.held, now):
                     suffer.append(one)
         for side, moved in unknown.items():
-            where = {part.node.name for one in suffer for part in one.parts.get(side, ())}
+            nodes = {node for one in suffer for node in wanted.parts[side].nodes_of(one.index).tolist()}
+            where = {table.nodes[node].name for node in nodes}
             known.capacity(side).step(moved, where & moved.keys(), seconds)
 
     # -- what is told
 
-    def _shares(self, nodes: list[Node], made: Mapping[str, Divided], at: float, term: int) -> dict[str, Shares]:
-        spares = self._spares(nodes) if made[GET].governed else {}
-        shares = {}
-        for node in nodes:
-            rows = tuple(row for one in made.values() for row in one.rows.get(node.name, ()))
+    def _bodies(self, table: Table, made: Mapping[str, Divided], at: float, term: int) -> dict[str, bytes]:
+        spares = packb(self._spares(table) if made[GET].governed else {})
+        nothing = packb({})
+        told = [one for each in made.values() for one in each.told]
+        rows = packed(together(told), self._heads, len(table.nodes)) if told else [(0, b"")] * len(table.nodes)
+        bodies = {}
+        for place, (node, (count, raw)) in enumerate(zip(table.nodes, rows, strict=True)):
             newcomer: dict[str, dict[str, float]] = {}
             for method, one in made.items():
-                if node.name in one.newcomers:
-                    newcomer.setdefault(one.demands.side, {})[method] = one.newcomers[node.name]
-            told = spares if node.serves(PROXY) else {}
-            shares[node.name] = Shares(node.name, term, self._number, at, rows, newcomer, told)
-        return shares
+                if place in one.newcomers:
+                    newcomer.setdefault(one.demands.side, {})[method] = one.newcomers[place]
+            shares = Shares(node.name, term, self._number, at, newcomer=newcomer)
+            bodies[node.name] = encoded(shares, count, raw, spares if node.serves(PROXY) else nothing)
+        return bodies
 
-    def _spares(self, nodes: list[Node]) -> dict[str, float]:
+    def _spares(self, table: Table) -> dict[str, float]:
         """``ip:port`` of each object server whose capacity is known → how much room it has, 0 to 1, for reading."""
         carry = self._capacity(GET)
-        known = {node.name: carry(STORAGE_NODE, node) for node in nodes if node.server and node.serves(STORAGE_NODE)}
-        return rooms([node for node in nodes if math.isfinite(known.get(node.name, math.inf))], known)
+        known = [carry(STORAGE_NODE, node) if node.serves(STORAGE_NODE) else math.inf for node in table.nodes]
+        return rooms(table, np.array(known, dtype=np.float64))
 
-    def _picture(self, nodes: list[Node], made: Mapping[str, Divided], at: float, term: int, began: float) -> Picture:
+    def _picture(self, table: Table, made: Mapping[str, Divided], at: float, term: int, began: float) -> Picture:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
             for method, one in self._methods.items()
             for side in SIDES
-            for node in nodes
+            for node in table.nodes
         }
         lacking = {
-            method: lacking_of(method, self.objectives, self._total(method, nodes))
+            method: lacking_of(method, self.objectives, self._total(method, table.nodes))
             for method in METHODS
             if self.objectives.floors(method)
         }
@@ -177,15 +189,15 @@ class Divider:
             term=term,
             number=self._number,
             flows=tuple(flows_of(made, self.objectives, lacking)),
-            nodes=tuple(nodes_of(nodes, made, known)),
-            parts=tuple(parts_of(nodes, made)),
-            objects=tuple(objects_of(nodes)),
+            nodes=tuple(nodes_of(table, made, known)),
+            parts=tuple(parts_of(table, {method: known.assigned for method, known in self._methods.items()})),
+            objects=tuple(objects_of(table.nodes)),
             infeasible=infeasible_of(made, self.objectives, lacking),
             policies=dict(self.loads.policies),
             took=round(time.perf_counter() - began, 6),
         )
 
-    def _total(self, method: str, nodes: list[Node]) -> float:
+    def _total(self, method: str, nodes: Sequence[Node]) -> float:
         """What the cluster carries of client payload; infinite when some node's capacity is not configured."""
         totals = [math.inf]
         for side in SIDES:
@@ -198,5 +210,11 @@ class Divider:
         return min(totals)
 
 
-def _moved(node: Node, side: str, method: str) -> float:
-    return sum(trace.moved for (where, flow), trace in node.traces.items() if where == side and flow.method == method)
+def _unknown(table: Table, side: str, method: str) -> dict[str, float]:
+    """Name → what moved, of the nodes whose capacity is not configured."""
+    moved = table.per_node(method, side, table.traces.moved).tolist()
+    return {
+        node.name: moved[place]
+        for place, node in enumerate(table.nodes)
+        if node.serves(side) and method not in node.capacity.get(side, {})
+    }

@@ -11,17 +11,19 @@ Rates in bytes per second of payload at the side in question; negative: as much 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth_demand import Demand, Demands, Part, Spot, poured
-from sluice_actors.bandwidth_loads import Node
-from sluice_actors.bandwidth_objectives import Promise
-from sluice_actors.division import Division, Problem, Side, divide
-from sluice_core.bandwidth import NO_CLASS, PUT, SIDES, Flow, Share
+from sluice_actors.bandwidth_demand import Demand, Demands
+from sluice_actors.bandwidth_loads import Node, Table
+from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_told import Told
+from sluice_actors.bandwidth_weights import Parts, poured
+from sluice_actors.division import BoolArray, Division, FloatArray, IntArray, Problem, Side, divide
+from sluice_core.bandwidth import NO_CLASS, PUT, SIDES
 from sluice_core.describe import STORAGE_NODE
 
 FREE: Final = -1.0
@@ -31,40 +33,72 @@ LEAST: Final = 4096.0
 Capacity = Callable[[str, Node], float]
 
 
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What may move where; infinite: as much as it likes.  Nodes and places as in ``Told``."""
+
+    node: IntArray
+    place: IntArray
+    rate: FloatArray
+
+
 @dataclass(slots=True)
 class Divided:
     """The outcome for one method.
 
-    ``shares`` are the flows' rates in all, ``rates`` those of each spot (they sum up to the shares, or where there is
-    something left to somewhat more), ``newcomers`` maps a node to what a new flow begins with there.
+    ``share``, ``met`` and ``short`` are those of each flow, ``rates`` those of each spot (they sum up to the shares, or
+    where there is something left to somewhat more), ``newcomers`` is what a new flow begins with, by where its
+    node stands.
     """
 
+    table: Table
     demands: Demands
     governed: bool = False
-    shares: dict[Flow, float] = field(default_factory=dict)
-    met: dict[Flow, float] = field(default_factory=dict)
-    short: dict[Flow, float] = field(default_factory=dict)
-    rates: dict[Spot, float] = field(default_factory=dict)
-    rows: dict[str, list[Share]] = field(default_factory=dict)
-    newcomers: dict[str, float] = field(default_factory=dict)
+    share: FloatArray = field(init=False)
+    met: FloatArray = field(init=False)
+    short: FloatArray = field(init=False)
+    told: list[Told] = field(default_factory=list)
+    rates: list[Rates] = field(default_factory=list)
+    newcomers: dict[int, float] = field(default_factory=dict)
 
-    def row(self, part: Part, side: str, one: Demand, rate: float, floor: float, ceiling: float) -> None:
-        """Have ``rate`` for a flow at one spot."""
-        self.put(part.node.name, side, one.flow, one.promise, rate, floor, ceiling)
+    def __post_init__(self) -> None:
+        count = len(self.demands.flows)
+        self.share, self.short = np.full(count, np.inf), np.zeros(count)
+        self.met = self.demands.per_flow("floor")
 
-    def put(
-        self, node: str, side: str, flow: Flow, promise: Promise, rate: float, floor: float, ceiling: float
-    ) -> None:
-        """The same by the node's name."""
-        priority = NO_CLASS if promise.own is None else promise.own.priority
-        self.rates[side, node, flow] = math.inf if rate < 0 else rate
-        share = Share(side, flow.account, flow.container, flow.method, flow.policy, rate, floor, ceiling, priority)
-        self.rows.setdefault(node, []).append(share)
+    def tell(self, told: Told) -> None:
+        """Have these rates."""
+        self.told.append(told)
+        self.rates.append(Rates(told.node, told.place, np.where(told.rate < 0, np.inf, told.rate)))
+
+    def assigned(self) -> Spots:
+        """The rate of each spot that has one."""
+        if not self.rates:
+            return Spots()
+        keys = [self.table.spots(one.node, one.place) for one in self.rates]
+        return Spots.of(np.concatenate(keys), np.concatenate([one.rate for one in self.rates]))
 
 
-def ceilings_alone(demands: Demands) -> Divided:
+def told(
+    demands: Demands, parts: Parts, which: BoolArray, rate: FloatArray, floor: FloatArray, ceiling: FloatArray
+) -> Told:
+    """Of ``parts``, each of which has these rates, ``which``."""
+    own = [one.promise.own for one in demands.flows]
+    priority = np.array([NO_CLASS if one is None else one.priority for one in own], dtype=np.intp)
+    index = np.flatnonzero(which)
+    return Told(
+        parts.node[index],
+        parts.traces.places[index],
+        rate[index],
+        floor[index],
+        ceiling[index],
+        priority[parts.flow[index]],
+    )
+
+
+def ceilings_alone(table: Table, demands: Demands) -> Divided:
     """Hold back those that have a ceiling."""
-    made = Divided(demands, governed=True)
+    made = Divided(table, demands, governed=True)
     tenants: dict[str, list[Demand]] = {}
     for one in demands.flows:
         if one.promise.limited:
@@ -75,94 +109,73 @@ def ceilings_alone(demands: Demands) -> Divided:
         shares = poured(bound, [1.0] * len(several), [min(one.want, one.ceiling) for one in several])
         left = poured(bound - sum(shares), [1.0] * len(several), [c - s for c, s in zip(ceilings, shares, strict=True)])
         for one, share, more in zip(several, shares, left, strict=True):
-            _by_weight(made, one, share + more if math.isfinite(bound) else one.ceiling)
+            made.share[one.index] = share + more if math.isfinite(bound) else one.ceiling
+    here = demands.here
+    rate = made.share[here.flow] * here.portions()
+    made.tell(told(demands, here, np.isfinite(rate), rate, np.zeros_like(rate), rate))
     return made
 
 
-def _by_weight(made: Divided, one: Demand, ceiling: float) -> None:
-    side = made.demands.side
-    made.shares[one.flow] = ceiling
-    total = sum(part.weight for part in one.parts[side])
-    for part in one.parts[side]:
-        rate = ceiling * part.weight / total
-        if math.isfinite(rate):
-            made.row(part, side, one, rate, 0.0, rate)
-
-
-def floors_first(demands: Demands, nodes: Sequence[Node], capacity: Capacity, copies: Mapping[int, float]) -> Divided:
-    """Divide what ``nodes`` carry; ``copies`` maps a storage policy to the bytes stored per byte of an upload."""
-    made = Divided(demands, governed=True)
-    sides = {side: _Side(side, nodes, capacity, demands, copies) for side in SIDES}
+def floors_first(table: Table, demands: Demands, capacity: Capacity, copies: Mapping[int, float]) -> Divided:
+    """Divide what nodes carry; ``copies`` maps a storage policy to the bytes stored per byte of an upload."""
+    made = Divided(table, demands, governed=True)
+    sides = {side: _Side(side, table, capacity, demands, copies) for side in SIDES}
     here, there = sides[demands.side], sides[demands.other]
     if demands.flows:
         division = divide(_problem(demands, sides))
-        for index, one in enumerate(demands.flows):
-            made.shares[one.flow] = float(division.share[index])
-            made.met[one.flow] = float(division.met[index])
-            made.short[one.flow] = float(division.short[index])
+        made.share, made.met, made.short = division.share, division.met, division.short
         for side in sides.values():
             side.take(division)
         _share_out(made, here, there)
         _tell_other(made, there)
-    _welcome(made, nodes, here, there)
+    _welcome(made, here, there)
     return made
 
 
-def _welcome(made: Divided, nodes: Sequence[Node], here: _Side, there: _Side) -> None:
+def _welcome(made: Divided, here: _Side, there: _Side) -> None:
     """What flows begin with that nobody knows yet: the same as others, or what is left if that is more."""
-    serving = [(index, node) for index, node in enumerate(nodes) if node.serves(here.name)]
-    for index, node in serving:
-        carries = min(here.capacity[index], there.carries() / len(serving))
+    serving = made.table.serving(here.name).tolist()
+    if not serving:
+        return
+    carried, unused = there.carries() / len(serving), there.unused() / len(serving)
+    for index in serving:
+        carries = min(float(here.capacity[index]), carried)
         if math.isfinite(carries):
-            spare = min(here.spare[index], there.unused() / len(serving))
-            made.newcomers[node.name] = max(carries / (here.crowd[index] + 1), spare, LEAST)
+            spare = min(float(here.spare[index]), unused)
+            made.newcomers[index] = max(carries / (float(here.crowd[index]) + 1), spare, LEAST)
 
 
 class _Side:
     """One side of the problem, and what came of it; a flow of which no byte was seen here has no part."""
 
     def __init__(
-        self, name: str, nodes: Sequence[Node], capacity: Capacity, demands: Demands, copies: Mapping[int, float]
+        self, name: str, table: Table, capacity: Capacity, demands: Demands, copies: Mapping[int, float]
     ) -> None:
-        index = {node.name: place for place, node in enumerate(nodes)}
         stored = name == STORAGE_NODE
         self.name = name
-        self.capacity = [capacity(name, node) for node in nodes]
-        self.serving = [node.serves(name) for node in nodes]
-        self.parts = [(number, part) for number, one in enumerate(demands.flows) for part in one.parts.get(name, ())]
-        self.nodes = [index[part.node.name] for _, part in self.parts]
-        #: Flows that lie on a node whose capacity is known.
-        self.held = {
-            number
-            for (number, _), place in zip(self.parts, self.nodes, strict=True)
-            if math.isfinite(self.capacity[place])
-        }
-        self.copies = [
-            copies.get(one.flow.policy, 1.0) if stored and one.flow.method == PUT else 1.0 for one in demands.flows
-        ]
-        self.crowd = [0] * len(nodes)
-        for place in self.nodes:
-            self.crowd[place] += 1
-        self.rates: list[float] = []
-        self.floors: list[float] = []
-        self.spare = list(self.capacity)
+        self.parts = demands.parts[name]
+        self.capacity = np.array([capacity(name, node) for node in table.nodes], dtype=np.float64)
+        self.serving = table.serving(name)
+        #: (flows,) those that lie on a node whose capacity is known.
+        self.held = self.parts.sums(np.isfinite(self.capacity)[self.parts.node]) > 0
+        self.copies = np.array(
+            [copies.get(one.flow.policy, 1.0) if stored and one.flow.method == PUT else 1.0 for one in demands.flows],
+            dtype=np.float64,
+        )
+        self.crowd = np.bincount(self.parts.node, minlength=len(self.capacity))
+        self.rates = self.floors = np.empty(0)
+        self.spare = self.capacity
 
     def side(self) -> Side:
         """As ``divide`` wants it."""
-        return Side(
-            capacity=np.array(self.capacity, dtype=np.float64),
-            flow=np.array([number for number, _ in self.parts], dtype=np.intp),
-            node=np.array(self.nodes, dtype=np.intp),
-            weight=np.array([part.weight for _, part in self.parts], dtype=np.float64),
-            copies=np.array(self.copies, dtype=np.float64),
-        )
+        return Side(self.capacity, self.parts.flow, self.parts.node, self.parts.weight, self.copies)
 
     def take(self, division: Division) -> None:
         """What came of it."""
         stored = self.name == STORAGE_NODE
-        self.rates = (division.storage if stored else division.proxies).tolist()
-        self.floors = (division.storage_floors if stored else division.proxy_floors).tolist()
-        self.spare = np.maximum(division.spare_storage if stored else division.spare_proxies, 0.0).tolist()
+        self.rates = division.storage if stored else division.proxies
+        self.floors = division.storage_floors if stored else division.proxy_floors
+        self.spare = np.maximum(division.spare_storage if stored else division.spare_proxies, 0.0)
 
     def carries(self) -> float:
         """What all nodes of this side carry, in bytes of payload."""
@@ -172,73 +185,83 @@ class _Side:
         """The same of what is left."""
         return self._sum(self.spare)
 
-    def _sum(self, rates: Sequence[float]) -> float:
-        serving = [rate for rate, serves in zip(rates, self.serving, strict=True) if serves]
-        return sum(serving) / max(self.copies, default=1.0) if serving else math.inf
+    def _sum(self, rates: FloatArray) -> float:
+        if not len(self.serving):
+            return math.inf
+        return float(rates[self.serving].sum()) / float(self.copies.max() if len(self.copies) else 1.0)
 
 
 def _problem(demands: Demands, sides: Mapping[str, _Side]) -> Problem:
-    accounts = list(dict.fromkeys(one.flow.account for one in demands.flows))
+    accounts = {one.flow.account: None for one in demands.flows}
     number = {account: place for place, account in enumerate(accounts)}
     here, there = (sides[side].side() for side in SIDES)
+    ceiling = demands.per_flow("ceiling")
     return Problem(
-        floor=np.array([min(one.floor, one.ceiling) for one in demands.flows], dtype=np.float64),
-        ceiling=np.array([one.ceiling for one in demands.flows], dtype=np.float64),
-        want=np.array([one.want for one in demands.flows], dtype=np.float64),
+        floor=np.minimum(demands.per_flow("floor"), ceiling),
+        ceiling=ceiling,
+        want=demands.per_flow("want"),
         tenant=np.array([number[one.flow.account] for one in demands.flows], dtype=np.intp),
         bound=np.array([demands.bounds.get(account, math.inf) for account in accounts], dtype=np.float64),
-        transfers=np.array([max(one.transfers, 1e-3) for one in demands.flows], dtype=np.float64),
+        transfers=np.maximum(demands.per_flow("transfers"), 1e-3),
         proxies=here,
         storage=there,
     )
 
 
 def _share_out(made: Divided, here: _Side, there: _Side) -> None:
-    """Rows where bytes are held back."""
-    ceilings, extra = _ceilings(made), _extra(here, there)
-    for place, (number, part) in enumerate(here.parts):
-        one, rate, ceiling = made.demands.flows[number], here.rates[place], ceilings[number]
-        held = number in here.held or number in there.held or math.isfinite(ceiling)
-        if held and math.isfinite(rate):
-            share = made.shares[one.flow]
-            most = ceiling * rate / share if share > 0 else math.inf
-            rate = max(min(rate + extra[here.nodes[place]], most), min(LEAST, most))
-            made.row(part, here.name, one, rate, here.floors[place], most if math.isfinite(most) else 0.0)
-        elif one.promise.own is not None:
-            made.row(part, here.name, one, FREE, here.floors[place], 0.0)
+    """Rates where bytes are held back."""
+    flow, rates = here.parts.flow, here.rates
+    ceiling, share = _ceilings(made), made.share
+    held = (here.held | there.held | np.isfinite(ceiling))[flow] & np.isfinite(rates)
+    part = np.divide(rates, share[flow], out=np.zeros_like(rates), where=held & (share[flow] > 0))
+    bounded = held & np.isfinite(ceiling)[flow] & (share > 0)[flow]
+    most = np.multiply(ceiling[flow], part, out=np.full_like(rates, np.inf), where=bounded)
+    given = np.maximum(np.minimum(rates + _extra(here, there)[here.parts.node], most), np.minimum(LEAST, most))
+    made.tell(
+        told(
+            made.demands,
+            here.parts,
+            held | made.demands.promised()[flow],
+            np.where(held, given, FREE),
+            here.floors,
+            np.where(np.isfinite(most), most, 0.0),
+        )
+    )
 
 
-def _extra(here: _Side, there: _Side) -> list[float]:
-    """What each flow on each node gets of what nobody wants now, as far as the other side can carry that too."""
-    unused = sum(spare for spare, crowd in zip(here.spare, here.crowd, strict=True) if crowd)
+def _extra(here: _Side, there: _Side) -> FloatArray:
+    """(nodes,) what each flow there gets of what nobody wants now, as far as the other side can carry that too."""
+    unused = float(here.spare[here.crowd > 0].sum())
     left = there.unused()
     if math.isinf(unused):
-        even = left / len(here.parts) if here.parts and math.isfinite(left) else 0.0
-        return [even if math.isinf(spare) else 0.0 for spare in here.spare]
+        count = len(here.parts.flow)
+        even = left / count if count and math.isfinite(left) else 0.0
+        return np.where(np.isinf(here.spare), even, 0.0)
     part = min(left / unused, 1.0) if unused > 0 else 0.0
-    return [spare / crowd * part if crowd else 0.0 for spare, crowd in zip(here.spare, here.crowd, strict=True)]
+    found: FloatArray = np.where(here.crowd > 0, here.spare, 0.0) / np.maximum(here.crowd, 1) * part
+    return found
 
 
-def _ceilings(made: Divided) -> list[float]:
+def _ceilings(made: Divided) -> FloatArray:
     """The ceiling of each flow; of a tenant's, each flow's part is as its share."""
-    sums: dict[str, float] = {}
-    for flow, share in made.shares.items():
-        sums[flow.account] = sums.get(flow.account, 0.0) + share
-    found = []
-    for one in made.demands.flows:
-        bound, total = made.demands.bounds.get(one.flow.account, math.inf), sums[one.flow.account]
-        if math.isfinite(bound) and total > 0:
-            bound *= made.shares[one.flow] / total
-        found.append(min(one.ceiling, bound))
+    flows, bounds = made.demands.flows, made.demands.bounds
+    found = made.demands.per_flow("ceiling")
+    sums = dict.fromkeys(bounds, 0.0)
+    shares = made.share.tolist()
+    for one, share in zip(flows, shares, strict=True):
+        if one.flow.account in sums:
+            sums[one.flow.account] += share
+    for one, share in zip(flows, shares, strict=True):
+        bound, total = bounds.get(one.flow.account, math.inf), sums.get(one.flow.account, 0.0)
+        if math.isfinite(bound):
+            found[one.index] = min(found[one.index], bound * share / total if total > 0 else bound)
     return found
 
 
 def _tell_other(made: Divided, there: _Side) -> None:
-    """Rows where nothing is held back, of flows with an objective: whose floor is how much there."""
-    for (number, part), floor in zip(there.parts, there.floors, strict=True):
-        one = made.demands.flows[number]
-        if one.promise.own is not None:
-            made.row(part, there.name, one, FREE, floor, 0.0)
-    for (number, part), rate in zip(there.parts, there.rates, strict=True):
-        if math.isfinite(rate):
-            made.rates[there.name, part.node.name, made.demands.flows[number].flow] = rate
+    """Where nothing is held back: whose floor is how much there, of flows with an objective, and what may move."""
+    parts, nothing = there.parts, np.zeros_like(there.rates)
+    promised = made.demands.promised()[parts.flow]
+    made.told.append(told(made.demands, parts, promised, nothing + FREE, there.floors, nothing))
+    known = np.flatnonzero(promised | np.isfinite(there.rates))
+    made.rates.append(Rates(parts.node[known], parts.traces.places[known], there.rates[known]))

@@ -10,84 +10,89 @@ Messages come doubled, late, out of order, or not at all, and the clocks of node
 
 A share that followed the very last second would swing, so parts follow means over :data:`MEAN` seconds; where clients
 pile up, that is too slow, and ``bandwidth_demand`` takes the last second with less force.
+
+A thousand busy nodes tell of some hundred thousand places each second.  So there is no object for each: rows become
+columns as they come, and a round puts the columns of all nodes beside each other (:class:`Table`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, Self
 
-from sluice_core.bandwidth import METHODS, SIDES, Flow, Load, MovedObject, NodeLoad
+import numpy as np
 
-#: Seconds over which bytes and transfers are averaged, exponentially.
-MEAN: Final = 4.0
+from sluice_actors.bandwidth_names import DEVICES, KINDS, Key, Names, flows_of, is_sound, kind, sides_of
+from sluice_actors.bandwidth_traces import LEFT, MEAN, Trace, Traces
+from sluice_actors.division import FloatArray, IntArray
+from sluice_core.amounts import MOST
+from sluice_core.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad
+
+__all__ = ["LEFT", "MEAN", "SILENT", "Loads", "Node", "Report", "Table", "Trace"]
+
 #: Seconds after which a node that says nothing is forgotten.
 SILENT: Final = 30.0
-#: Seconds after which a place where a flow has no transfer any more is not one of its places.
-LEFT: Final = 3.0
 #: Seconds of silence after which another start of an agent counts although its clock says that it was before.
 _ANOTHER: Final = 3.0
+#: Flows that are over are forgotten once there are more of them than this, and than of the others.
+_OVER: Final = 10_000
+#: A key and the numbers after it.
+_KEY: Final = len(Load._fields) - 3
+_NUMBERS: Final = (int, float)
 
-Place = tuple[str, Flow]
+
+class Report(NodeLoad):
+    """A node's load whose rows are left as they came; they are looked at when they are fed."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        rows = data.get("rows", ())
+        if set(map(len, rows)) - {len(Load._fields)}:
+            raise TypeError(f"rows have {len(Load._fields)} fields")
+        found = super().from_data({**data, "rows": ()})
+        object.__setattr__(found, "rows", rows)
+        return found
 
 
 @dataclass(slots=True)
-class Trace:
-    """One flow on one side of one node.
+class Rows:
+    """What a node told of the last second, device by device: the number of each row, and its bytes."""
 
-    ``moved``, ``open`` and ``waiting`` as of the last second, ``bytes``, ``transfers`` and ``held`` are their means,
-    ``idle`` how many seconds there was no transfer, ``devices`` what moved on each in the last second.
-    """
-
-    moved: float = 0.0
-    open: float = 0.0
-    waiting: float = 0.0
-    bytes: float = 0.0
-    transfers: float = 0.0
-    held: float = 0.0
-    idle: float = 0.0
-    devices: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def active(self) -> bool:
-        """True when something moved or was open in the last second."""
-        return self.moved > 0 or self.open > 0
-
-    @property
-    def presence(self) -> float:
-        """1 while there are transfers, less and less when there are none any more."""
-        return max(1.0 - self.idle / LEFT, 0.0)
-
-    def put(self, moved: float, open: float, waiting: float, part: float, seconds: float) -> None:  # noqa: A002
-        """Take another second; ``part`` is what it changes of the means, ``seconds`` how many it stands for."""
-        self.moved, self.open, self.waiting = moved, open, min(waiting, open)
-        self.bytes += part * (moved - self.bytes)
-        self.transfers += part * (open - self.transfers)
-        self.held += part * (self.waiting - self.held)
-        self.idle = 0.0 if self.active else self.idle + seconds
+    numbers: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    moved: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(slots=True)
 class Node:
-    """What is known of one node; ``arrived`` is when it last said something, on our monotonic clock."""
+    """What is known of one node; ``arrived`` is when it last said something, on our monotonic clock.
+
+    ``id`` is a number that no other node has.
+    """
 
     name: str
+    id: int
     started: float
     number: int
     arrived: float
     at: float = 0.0
     server: str = ""
     sides: tuple[str, ...] = ()
+    here: tuple[str, ...] = ()
     capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    traces: dict[Place, Trace] = field(default_factory=dict)
-    rows: tuple[Load, ...] = ()
+    traces: Traces = field(default_factory=Traces.empty)
+    rows: Rows = field(default_factory=Rows)
     objects: tuple[MovedObject, ...] = ()
+    #: The numbers of rows that it told of.
+    known: dict[Key, int] = field(default_factory=dict)
 
     def serves(self, side: str) -> bool:
         """True when workers of this side are here, or were a moment ago."""
-        return side in self.sides or any(place[0] == side for place in self.traces)
+        return side in self.here
 
 
 class Loads:
@@ -96,6 +101,8 @@ class Loads:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.policies: dict[str, str] = {}
+        self.names = Names()
+        self._ids: dict[str, int] = {}
         #: Messages that were known already, or overtaken.
         self.repeated = 0
         #: Rows that made no sense.
@@ -105,7 +112,8 @@ class Loads:
         """Take what a node told; False when it is not news."""
         node = self.nodes.get(load.node)
         if node is None:
-            node = self.nodes[load.node] = Node(load.node, load.started, load.number, arrived)
+            number = self._ids.setdefault(load.node, len(self._ids))
+            node = self.nodes[load.node] = Node(load.node, number, load.started, load.number, arrived)
             seconds = MEAN
         elif not _newer(load, node, arrived):
             self.repeated += 1
@@ -115,20 +123,139 @@ class Loads:
         node.started, node.number, node.arrived, node.at = load.started, load.number, arrived, load.at
         node.server, node.sides, node.objects = load.server, load.sides, load.objects
         node.capacity = _rates(load.capacity)
-        node.rows = tuple(row for row in load.rows if _sound(row))
-        self.unsound += len(load.rows) - len(node.rows)
         self.policies.update(load.policies)
-        if load.gone:
-            node.traces.clear()
-            node.rows = node.objects = ()
-        else:
-            _trace(node, seconds)
+        self._trace(node, load, seconds)
+        node.here = tuple(side for side in SIDES if side in node.sides or side in sides_of(node.traces.places))
         return True
 
-    def forget(self, now: float) -> None:
-        """Forget the nodes of which nothing was heard for long."""
+    def trace(self, node: str, side: str, flow: Flow) -> Trace | None:
+        """One flow on one side of one node."""
+        return self.nodes[node].traces.find(self.names.place(side, flow))
+
+    def forget(self, now: float) -> IntArray | None:
+        """Forget the nodes of which nothing was heard for long, and flows that are over.
+
+        :returns: what was each flow's number → its new one or -1, when they were numbered anew
+        """
         for name in [name for name, node in self.nodes.items() if now - node.arrived > SILENT]:
             del self.nodes[name]
+        if len(self.names.flows) <= _OVER:
+            return None
+        nodes = self.nodes.values()
+        places = [*(node.traces.places for node in nodes), *(node.rows.numbers // DEVICES for node in nodes)]
+        flows = np.unique(flows_of(np.concatenate(places))) if places else np.empty(0, dtype=np.intp)
+        if len(self.names.flows) <= _OVER + 2 * len(flows):
+            return None
+        moved = self.names.keep(flows)
+        for node in nodes:
+            node.known = {}
+            node.traces = Traces(renumbered(node.traces.places, KINDS, moved), node.traces.values)
+            node.rows.numbers = renumbered(node.rows.numbers, KINDS * DEVICES, moved)
+        return moved
+
+    def _trace(self, node: Node, load: NodeLoad, seconds: float) -> None:
+        """Bring the traces of a node up to its rows."""
+        rows: Sequence[Sequence[Any]] = load.rows
+        try:
+            numbers, told = self._columns(node, rows)
+        except (TypeError, ValueError):
+            rows = [row for row in rows if _sound(row)]
+            numbers, told = self._columns(node, rows)
+        self.unsound += len(load.rows) - len(rows)
+        if load.gone:
+            node.traces, node.rows, node.objects = Traces.empty(), Rows(), ()
+            return
+        places, within = np.unique(numbers // DEVICES, return_inverse=True)
+        sums = np.stack([np.bincount(within, one, minlength=len(places)) for one in told]).astype(np.float64)
+        sums[2] = np.minimum(sums[2], sums[1])
+        node.rows = Rows(numbers, told[0])
+        node.traces = node.traces.followed(places, sums, seconds, node.sides)
+
+    def _columns(self, node: Node, rows: Sequence[Sequence[Any]]) -> tuple[IntArray, FloatArray]:
+        """The number of each row, and (3, rows) what they say.
+
+        :raises ValueError: when some row makes no sense
+        :raises TypeError: likewise
+        """
+        if not rows:
+            return np.empty(0, dtype=np.intp), np.empty((3, 0))
+        columns = tuple(zip(*rows, strict=True))
+        if not all(issubclass(one, _NUMBERS) for one in set(map(type, chain(*columns[_KEY:])))):
+            raise TypeError("not a number")
+        told = np.array(columns[_KEY:], dtype=np.float64)
+        if not np.all((told >= 0) & (told <= MOST)):
+            raise ValueError("not a rate")
+        known = list(map(node.known.get, zip(*columns[:_KEY], strict=True)))
+        if None not in known:
+            return np.array(known, dtype=np.intp), told
+        numbers = list(map(self.names.row, zip(*columns[:_KEY], strict=True)))
+        node.known = {self.names.key(number): number for number in numbers}
+        return np.array(numbers, dtype=np.intp), told
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of all nodes.
+
+    ``nodes`` are sorted by name, ``ids`` are theirs; ``node`` says of each place where its node stands.
+    """
+
+    names: Names
+    nodes: tuple[Node, ...]
+    ids: IntArray
+    node: IntArray
+    traces: Traces
+
+    @classmethod
+    def of(cls, loads: Loads) -> Self:
+        """As things stand."""
+        nodes = tuple(sorted(loads.nodes.values(), key=lambda node: node.name))
+        places = [node.traces.places for node in nodes]
+        traces = Traces.empty()
+        if nodes:
+            traces = Traces(np.concatenate(places), np.concatenate([node.traces.values for node in nodes], axis=1))
+        ids = np.array([node.id for node in nodes], dtype=np.intp)
+        return cls(loads.names, nodes, ids, np.repeat(np.arange(len(nodes)), list(map(len, places))), traces)
+
+    def kind(self, method: str, side: str) -> IntArray:
+        """Which places are of this method and side."""
+        return np.flatnonzero(self.traces.places % KINDS == kind(method, side))
+
+    def per_node(self, method: str, side: str, values: FloatArray) -> FloatArray:
+        """(nodes,) sums of (places,) ``values``."""
+        index = self.kind(method, side)
+        return np.bincount(self.node[index], values[index], minlength=len(self.nodes)).astype(np.float64)
+
+    def serving(self, side: str) -> IntArray:
+        """Where the nodes stand that serve ``side``."""
+        return np.array([place for place, node in enumerate(self.nodes) if node.serves(side)], dtype=np.intp)
+
+    def spots(self, node: IntArray, places: IntArray) -> IntArray:
+        """A number for each place on its node, the same in each round, as long as flows keep theirs."""
+        return spots(self.ids[node], places)
+
+    def spot(self, node: int, place: int) -> int:
+        """The number of one."""
+        return int(self.ids[node]) * _SPAN + place
+
+
+#: Numbers of places are smaller.
+_SPAN: Final = 2**40
+
+
+def spots(ids: IntArray, places: IntArray) -> IntArray:
+    """The same by nodes' ids."""
+    return ids * _SPAN + places
+
+
+def apart(spots: IntArray) -> tuple[IntArray, IntArray]:
+    """Nodes' ids, and places."""
+    return spots // _SPAN, spots % _SPAN
+
+
+def renumbered(numbers: IntArray, span: int, moved: IntArray) -> IntArray:
+    """Numbers whose flows got other ones; each flow has ``span`` of them."""
+    return moved[numbers // span] * span + numbers % span
 
 
 def _newer(load: NodeLoad, node: Node, arrived: float) -> bool:
@@ -137,21 +264,12 @@ def _newer(load: NodeLoad, node: Node, arrived: float) -> bool:
     return load.started > node.started or arrived - node.arrived > _ANOTHER
 
 
-def _sound(row: Load) -> bool:
-    side, account, container, method, policy, device, moved, opened, waiting = row
+def _sound(row: Iterable[Any]) -> bool:
+    *key, moved, opened, waiting = row
     try:
-        return (
-            0 <= moved < math.inf
-            and 0 <= opened < math.inf
-            and 0 <= waiting < math.inf
-            and side in SIDES
-            and method in METHODS
-            and isinstance(policy, int)
-            and isinstance(account, str)
-            and isinstance(container, str)
-            and isinstance(device, str)
-        )
-    except TypeError:
+        numbers = all(isinstance(one, _NUMBERS) and 0 <= one <= MOST for one in (moved, opened, waiting))
+        return numbers and is_sound(key)
+    except (TypeError, ValueError):
         return False
 
 
@@ -164,38 +282,3 @@ def _rates(capacity: Any) -> dict[str, dict[str, float]]:
             if isinstance(rate, int | float) and math.isfinite(rate) and rate > 0:
                 found.setdefault(side, {})[method] = float(rate)
     return found
-
-
-def _trace(node: Node, seconds: float) -> None:
-    """Bring the traces of a node up to its rows."""
-    part = 1.0 - math.exp(-seconds / MEAN)
-    sums = _sums(node.rows)
-    for place, (moved, opened, waiting, devices) in sums.items():
-        trace = node.traces.get(place)
-        if trace is None:
-            trace = node.traces[place] = Trace()
-            trace.put(moved, opened, waiting, 1.0, seconds)
-        else:
-            trace.put(moved, opened, waiting, part, seconds)
-        trace.devices = devices
-    for place in node.traces.keys() - sums.keys():
-        trace = node.traces[place]
-        trace.put(0.0, 0.0, 0.0, part, seconds)
-        trace.devices = {}
-        if trace.idle >= LEFT or (node.sides and place[0] not in node.sides):
-            del node.traces[place]
-
-
-def _sums(rows: Iterable[Load]) -> dict[Place, tuple[float, float, float, dict[str, float]]]:
-    """Rows of one flow on several devices, added up."""
-    sums: dict[Place, tuple[float, float, float, dict[str, float]]] = {}
-    for side, account, container, method, policy, device, moved, opened, waiting in rows:
-        place = side, Flow(account, method, policy, container)
-        known = sums.get(place)
-        if known is None:
-            sums[place] = (moved, opened, waiting, {device: moved})
-        else:
-            devices = known[3]
-            devices[device] = devices.get(device, 0.0) + moved
-            sums[place] = (known[0] + moved, known[1] + opened, known[2] + waiting, devices)
-    return sums

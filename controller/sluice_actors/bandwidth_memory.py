@@ -6,10 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_actors.bandwidth_demand import Part
+import numpy as np
+
 from sluice_actors.bandwidth_dividing import Divided
+from sluice_actors.bandwidth_loads import Table
+from sluice_actors.bandwidth_names import flows_of
 from sluice_actors.bandwidth_objectives import Objectives, Promise
-from sluice_core.bandwidth import Flow
+from sluice_actors.bandwidth_told import Told
+from sluice_actors.division import IntArray
+from sluice_core.bandwidth import NO_CLASS, PUT, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
 
 #: Bytes stored per byte of an upload, until it is known better.
@@ -29,13 +34,15 @@ class Copies:
 
     _means: dict[int, tuple[float, float]] = field(default_factory=dict)
 
-    def learn(self, flows: dict[Flow, dict[str, list[Part]]], seconds: float) -> None:
+    def learn(self, table: Table, seconds: float) -> None:
         """Look at the uploads of the last second."""
         sums: dict[int, list[float]] = {}
-        for flow, sides in flows.items():
-            moved = sums.setdefault(flow.policy, [0.0, 0.0])
-            for place, side in enumerate((PROXY, STORAGE_NODE)):
-                moved[place] += sum(part.trace.moved for part in sides.get(side, ()))
+        for column, side in enumerate((PROXY, STORAGE_NODE)):
+            index = table.kind(PUT, side)
+            flows, within = np.unique(flows_of(table.traces.places[index]), return_inverse=True)
+            moved = np.bincount(within, table.traces.moved[index], minlength=len(flows))
+            for flow, bytes_ in zip(flows.tolist(), moved.tolist(), strict=True):
+                sums.setdefault(table.names.flows[flow].policy, [0.0, 0.0])[column] += bytes_
         part = 1.0 - math.exp(-seconds / _MEAN)
         for policy, (sent, stored) in sums.items():
             if sent >= _TEACHES and stored > 0:
@@ -58,19 +65,17 @@ class Lingering:
     Their ceiling stays where they were for a minute, else who asks every two seconds would begin without one each time.
     """
 
-    _flows: dict[Flow, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
+    #: Until when, and the ids of the nodes.
+    _flows: dict[Flow, tuple[float, IntArray]] = field(default_factory=dict)
 
     def step(self, made: Divided, objectives: Objectives, now: float) -> None:
         """Put rows into ``made`` for those who went, and remember those who are there."""
-        side = made.demands.side
-        active = set()
-        busy = set()
-        for one in made.demands.flows:
-            active.add(one.flow)
-            busy.add(one.flow.account)
-            if one.promise.limited:
-                self._flows.pop(one.flow, None)
-                self._flows[one.flow] = (now + LINGERS, tuple(part.node.name for part in one.parts[side]))
+        active = {one.flow for one in made.demands.flows}
+        busy = {one.flow.account for one in made.demands.flows}
+        limited = [one for one in made.demands.flows if one.promise.limited]
+        for one in limited[-MOST_LINGERING:]:
+            self._flows.pop(one.flow, None)
+            self._flows[one.flow] = (now + LINGERS, made.table.ids[made.demands.here.nodes_of(one.index)])
         self._flows = {flow: kept for flow, kept in self._flows.items() if kept[0] > now}
         while len(self._flows) > MOST_LINGERING:
             del self._flows[next(iter(self._flows))]
@@ -80,9 +85,11 @@ class Lingering:
                 _hold(made, flow, promise, nodes)
 
 
-def _hold(made: Divided, flow: Flow, promise: Promise, nodes: tuple[str, ...]) -> None:
-    ceilings = [one.ceiling for one in (promise.own, promise.bound) if one is not None and one.ceiling]
-    part = min(ceilings) / len(nodes)
-    for node in nodes:
-        rate = min(part, made.newcomers.get(node, math.inf))
-        made.put(node, made.demands.side, flow, promise, rate, 0.0, part)
+def _hold(made: Divided, flow: Flow, promise: Promise, ids: IntArray) -> None:
+    ceiling = min(one.ceiling for one in (promise.own, promise.bound) if one is not None and one.ceiling)
+    part = ceiling / len(ids)
+    nodes = np.flatnonzero(np.isin(made.table.ids, ids))
+    rate = np.array([min(part, made.newcomers.get(node, math.inf)) for node in nodes.tolist()], dtype=np.float64)
+    place = np.full(len(nodes), made.table.names.place(made.demands.side, flow))
+    priority = np.full(len(nodes), NO_CLASS if promise.own is None else promise.own.priority)
+    made.tell(Told(nodes, place, rate, np.zeros_like(rate), np.full_like(rate, part), priority))

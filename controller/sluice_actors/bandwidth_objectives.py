@@ -46,6 +46,11 @@ class Promise:
         return tuple(dict.fromkeys(one.policy for one in (self.own, self.bound) if one is not None))
 
     @property
+    def nothing(self) -> bool:
+        """True when no policy speaks of the flow."""
+        return self.own is None and self.bound is None
+
+    @property
     def limited(self) -> bool:
         """True when there is any ceiling."""
         return bool((self.own is not None and self.own.ceiling) or self.bound is not None)

@@ -11,11 +11,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from sluice_actors.bandwidth_demand import Demand
 from sluice_actors.bandwidth_dividing import FREE, Divided
-from sluice_actors.bandwidth_loads import Node
+from sluice_actors.bandwidth_loads import Node, Table
+from sluice_actors.bandwidth_names import DEVICES, KINDS, kind
 from sluice_actors.bandwidth_objectives import Objectives
-from sluice_core.bandwidth import METHODS, SIDES, Load, MovedObject, Objective
+from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.division import FloatArray, IntArray
+from sluice_core.bandwidth import METHODS, SIDES, MovedObject, Objective
 
 #: Flows, nodes, parts and objects that are shown, each.
 MOST: Final = 1000
@@ -34,7 +39,7 @@ def flows_of(made: Made, objectives: Objectives, lacking: Mapping[str, float]) -
     :param lacking: method → the part of all its floors that the cluster lacks
     """
     every = [(one, divided) for divided in made.values() for one in divided.demands.flows]
-    shown = heapq.nsmallest(MOST, every, key=lambda pair: (not pair[0].promise.policies, -pair[0].moved))
+    shown = heapq.nsmallest(MOST, every, key=lambda pair: (pair[0].promise.nothing, -pair[0].moved))
     there = {(one.flow.account, one.flow.container, one.flow.method) for one, _ in every}
     idle = [
         _idle(own, account, container, lacking.get(method, 0.0))
@@ -46,65 +51,79 @@ def flows_of(made: Made, objectives: Objectives, lacking: Mapping[str, float]) -
     return [*idle[::-1], *(_flow(one, divided) for one, divided in shown)][:MOST]
 
 
-def nodes_of(nodes: Iterable[Node], made: Made, known: Known) -> list[Row]:
+def nodes_of(table: Table, made: Made, known: Known) -> list[Row]:
     """What each node carries, beside what it may carry."""
-    assigned: dict[tuple[str, str, str], float] = {}
-    for method, divided in made.items():
-        for (side, name, _), rate in divided.rates.items():
-            key = (side, method, name)
-            assigned[key] = assigned.get(key, 0.0) + (rate if math.isfinite(rate) else 0.0)
     rows = []
-    for node in nodes:
-        measured: dict[tuple[str, str], float] = {}
-        for (side, flow), trace in node.traces.items():
-            measured[side, flow.method] = measured.get((side, flow.method), 0.0) + trace.moved
-        for side in SIDES:
-            for method in METHODS:
-                capacity, source = known.get((side, method, node.name), (math.inf, "unknown"))
-                moved = measured.get((side, method), 0.0)
-                if not node.serves(side) or (math.isinf(capacity) and not moved and method not in made):
-                    continue
-                rows.append(
-                    {
-                        "node": node.name,
-                        "server": node.server,
-                        "side": side,
-                        "method": method,
-                        "capacity": _finite(capacity),
-                        "source": source,
-                        "assigned": assigned.get((side, method, node.name), 0.0),
-                        "measured": moved,
-                        "at": node.at,
-                    }
-                )
-    return _busiest(rows)
+    for side in SIDES:
+        serving = table.serving(side).tolist()
+        for method in METHODS:
+            measured = table.per_node(method, side, table.traces.moved).tolist()
+            assigned = _assigned(table, made.get(method), kind(method, side))
+            for place in serving:
+                capacity, source = known.get((side, method, table.nodes[place].name), (math.inf, "unknown"))
+                if math.isfinite(capacity) or measured[place] or method in made:
+                    rows.append((place, measured[place], side, method, capacity, source, assigned[place]))
+    rows.sort(key=lambda row: row[0])
+    shown = rows if len(rows) <= MOST else heapq.nlargest(MOST, rows, key=lambda row: row[1])
+    return [_node(table.nodes[place], *others) for place, *others in shown]
 
 
-def parts_of(nodes: Iterable[Node], made: Made) -> list[Row]:
-    """What each flow moves on each device, beside what it may."""
-    pairs = [(node, load) for node in nodes for load in node.rows]
-    if len(pairs) > MOST:
-        pairs = heapq.nlargest(MOST, pairs, key=lambda pair: pair[1].moved)
-    return [_part(node, load, made.get(load.method)) for node, load in pairs]
+def _assigned(table: Table, divided: Divided | None, sort: int) -> list[float]:
+    """(nodes,) what may move there, where that is held back."""
+    sums = np.zeros(len(table.nodes))
+    for one in () if divided is None else divided.rates:
+        which = np.flatnonzero((one.place % KINDS == sort) & np.isfinite(one.rate))
+        sums += np.bincount(one.node[which], one.rate[which], minlength=len(sums))
+    return sums.tolist()
 
 
-def _part(node: Node, load: Load, divided: Divided | None) -> Row:
-    flow = load.flow
-    trace = node.traces.get((load.side, flow))
-    rate = None if divided is None else divided.rates.get((load.side, node.name, flow))
-    share = FREE if rate is None or math.isinf(rate) else rate
-    if share > 0 and trace is not None and len(trace.devices) > 1:
-        share *= load.moved / trace.moved if trace.moved else 1.0 / len(trace.devices)
+def _node(node: Node, measured: float, side: str, method: str, capacity: float, source: str, assigned: float) -> Row:
     return {
         "node": node.name,
-        "side": load.side,
-        "device": load.device,
-        "account": load.account,
-        "container": load.container,
-        "method": load.method,
-        "policy": load.policy,
+        "server": node.server,
+        "side": side,
+        "method": method,
+        "capacity": _finite(capacity),
+        "source": source,
+        "assigned": assigned,
+        "measured": measured,
+        "at": node.at,
+    }
+
+
+def parts_of(table: Table, assigned: Mapping[str, Spots]) -> list[Row]:
+    """What each flow moves on each device, beside what it may.
+
+    :param assigned: method → the rate of each spot
+    """
+    moved = np.concatenate([np.empty(0), *(node.rows.moved for node in table.nodes)])
+    begins = np.cumsum([0, *(len(node.rows.moved) for node in table.nodes)])
+    rows = _greatest(moved)
+    nodes = np.searchsorted(begins, rows, side="right") - 1
+    each = zip(nodes.tolist(), (rows - begins[nodes]).tolist(), strict=True)
+    return [_part(table, node, row, assigned) for node, row in each]
+
+
+def _part(table: Table, place: int, row: int, assigned: Mapping[str, Spots]) -> Row:
+    node = table.nodes[place]
+    numbers, moved = node.rows.numbers // DEVICES, float(node.rows.moved[row])
+    side, account, container, method, policy, device = table.names.key(int(node.rows.numbers[row]))
+    rate = assigned[method].find(table.spot(place, int(numbers[row])))
+    share = FREE if rate is None or math.isinf(rate) else rate
+    beside = node.rows.moved[numbers == numbers[row]]
+    if share > 0 and len(beside) > 1:
+        total = float(beside.sum())
+        share *= moved / total if total else 1.0 / len(beside)
+    return {
+        "node": node.name,
+        "side": side,
+        "device": device,
+        "account": account,
+        "container": container,
+        "method": method,
+        "policy": policy,
         "share": share,
-        "measured": load.moved,
+        "measured": moved,
     }
 
 
@@ -134,18 +153,16 @@ def infeasible_of(made: Made, objectives: Objectives, lacking: Mapping[str, floa
             missing[policy] = missing.get(policy, 0.0) + part * floor
     now: dict[str, float] = {}
     for divided in made.values():
-        for one in divided.demands.flows:
-            short = divided.short.get(one.flow, 0.0)
+        for one, short in zip(divided.demands.flows, divided.short.tolist(), strict=True):
             if one.promise.own is not None and short > SLIGHT * one.floor:
                 now[one.promise.own.policy] = now.get(one.promise.own.policy, 0.0) + short
     return {policy: max(missing.get(policy, 0.0), now.get(policy, 0.0)) for policy in sorted({*missing, *now})}
 
 
 def _flow(one: Demand, divided: Divided) -> Row:
-    share = divided.shares.get(one.flow, math.inf)
+    share, met, short = (float(column[one.index]) for column in (divided.share, divided.met, divided.short))
     own, bound = one.promise.own, one.promise.bound
     ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
-    short = divided.short.get(one.flow, 0.0)
     return {
         "account": one.flow.account,
         "container": one.flow.container,
@@ -157,7 +174,7 @@ def _flow(one: Demand, divided: Divided) -> Row:
         "measured": one.moved,
         "waiting": one.waiting,
         "active": True,
-        "met": divided.met.get(one.flow, one.floor),
+        "met": met,
         "short": short if short > SLIGHT * one.floor else 0.0,
         "policies": list(one.promise.policies),
     }
@@ -181,8 +198,13 @@ def _idle(own: Objective, account: str, container: str, lacking: float) -> Row:
     }
 
 
-def _busiest(rows: list[Row]) -> list[Row]:
-    return heapq.nlargest(MOST, rows, key=lambda row: row["measured"]) if len(rows) > MOST else rows
+def _greatest(numbers: FloatArray) -> IntArray:
+    """Where the greatest are, all or :data:`MOST`; in their order, or if there are more the greatest first."""
+    if len(numbers) <= MOST:
+        return np.arange(len(numbers))
+    least = np.partition(numbers, len(numbers) - MOST)[len(numbers) - MOST]
+    some = np.flatnonzero(numbers >= least)
+    return some[np.argsort(-numbers[some], kind="stable")][:MOST]
 
 
 def _finite(number: float) -> float:

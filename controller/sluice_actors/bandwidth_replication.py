@@ -5,71 +5,76 @@ A little is for every one, so that who begins to replicate need not wait for the
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Final
 
-from sluice_actors.bandwidth_demand import (
-    CHUNK,
-    ROOM,
-    TAKES_ALL,
-    WAITS,
-    Demand,
-    Demands,
-    Found,
-    Part,
-    Spot,
-    demand_of,
-    poured,
-)
+import numpy as np
+
+from sluice_actors.bandwidth_demand import TAKES_ALL, Demands, flows_at
 from sluice_actors.bandwidth_dividing import Divided
-from sluice_actors.bandwidth_loads import Node, Trace
+from sluice_actors.bandwidth_loads import Table
+from sluice_actors.bandwidth_names import flows_of
 from sluice_actors.bandwidth_objectives import Promise
-from sluice_core.bandwidth import NOBODY, REPLICATION, Flow, Objective
-from sluice_core.describe import STORAGE_NODE
+from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_told import Told
+from sluice_actors.bandwidth_traces import Trace, Traces
+from sluice_actors.bandwidth_weights import CHUNK, ROOM, WAITS, Parts, poured
+from sluice_actors.division import FloatArray
+from sluice_core.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Objective
+from sluice_core.describe import PROXY, STORAGE_NODE
 
 #: The part of the cap that is divided evenly.
 _EVEN: Final = 0.05
 
 
-def capped(cap: Objective, found: Found, nodes: Sequence[Node], assigned: dict[Spot, float]) -> Divided:
+def capped(cap: Objective, table: Table, assigned: Spots) -> Divided:
     """Divide ``cap`` among all storage nodes."""
-    flows = set(found.get(REPLICATION, ())) | {Flow(NOBODY, REPLICATION)}
-    serving = [node for node in nodes if node.serves(STORAGE_NODE)]
-    spots = [(node, flow) for flow in sorted(flows) for node in serving]
-    made = Divided(Demands(STORAGE_NODE), governed=True)
-    if not spots:
+    flows, parts = _everywhere(table)
+    made = Divided(table, _demands(cap, flows, parts), governed=True)
+    count = len(parts.flow)
+    if not count:
         return made
-    traces = [node.traces.get((STORAGE_NODE, flow), Trace()) for node, flow in spots]
-    wants = [
-        _want(trace, assigned.get((STORAGE_NODE, node.name, flow), 0.0))
-        for (node, flow), trace in zip(spots, traces, strict=True)
-    ]
-    even = cap.ceiling * _EVEN / len(spots)
-    left = cap.ceiling - even * len(spots)
-    weights = [1.0 if want > 0 else 0.0 for want in wants]
-    rates = poured(left, weights, wants)
-    rest = (left - sum(rates)) / len(spots)
-    for flow in sorted(flows):
-        parts = [Part(node, trace) for (node, one), trace in zip(spots, traces, strict=True) if one == flow]
-        made.demands.flows.append(_capped(flow, cap, parts))
-    demands = {one.flow: one for one in made.demands.flows}
-    for (node, flow), trace, rate in zip(spots, traces, rates, strict=True):
-        rate += even + rest
-        made.shares[flow] = made.shares.get(flow, 0.0) + rate
-        made.row(Part(node, trace), STORAGE_NODE, demands[flow], rate, 0.0, rate)
+    wants = _wants(parts.traces, assigned.get(parts.spots, 0.0))
+    even = cap.ceiling * _EVEN / count
+    left = cap.ceiling - even * count
+    poured_rates = poured(left, (wants > 0).astype(np.float64).tolist(), wants.tolist())
+    rates = np.array(poured_rates) + even + (left - sum(poured_rates)) / count
+    made.share = parts.sums(rates)
+    priority = np.full(count, cap.priority)
+    made.tell(Told(parts.node, parts.traces.places, rates, np.zeros(count), rates, priority))
     return made
 
 
-def _want(trace: Trace, assigned: float) -> float:
-    if not trace.active and trace.idle > 0:
-        return 0.0
-    if trace.waiting > WAITS or trace.moved >= TAKES_ALL * assigned > 0:
-        return math.inf
-    return trace.moved * ROOM + CHUNK if trace.active else 0.0
+def _everywhere(table: Table) -> tuple[list[Flow], Parts]:
+    """All flows of replication, on each of the storage nodes."""
+    names, nodes = table.names, table.serving(STORAGE_NODE)
+    told = np.concatenate([table.traces.places[table.kind(REPLICATION, side)] for side in SIDES])
+    found = {names.flows[number] for number in np.unique(flows_of(told)).tolist()}
+    flows = sorted(found | {Flow(NOBODY, REPLICATION)}) if len(nodes) else []
+    places = [names.place(STORAGE_NODE, flow) for flow in flows]
+    node, place = np.tile(nodes, len(flows)), np.repeat(np.array(places, dtype=np.intp), len(nodes))
+    traces = Traces(place, np.zeros((len(Trace._fields), len(place))))
+    spots = table.spots(node, place)
+    known = table.kind(REPLICATION, STORAGE_NODE)
+    at = {spot: where for where, spot in enumerate(spots.tolist())}
+    for spot, index in zip(table.spots(table.node[known], table.traces.places[known]).tolist(), known, strict=True):
+        if spot in at:
+            traces.values[:, at[spot]] = table.traces.values[:, index]
+    flow = np.repeat(np.arange(len(flows)), len(nodes))
+    return flows, Parts(len(flows), flow, node, spots, traces, np.ones(len(flow)))
 
 
-def _capped(flow: Flow, cap: Objective, parts: list[Part]) -> Demand:
-    one = demand_of(flow, Promise(cap), {STORAGE_NODE: parts}, parts)
-    one.ceiling = cap.ceiling
-    return one
+def _demands(cap: Objective, flows: list[Flow], parts: Parts) -> Demands:
+    nowhere = Parts.none(len(flows))
+    made = Demands(STORAGE_NODE, {PROXY: nowhere, STORAGE_NODE: parts})
+    promise = Promise(cap)
+    made.flows = flows_at(parts, flows, lambda flow: promise)
+    for one in made.flows:
+        one.ceiling = cap.ceiling
+    return made
+
+
+def _wants(traces: Traces, assigned: FloatArray) -> FloatArray:
+    waits = (traces.waiting > WAITS) | ((traces.moved >= TAKES_ALL * assigned) & (assigned > 0))
+    some = np.where(traces.active, traces.moved * ROOM + CHUNK, 0.0)
+    found: FloatArray = np.where(waits, np.inf, some)
+    return np.where(~traces.active & (traces.idle > 0), 0.0, found)

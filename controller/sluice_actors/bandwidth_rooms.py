@@ -8,10 +8,12 @@ those with fewer who wait seem to have more room.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sluice_actors.bandwidth_loads import Node
+import numpy as np
+
+from sluice_actors.bandwidth_loads import Table
+from sluice_actors.division import FloatArray
 from sluice_core.bandwidth import GET
 from sluice_core.describe import STORAGE_NODE
 
@@ -24,22 +26,20 @@ _LEAD: Final = 0.4
 _DIGITS: Final = 3
 
 
-def rooms(nodes: Sequence[Node], capacity: Mapping[str, float]) -> dict[str, float]:
+def rooms(table: Table, capacity: FloatArray) -> dict[str, float]:
     """``ip:port`` → 0 to 1.
 
-    :param capacity: node's name → bytes per second
+    :param capacity: (nodes,) bytes per second; of those that have an address and a finite one, the room is said
     """
-    moved, held = {}, {}
-    for node in nodes:
-        reads = [trace for (side, flow), trace in node.traces.items() if side == STORAGE_NODE and flow.method == GET]
-        moved[node.name] = sum(trace.bytes for trace in reads)
-        held[node.name] = sum(max(trace.waiting + _LEAD * (trace.waiting - trace.held), 0.0) for trace in reads)
-    everywhere, carried = sum(held.values()), sum(capacity[node.name] for node in nodes)
-    found = {}
-    for node in nodes:
-        room = 1.0 - moved[node.name] / capacity[node.name]
-        if everywhere > 0:
-            crowd = held[node.name] / max(everywhere * capacity[node.name] / carried, 1.0)
-            room = max(room, _USED_UP - _LESS * (crowd - 1.0))
-        found[node.server] = round(min(max(room, 0.0), 1.0), _DIGITS)
-    return found
+    traces = table.traces
+    moved = table.per_node(GET, STORAGE_NODE, traces.bytes)
+    waiting = np.maximum(traces.waiting + _LEAD * (traces.waiting - traces.held), 0.0)
+    which = np.isfinite(capacity) & np.array([bool(node.server) for node in table.nodes], dtype=bool)
+    held = np.where(which, table.per_node(GET, STORAGE_NODE, waiting), 0.0)
+    everywhere, carried = float(held.sum()), float(capacity[which].sum())
+    room = 1.0 - moved / capacity
+    if everywhere > 0:
+        crowd = held / np.maximum(everywhere * capacity / carried, 1.0)
+        room = np.maximum(room, _USED_UP - _LESS * (crowd - 1.0))
+    rounded = np.round(np.clip(room, 0.0, 1.0), _DIGITS).tolist()
+    return {table.nodes[place].server: rounded[place] for place in np.flatnonzero(which).tolist()}

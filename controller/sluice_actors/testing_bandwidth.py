@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_actors.bandwidth_demand import poured
 from sluice_actors.bandwidth_divider import Divider, Round
+from sluice_actors.bandwidth_weights import poured
 from sluice_core.bandwidth import GET, Flow, Load, NodeLoad, Share
 from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.messages import CLUSTER, Assignment, Target

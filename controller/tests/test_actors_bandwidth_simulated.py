@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sluice_actors.bandwidth_divider import Divider
-from sluice_actors.bandwidth_loads import Loads
+from sluice_actors.bandwidth_loads import Loads, Table
 from sluice_actors.bandwidth_rooms import rooms
 from sluice_actors.simulation import Cluster, Faults, errors
 from sluice_actors.simulation_clusters import Sizes, limits, most, random_problem, random_sizes
@@ -116,8 +116,7 @@ def test_a_server_with_fewer_who_wait_seems_to_have_more_room():
         for name, waiting in (("s0", 8.0), ("s1", 24.0), ("s2", 16.0)):
             told = row("T1", 30, STORAGE_NODE, device="sdb1", open=waiting + 1, waiting=waiting)
             known.feed(load(name, second, told, server=f"{name}:6200"), float(second))
-    found = rooms(list(known.nodes.values()), dict.fromkeys(known.nodes, 30 * MB))
+    found = rooms(Table.of(known), np.full(3, 30 * MB))
     assert found == {"s0:6200": 0.575, "s1:6200": 0.425, "s2:6200": 0.5}
-    idle = known.nodes["s0"]
-    idle.traces.clear()
-    assert rooms(list(known.nodes.values()), dict.fromkeys(known.nodes, 30 * MB))["s0:6200"] == 1.0
+    known.feed(load("s0", 4, server="s0:6200", gone=True), 4.0)
+    assert rooms(Table.of(known), np.full(3, 30 * MB))["s0:6200"] == 1.0

@@ -1,0 +1,111 @@
+"""What a second costs the dividing host of a big cluster: from the bytes of all reports to those of all shares."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from benchmarks.figures import Figure, at_most
+
+from sluice_actors.bandwidth_divider import Divider
+from sluice_actors.bandwidth_loads import Report
+from sluice_actors.division import FloatArray, Problem, Side
+from sluice_actors.simulation_decider import whole
+from sluice_core.bandwidth import GET, Load, NodeLoad
+from sluice_core.describe import PROXY, STORAGE_NODE
+
+#: From reports in memory to encoded shares, and with reading and taking the reports.
+ROUND_LIMIT: Final = 1.0
+SECOND_LIMIT: Final = 2.0
+#: Rounds before those that count: flows are known then, and have shares.
+_BEFORE: Final = 2
+_TRANSFERS: Final = 16.0
+
+
+@dataclass(slots=True)
+class _Took:
+    """Processor seconds of each round."""
+
+    decode: list[float] = field(default_factory=list)
+    feed: list[float] = field(default_factory=list)
+    round: list[float] = field(default_factory=list)
+
+    def medians(self) -> tuple[float, float, float]:
+        decode, feed, divided = (float(np.median(one)) for one in (self.decode, self.feed, self.round))
+        return decode, feed, divided
+
+
+def rounds(problem: Problem, random: np.random.Generator, times: int, words: str) -> list[Figure]:
+    """``times`` seconds of the whole host on a cluster, of which nobody is idle; ``words`` say which."""
+    divider, took = whole(problem).divider, _Took()
+    for number in range(1, times + _BEFORE + 1):
+        bodies = _bodies(problem, number, random)
+        found = _second(divider, bodies, number)
+        if number > _BEFORE:
+            for column, seconds in zip((took.decode, took.feed, took.round), found, strict=True):
+                column.append(seconds)
+    decode, feed, divided = took.medians()
+    parts = len(problem.proxies.flow) + len(problem.storage.flow)
+    what = f"{words}, {parts:,} places"
+    return [
+        at_most("whole round", f"{what}: divide and encode, processor time", divided, ROUND_LIMIT, "s", digits=2),
+        at_most(
+            "whole second",
+            f"{what}: decode, feed, divide and encode, processor time",
+            decode + feed + divided,
+            SECOND_LIMIT,
+            "s",
+            f"decode {decode:.2f} s, feed {feed:.2f} s, longest round {max(took.round):.2f} s",
+            digits=2,
+        ),
+    ]
+
+
+def _second(divider: Divider, bodies: list[bytes], number: int) -> tuple[float, float, float]:
+    """Processor seconds to decode, to feed, and for the round."""
+    decode = feed = 0.0
+    for body in bodies:
+        began = time.process_time()
+        load = Report.decode(body)
+        read = time.process_time()
+        divider.feed(load, number + 0.06)
+        decode, feed = decode + read - began, feed + time.process_time() - read
+    began = time.process_time()
+    made = divider.round(number + 0.18, number)
+    divided = time.process_time() - began
+    assert len(made.bodies) == len(bodies)
+    return decode, feed, divided
+
+
+def _bodies(problem: Problem, number: int, random: np.random.Generator) -> list[bytes]:
+    """What all nodes tell: each flow moves what it has a floor of and a bit, in whatever order."""
+    rate = 1e5 + problem.floor
+    bodies = []
+    for side, name, given in ((PROXY, "proxy", problem.proxies), (STORAGE_NODE, "storage", problem.storage)):
+        part = given.weight / np.bincount(given.flow, given.weight)[given.flow]
+        moved = rate[given.flow] * part * random.uniform(0.5, 1.5, len(part))
+        waits = np.isinf(problem.want)[given.flow] * 0.5
+        for node, capacity in enumerate(given.capacity.tolist()):
+            load = NodeLoad(
+                f"{name}{node}",
+                float(number),
+                1.0,
+                number,
+                server=f"10.0.{node // 250}.{node % 250}:6200" if side == STORAGE_NODE else "",
+                capacity={side: {GET: capacity}},
+                sides=(side,),
+                rows=_rows(side, given, node, (moved, _TRANSFERS * part, _TRANSFERS * part * waits), random),
+            )
+            bodies.append(load.encode())
+    return bodies
+
+
+def _rows(
+    side: str, given: Side, node: int, told: tuple[FloatArray, ...], random: np.random.Generator
+) -> tuple[Load, ...]:
+    index = random.permutation(np.flatnonzero(given.node == node))
+    columns = (given.flow[index].tolist(), *(one[index].tolist() for one in told))
+    device = "" if side == PROXY else "sdb1"
+    return tuple(Load(side, str(flow), "", GET, 0, device, *numbers) for flow, *numbers in zip(*columns, strict=True))
