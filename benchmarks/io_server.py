@@ -3,8 +3,9 @@
     python -m benchmarks.io_server FOLDER PORT MODULE MODE KEEP LEVELS
 
 ``FOLDER`` has the devices, ``MODULE`` is ``swift`` or ``sluice`` (whose disk files), ``MODE`` what
-``sluice_io_threads`` is, ``KEEP`` whether what was read stays in the page cache (``keep`` or ``drop``), ``LEVELS`` a
-JSON object: account → level of its I/O.
+``sluice_io_threads`` is (``objective`` while one is in force, ``resting`` while none is; ``forced`` is ``always``, and
+what the page cache has goes through threads too), ``KEEP`` whether what was read stays in the page cache (``keep`` or
+``drop``), ``LEVELS`` a JSON object: account → level of its I/O.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from swift.common import concurrency
 from swift.common.utils import eventlet_monkey_patch
 
 from sluice_core.bandwidth import NO_CLASS, Flow
+from sluice_middleware import page_cache
 from sluice_middleware.disk_testing import Log, swift_conf
 from sluice_middleware.object_server import ObjectController
 from sluice_middleware.swift_disk_door import POLICIES
@@ -27,12 +29,13 @@ from sluice_middleware.swift_disk_door import POLICIES
 class Levels:
     """Standings that stand still."""
 
-    def __init__(self, levels: dict[str, int]) -> None:
+    def __init__(self, levels: dict[str, int], active: bool) -> None:
         self._levels = levels
+        self._active = active
 
     def active(self) -> bool:
-        """Always."""
-        return True
+        """As it was said."""
+        return self._active
 
     def level(self, flow: Flow) -> int:
         """That of the account."""
@@ -49,14 +52,16 @@ def main(folder: str, port: str, module: str, mode: str, keep: str, levels: str)
         "fallocate_reserve": "0",
         "swift_dir": "/none",
         "sluice_agent_socket": "",
-        "sluice_io_threads": mode,
+        "sluice_io_threads": {"resting": "objective", "forced": "always"}.get(mode, mode),
         "keep_cache_size": str(1 << 40 if keep == "keep" else 0),
         "log_requests": "false",
     }
     with tempfile.TemporaryDirectory() as etc, swift_conf(Path(etc), module):
         server = ObjectController(conf, Log())
         if module == "sluice":
-            server._diskfile_router[POLICIES[0]].streams.standings = Levels(json.loads(levels))
+            server._diskfile_router[POLICIES[0]].streams.standings = Levels(json.loads(levels), mode != "resting")
+        if mode == "forced":
+            page_cache.has = lambda *_: False
         listening = concurrency.listen(("127.0.0.1", int(port)), backlog=128)
         concurrency.wsgi.server(listening, server, log_output=False)
 

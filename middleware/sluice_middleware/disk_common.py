@@ -20,10 +20,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice_core.bandwidth import GET
+from sluice_core.bandwidth import GET, Flow
 from sluice_core.errors import SluiceError
 from sluice_filters.api import CorruptData, Hint
-from sluice_middleware import disk_intent
+from sluice_middleware import disk_copies, disk_intent
 from sluice_middleware.credit_line import CurrentStandings
 from sluice_middleware.disk_intent import Intent
 from sluice_middleware.disk_plain import PlainFile
@@ -51,8 +51,10 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
 
     _fp: Any
     intent: Intent | None = None
-    #: What lends threads to streams of clients.
+    #: What lends threads to streams of clients, and of copies between nodes.
     streams: Streams | None = None
+    #: The flow of copies, when this is one.
+    copies: Flow | None = None
     #: Whether the auditor asks, which passes over what cannot be read here.
     audited = False
 
@@ -164,6 +166,7 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         """A disk file that obeys the intent of the request that is being served."""
         found = super().get_diskfile(*args, **kwargs)
         found.intent = disk_intent.current()
+        found.copies = disk_copies.current()
         found.streams = None if self.streams.off else self.streams
         return found
 

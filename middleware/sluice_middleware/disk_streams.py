@@ -1,16 +1,18 @@
 """What readers and writers do differently while their stream has a thread of its own (:mod:`io_streams`).
 
 Theory of operation.  Swift's reader and writer stay what they are.  A reader reads a file object, and here that is
-a :class:`StreamFile`: it has a thread read the file in steps of 1 MiB, one step ahead of what the client takes, and
-cuts pieces of the size that Swift asks for; what the page cache has is taken from there at once.  A writer's ``write``,
-with MD5 and all, is called in the thread for 1 MiB at a time while the next is coming in; what Swift does at ``put``
-(attributes, fsync, link) is caught on its way to Swift's own threads and done in the stream's, so that it has the
-stream's priority.
+a :class:`StreamFile`: what the page cache has is taken from there at once; from the first step of 1 MiB on that it has
+not, a thread reads the file, one step ahead of what the client takes, and pieces of the size that Swift asks for are
+cut from that.  A writer's ``write``, with MD5 and all, is called in the thread for 1 MiB at a time while the next is
+coming in; what Swift does at ``put`` (attributes, fsync, link) is caught on its way to Swift's own threads and done in
+the stream's, so that it has the stream's priority.
 
 Rules:
 
 * While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
-* A stream may get its thread in the middle, when an objective comes into force; then it keeps it to its end.
+* A stream may get its thread in the middle, when an objective comes into force or the page cache has no more; then it
+  keeps it to its end.
+* What leaves the page cache between the look at it and the read is waited for in the hub, as plain Swift would.
 * An error in a step is raised where the stream asks for its outcome, as if it had happened there.
 """
 
@@ -22,7 +24,7 @@ from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice_core.bandwidth import PUT, Flow
-from sluice_middleware import green
+from sluice_middleware import green, page_cache
 from sluice_middleware.disk_plain import PlainFile
 from sluice_middleware.disk_read import RangeMixin
 from sluice_middleware.io_streams import STEP, Call, Lane, Streams
@@ -38,12 +40,17 @@ _BEYOND: Final = 64 * 1024
 #: The page cache keeps what was read at once in pieces as big as this, and forgets none of which a part is to stay:
 #: what is to be forgotten begins this much before what was read last.
 _BIGGEST_FOLIO: Final = 2 << 20
+#: Bytes out of the page cache after which others have their turn; to wake another client costs more than to go on.
+_TURN: Final = 8 << 20
 #: Swift's own look at how much was written since the last sync is to find nothing.
 _NEVER: Final = 1 << 62
 
 
 def flow_of(diskfile: Any, method: str) -> Flow | None:
     """Whose bytes a disk file's are; None when it was opened by its hash alone."""
+    if diskfile.copies is not None:
+        flow: Flow = diskfile.copies
+        return flow
     if diskfile.account is None:
         return None
     return Flow(diskfile.account, method, int(diskfile.policy), diskfile.container or "")
@@ -64,6 +71,8 @@ class StreamFile:
         self._at = 0
         self._ahead: Call | None = None
         self._move: tuple[int, int | None] | None = None
+        self._sure = 0  # up to where the page cache has it all
+        self._turn = 0
 
     def fileno(self) -> int:
         """The descriptor of the file."""
@@ -78,11 +87,12 @@ class StreamFile:
         """Go to an offset; nothing is read ahead from ``stop`` on."""
         self._block, self._at, self._ahead = b"", 0, None
         self._position = self._place = offset
+        self._sure = 0
+        self._turn = offset
         self._stop = self._size if stop is None else min(stop, self._size)
+        self._move = None if self._lane is None else (offset, stop)
         if self._lane is None:
             self._go(offset, stop)
-        else:
-            self._move = (offset, stop)
         return offset
 
     def read(self, size: int) -> bytes:
@@ -91,10 +101,9 @@ class StreamFile:
         :raises OSError: of the file
         """
         if self._at >= len(self._block):
-            if self._lane is None and not self._join():
-                data: bytes = self._file.read(size)
+            data = self._at_once(size) if self._ahead is None else None
+            if data is not None:
                 self._position += len(data)
-                self._place = self._position
                 return data
             self._block, self._at = self._next(), 0
         if not self._at and len(self._block) <= size:
@@ -107,11 +116,12 @@ class StreamFile:
 
     def drop(self, offset: int, length: int) -> None:
         """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
-        begin = max(offset - _BIGGEST_FOLIO, 0)
+        begin = max(offset - _BIGGEST_FOLIO, 0) if self._lane is not None or self._sure else offset
+        forget = functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin)
         if self._lane is None:
-            drop_buffer_cache(self.fileno(), offset, length)
+            forget()
         else:
-            self._lane.send(functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin))
+            self._lane.send(forget)
 
     def close(self) -> None:
         """Close the file, now or when the step under way is over."""
@@ -126,13 +136,21 @@ class StreamFile:
         self._lane = self._streams.lend(self._flow) if self._place < self._size else None
         return self._lane is not None
 
+    def _at_once(self, size: int) -> bytes | None:
+        """The next bytes, when a thread neither has to be asked nor is to be: those in the page cache, the end."""
+        wanted = self._lane is not None or self._place < self._sure or self._streams.wanted()
+        if wanted and self._place < self._stop and (data := self._cached(size)):
+            return data
+        if self._lane is None and not (wanted and self._join()):
+            data = self._step(self._taken(), size)
+            self._place += len(data)
+            return data
+        return None
+
     def _next(self) -> bytes:
         lane = self._lane
         if lane is None or (self._place >= self._size and not lane.busy):
             return self._step(self._taken(), _BEYOND)  # the end of the file: no disk is asked
-        if self._ahead is None and (cached := self._cached()):
-            green.pause()
-            return cached
         call, self._ahead = self._ahead or self._begin(lane), None
         block: bytes = call.wait()
         self._place += len(block)
@@ -140,18 +158,24 @@ class StreamFile:
             self._ahead = self._begin(lane)
         return block
 
-    def _cached(self) -> bytes:
-        """The next step out of the page cache, without a hand-over; empty when a disk is needed."""
-        room = bytearray(max(min(self._stop - self._place, STEP), 0))
-        try:
-            size = os.preadv(self.fileno(), [room], self._place, os.RWF_NOWAIT) if room else 0
-        except OSError:  # the thread finds out why
+    def _cached(self, size: int) -> bytes:
+        """The next bytes out of the page cache, without a hand-over; empty when a disk is needed."""
+        if self._place >= self._sure and not self._look():
             return b""
-        if size < min(len(room), _BEYOND):
-            return b""
-        self._place += size
+        data = os.pread(self.fileno(), min(self._sure - self._place, size), self._place)
+        self._place += len(data)
         self._move = (self._place, self._stop)
-        return bytes(memoryview(room)[:size])
+        return data
+
+    def _look(self) -> bool:
+        """Whether the page cache has the next step."""
+        if self._sure and self._place - self._turn >= _TURN:
+            green.pause()  # nobody else had a turn, unless the client was slow
+            self._turn = self._place
+        size = min(self._stop - self._place, STEP)
+        known = page_cache.has(self.fileno(), self._place, size)
+        self._sure = self._place + size if known else 0
+        return known
 
     def _begin(self, lane: Lane) -> Call:
         left = self._stop - self._place
@@ -180,7 +204,7 @@ class PlainStreamFile(StreamFile):
         """As of the file."""
         self._file.drop_cache(*args, **kwargs)
 
-    def _cached(self) -> bytes:
+    def _cached(self, size: int) -> bytes:
         """Decoding is for the thread, wherever the stored bytes are."""
         return b""
 

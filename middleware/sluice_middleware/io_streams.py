@@ -86,10 +86,12 @@ class Call:
 
 
 class Lane:
-    """A thread while the stream of one flow has it."""
+    """A thread while the stream of one flow has it; another when the flow's level changed."""
 
-    def __init__(self, lane: _Lane, bell: green.Bell, standings: Standings, flow: Flow) -> None:
+    def __init__(self, threads: IoThreads, lane: _Lane, bell: green.Bell, standings: Standings, flow: Flow) -> None:
+        self._threads = threads
         self._lane = lane
+        self._level = standings.level(flow)
         self._bell = bell
         self.standings = standings
         self._flow = flow
@@ -101,7 +103,13 @@ class Lane:
 
     def start(self, function: Callable[[], Any]) -> Call:
         """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
-        return Call(self._lane, function, self.standings.level(self._flow), self._bell.call())
+        level = self.standings.level(self._flow)
+        if level != self._level and not self._lane.busy:
+            other = self._threads.lend(level)
+            if other is not None:
+                self._lane.leave()
+                self._lane, self._level = other, level
+        return Call(self._lane, function, level, self._bell.call())
 
     def run(self, function: Callable[[], Any]) -> Any:
         """The same, and wait for it."""
@@ -109,7 +117,7 @@ class Lane:
 
     def send(self, function: Callable[[], Any]) -> None:
         """Have ``function`` called in the thread, whatever comes of it."""
-        self._lane.start(function, self.standings.level(self._flow))
+        self._lane.start(function, self._level)
 
     def leave(self, last: Callable[[], Any] | None = None) -> None:
         """Give the thread back, and have ``last`` called once nothing is under way any more."""
@@ -150,11 +158,11 @@ class Streams:
         if found is None:
             found = _threads[place] = (self._make(), green.Bell())
         threads, bell = found
-        lane = threads.lend()
+        lane = threads.lend(self.standings.level(flow))
         if lane is None:
             _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
             return None
-        return Lane(lane, bell, self.standings, flow)
+        return Lane(threads, lane, bell, self.standings, flow)
 
     def _make(self) -> IoThreads:
         def set_level(level: int) -> None:

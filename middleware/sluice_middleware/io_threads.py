@@ -4,7 +4,9 @@ Knows neither Swift nor green threads.  Whoever lends starts real threads (Swift
 told in such a thread when a step is over.  Everything else is called from one thread only, that of Swift's hub.
 
 Theory of operation.  A thread that was given back waits for the next stream, the one that waits shortest first, and
-ends when nobody wanted it for a while.  There is no lock: to lend a thread is to take it off the list of those that
+ends when nobody wanted it for a while.  It keeps to one level as long as there may be more threads: BFQ lets threads
+share a queue whose reads lie close together, and who then changed its level would change that of the other, too.  There
+is no lock: to lend a thread is to take it off the list of those that
 wait, to end is to strike oneself off the same list, and of two who try only one succeeds.
 """
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 from _queue import Empty, SimpleQueue  # of ``queue`` Swift puts a green one in its place
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from sluice_core.bandwidth import NO_CLASS
@@ -65,7 +68,7 @@ class _Thread:
 
     def __init__(self, pool: IoThreads) -> None:
         self._pool = pool
-        self._level = NO_CLASS
+        self.level = NO_CLASS
         self.steps: SimpleQueue[Step | None] = SimpleQueue()
 
     def run(self) -> None:
@@ -81,8 +84,8 @@ class _Thread:
             if step is None:
                 pool.rest(self)
                 continue
-            if step.level != self._level:
-                self._level = step.level
+            if step.level != self.level:
+                self.level = step.level
                 pool.set_level(step.level)
             step.run()
             step = None
@@ -123,7 +126,7 @@ class Lane:
         later = last is not None and self.busy
         if thread is not None:
             if later and last is not None:
-                thread.steps.put(Step(last, NO_CLASS, None))
+                thread.steps.put(Step(last, thread.level if self._last is None else self._last.level, None))
             thread.steps.put(None)
         if last is not None and not later:
             last()
@@ -150,13 +153,14 @@ class IoThreads:
         """How many threads there are."""
         return len(self._all)
 
-    def lend(self) -> Lane | None:
-        """A thread for a stream; None when all are lent and there must be no more."""
-        try:
-            return Lane(self._resting.pop())
-        except IndexError:
-            pass
+    def lend(self, level: int = NO_CLASS) -> Lane | None:
+        """A thread for a stream, of ``level`` if possible; None when all are lent and there must be no more."""
+        for thread in reversed(self._resting.copy()):
+            if thread.level == level and self._take(thread):
+                return Lane(thread)
         if len(self._all) >= self._most:
+            with suppress(IndexError):
+                return Lane(self._resting.pop())
             return None
         thread = _Thread(self)
         self._all.add(thread)
@@ -173,9 +177,15 @@ class IoThreads:
 
     def end(self, thread: _Thread) -> bool:
         """Called by a thread that nobody wanted; False when somebody took it just now."""
-        try:
-            self._resting.remove(thread)
-        except ValueError:  # lent, however long the stream has been doing nothing
+        if not self._take(thread):  # lent, however long the stream has been doing nothing
             return False
         self._all.discard(thread)
+        return True
+
+    def _take(self, thread: _Thread) -> bool:
+        """Off the list of those that wait; False when another was first."""
+        try:
+            self._resting.remove(thread)
+        except ValueError:
+            return False
         return True

@@ -1,4 +1,5 @@
-"""``egg:sluice#object``: Swift's object server, which notes what a PUT's intent is and says what it refuses.
+"""``egg:sluice#object``: Swift's object server, which notes what a PUT's intent is and whether a request is a copy
+between storage nodes, and says what it refuses.
 
 It takes the place of ``egg:swift#object`` in ``[app:object-server]``; the storage policies' ``diskfile_module`` in
 swift.conf name our disk files.  A paste filter could not do this: SSYNC's requests pass none.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from sluice_middleware import disk_intent, metadata
+from sluice_middleware import disk_copies, disk_intent, metadata
 from sluice_middleware import swift_disk_door as swift
 from sluice_middleware.disk_tools import Refused, Unreadable
 from sluice_middleware.swift_disk_door import public
@@ -24,7 +25,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """As of Swift's; SSYNC calls it again for each object it brings."""
-        with disk_intent.serving(env):
+        with disk_intent.serving(env), disk_copies.serving(env):
             body: Iterable[bytes] = super().__call__(env, start_response)
             return body
 

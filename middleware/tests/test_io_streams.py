@@ -4,11 +4,13 @@ import errno
 import hashlib
 import os
 import random
+import threading
 
 import pytest
 from swift.common.utils import Timestamp
 
 from sluice_core.bandwidth import GET, NO_CLASS, PUT, Flow
+from sluice_core.credit_wire import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.toys import Xor
 from sluice_middleware import green, io_priority, io_streams
@@ -58,7 +60,8 @@ def anew(monkeypatch):
 
 @pytest.fixture
 def uncached(monkeypatch):
-    monkeypatch.setattr(StreamFile, "_cached", lambda self: b"")
+    """All of it comes from the disk."""
+    monkeypatch.setattr(StreamFile, "_cached", lambda self, size: b"")
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def test_an_etag_that_is_wrong_is_refused_and_nothing_is_stored(make):
     assert node.files() == []
 
 
-def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make):
+def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make, uncached):
     node = make(sluice_io_threads="objective")
     levels = node.manager().streams.standings = Levels(on=False, a=0)
     node.put(BODY)
@@ -115,10 +118,9 @@ def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_
     assert set(levels.asked) == {FLOW}
 
 
-def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch):
+def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch, uncached):
     set_levels = []
     monkeypatch.setattr(io_priority, "set_level", set_levels.append)
-    monkeypatch.setattr(StreamFile, "_cached", lambda file: b"")  # all of it comes from the disk
     node = make()
     levels = node.manager().streams.standings = Levels(a=2, b=7)
     node.put(BODY)
@@ -126,6 +128,30 @@ def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch):
     node.put(BODY, name="b/c/o")
     assert set(set_levels) == {2, 7}
     assert set(levels.asked) == {FLOW, FLOW._replace(method=PUT), Flow("b", PUT, 0, "c")}
+
+
+def test_a_stream_whose_level_changes_gets_another_thread(tmp_path, uncached):
+    (tmp_path / "file").write_bytes(BODY)
+    levels, places = Levels(a=0), []
+
+    class Noting(Disk):
+        def read(self, size):
+            places.append(threading.get_native_id())
+            return self._file.read(size)
+
+    lend = streams(standings=levels)
+    file = StreamFile(Noting((tmp_path / "file").open("rb"), 0), len(BODY), lend, FLOW)
+    got = file.read(STEP)
+    levels.levels["a"] = IDLE
+    while piece := file.read(STEP):
+        got += piece
+    file.close()
+    assert got == BODY
+    first, ahead, *others = places[:4]  # the second step was begun with the first
+    assert first == ahead
+    assert first not in others
+    assert len(set(others)) == 1
+    assert threads() == 2
 
 
 def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):

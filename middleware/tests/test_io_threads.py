@@ -41,10 +41,10 @@ def after(lane, function=lambda: None, level=NO_CLASS):
     return step.outcome()
 
 
-def rested(pool, lane):
+def rested(pool, lane, level=NO_CLASS):
     """Give a thread back and wait until it is there again."""
     over = threading.Event()
-    lane.start(lambda: None, NO_CLASS)
+    lane.start(lambda: None, level)
     rest = pool.threads.rest
     pool.threads.rest = lambda thread: (rest(thread), over.set())
     lane.leave()
@@ -150,6 +150,21 @@ def test_a_thread_changes_its_level_only_when_that_is_another():
     for level in (NO_CLASS, 0, 0, IDLE, IDLE, 0):
         after(lane, level=level)
     assert pool.levels == [0, IDLE, 0]
+
+
+def test_a_thread_keeps_to_its_level_as_long_as_there_may_be_more():
+    pool = Pool(most=2)
+    first = pool.threads.lend(0)
+    ident = after(first, threading.get_ident, 0)
+    rested(pool, first, 0)
+    idle = pool.threads.lend(IDLE)
+    assert after(idle, threading.get_ident, IDLE) != ident
+    again = pool.threads.lend(0)
+    assert after(again, threading.get_ident, 0) == ident
+    rested(pool, again, 0)
+    any_one = pool.threads.lend(IDLE)  # there must be no third
+    assert after(any_one, threading.get_ident, IDLE) == ident
+    assert pool.threads.lend(IDLE) is None
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from sluice_aio import slow_disk
 from sluice_filters.toys import Xor
-from sluice_middleware import green, io_priority, io_streams
+from sluice_middleware import green, io_priority, io_streams, page_cache
 from sluice_middleware.disk_testing import CODED, REPLICATED, Log, StorageNode, swift_conf
 from sluice_middleware.object_server import ObjectController
 from sluice_middleware.swift_disk_door import POLICIES
@@ -24,6 +26,8 @@ FRAGMENT = {
     "X-Object-Sysmeta-Ec-Content-Length": "1",
     "X-Backend-Fragment-Preferences": "[]",
 }
+#: Whether this kernel tells what the page cache has.
+TELLS = tuple(int(one) for one in platform.release().split(".")[:2]) >= (6, 5)
 #: What of an answer must be the same.
 HEADERS = ("Etag", "Content-Length", "Content-Range", "Content-Type", "X-Timestamp", "X-Backend-Timestamp")
 
@@ -167,3 +171,23 @@ def test_a_loop_device_with_bfq_heeds_priorities(tmp_path, speed):
         disk.queue("scheduler", "none")
         assert io_priority.heeded(disk.folder) == (False, f"{disk.device} has the scheduler none")
     assert not list(tmp_path.glob("*.img"))
+
+
+def test_to_ask_for_the_page_cache_asks_no_disk(tmp_path):
+    assert not slow_disk.missing()
+    with slow_disk.disk(tmp_path, size=400 << 20) as disk:
+        path = disk.folder / "file"
+        path.write_bytes(bytes(2 * MIB))
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+            def reads():
+                return Path(f"/sys/block/{disk.device}/stat").read_text(encoding="ascii").split()[0]
+
+            before = reads()
+            assert not page_cache.has(file.fileno(), 0, MIB)
+            assert reads() == before or not TELLS
+            os.pread(file.fileno(), MIB, 0)
+            assert reads() != before
+            assert page_cache.has(file.fileno(), 0, MIB)
