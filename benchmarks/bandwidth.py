@@ -42,6 +42,8 @@ TOTAL: Final = 90 * MB
 SETTLE: Final = 5
 #: Connections of each tenant: object servers need more of them, since clients choose where they wait.
 CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
+#: The same beside somebody who has ten times as many: what two processors can do.
+_BESIDE_NOISE: Final = {"proxy": 12, "storage_node": 24}
 SIDES: Final = ("proxy", "storage_node")
 _WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
@@ -84,10 +86,21 @@ class Row:
         ):
             yield on
 
-    def keep(self, name: str, title: str, loads: Mapping[str, Load], first: int, last: int, lines: Any = ()) -> None:
+    def keep(
+        self,
+        name: str,
+        title: str,
+        loads: Mapping[str, Load],
+        first: int,
+        last: int,
+        lines: Mapping[str, float],
+        copies: Mapping[int, float] | None = None,
+    ) -> None:
         """Paint it, if pictures are wanted."""
         if self.out is not None:
             rates = {who: load.rates(first, last) for who, load in loads.items()}
+            if copies is not None:
+                rates["copies"] = {at: rate for at, rate in copies.items() if first <= at <= last}
             paint(self.out / f"{name}.png", title, rates, lines)
             data = {who: {str(at): rate for at, rate in one.items()} for who, one in rates.items()}
             (self.out / f"{name}.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
@@ -225,7 +238,7 @@ def noisy(row: Row, side: str = "proxy") -> list[Figure]:
         for name in TENANTS:
             stage.fill(name)
         promise(stage, wanted, side)
-        connections = CONNECTIONS[side]
+        connections = _BESIDE_NOISE[side]
         loads = {name: stage.load(name, connections, seed=at) for at, name in enumerate(wanted)}
         loads["AUTH_t3"] = stage.load("AUTH_t3", connections * 10, seed=9)
         with loading(loads) as begin:

@@ -80,6 +80,14 @@ def test_a_list_is_empty_with_a_word_about_it_while_nobody_measures(sluice, pain
     assert sluice("bw", what, "-f", "json").err == ""
 
 
+def test_what_is_left_out_of_a_list_is_said(sluice, paint):
+    paint(left_out={"flows": 12})
+    said = sluice("bw", "flows", "-f", "json")
+    assert len(as_json(said)) == 1
+    assert "12 rows are left out" in said.err
+    assert sluice("bw", "nodes", "-f", "json").err == ""
+
+
 def test_a_value_is_set_and_taken_back(sluice, store):
     made = as_json(sluice("bw", "set", "AUTH_ü", "30MB/s", "-f", "json"))
     assert made["policy"] == "FOR TENANT AUTH_ü DO SET bandwidth WITH node_get_bw=30MBps ON STORAGE_NODE"
@@ -115,12 +123,12 @@ def test_objectives_are_set_listed_and_deleted(sluice, store, paint):
     sluice("slo", "set", "AUTH_a", "max_get_bw", "40", "--storage-policy", "gold")
     sluice("slo", "set", "AUTH_b", "get_bw", "1")
     (policy,) = {one["Policy"] for one in as_json(sluice("slo", "list", "--name", "put_bw", "-f", "json"))}
-    paint(infeasible={policy: 5 * MB})
+    paint(infeasible={policy: 5 * MB}, lacking={policy: {"get_bw": 5 * MB}})
     found = as_json(sluice("slo", "list", "--account", "AUTH_a", "-f", "json"))
     assert [(one["Name"], one["Value MB/s"], one["Storage Policy"], one["Missing MB/s"]) for one in found] == [
         ("get_bw", 30.0, "", 5.0),
         ("max_get_bw", 40.0, "gold", None),
-        ("put_bw", 20.0, "", 5.0),
+        ("put_bw", 20.0, "", None),
     ]
     assert "5.000 MB/s are missing" in sluice("policy", "show", policy).out
     done = sluice("slo", "delete", "AUTH_a", "get_bw", "put_bw").out

@@ -242,7 +242,7 @@ class Bandwidth:
         self._shown.clear()
         picture = self._picture
         if picture is not None and self._ours:
-            data = picture.encode()
+            data = await asyncio.to_thread(picture.encode)  # some megabytes in a big cluster
             key = self._store.keys.bandwidth
             await self._store.run(Operation((("SET", key, data, "EX", SHOWN),), nothing))
 

@@ -20,6 +20,7 @@ from sluice_actors.bandwidth_loads import Table
 from sluice_actors.bandwidth_names import flows_of
 from sluice_actors.bandwidth_objectives import Objectives, Promise
 from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_values import values
 from sluice_actors.bandwidth_weights import CHUNK, LITTLE, ROOM, WAITS, Parts, poured, weigh_free, weigh_held
 from sluice_actors.division import BoolArray, FloatArray, IntArray
 from sluice_core.bandwidth import SIDES, Flow
@@ -36,6 +37,8 @@ class Demand:
 
     ``moved``, ``open`` and ``waiting`` are those of the side where it is held back, of the last second; ``bytes``,
     ``transfers`` and ``held`` the means.  ``may`` is what it might move in the last second, infinite if unknown.
+    ``node_floor`` is promised on each object server, ``promised`` what comes of that on all that the flow is on;
+    what it wants of it is in ``floor``.
     """
 
     index: int
@@ -51,16 +54,22 @@ class Demand:
     want: float = math.inf
     floor: float = 0.0
     ceiling: float = math.inf
+    node_floor: float = 0.0
+    promised: float = 0.0
 
 
 @dataclass(slots=True)
 class Demands:
-    """All active flows of one method; ``bounds`` maps a tenant to the ceiling over all its flows."""
+    """All active flows of one method; ``bounds`` maps a tenant to the ceiling over all its flows.
+
+    ``values`` are, of the parts at the storage nodes, the floors of each of these nodes; None when there are none.
+    """
 
     side: str
     parts: dict[str, Parts]
     flows: list[Demand] = field(default_factory=list)
     bounds: dict[str, float] = field(default_factory=dict)
+    values: FloatArray | None = None
 
     @property
     def other(self) -> str:
@@ -162,25 +171,42 @@ def _limit(made: Demands) -> None:
         if bound is not None:
             bounded.setdefault((bound.assignment, account), []).append(one)
     for several in promised.values():
-        _floor(made, several)
+        _floor(several)
+    _value(made, list(promised.values()))
     for (_, account), several in bounded.items():
         _bound(made, account, several, everything=len(several) == len(tenants[account]))
 
 
-def _floor(made: Demands, several: list[Demand]) -> None:
+def _floor(several: list[Demand]) -> None:
     own = several[0].promise.own
     assert own is not None
-    total = own.floor
-    if own.node_floor:
-        total = max(total, own.node_floor * _servers(made, several))
+    for one in several:
+        one.node_floor = own.node_floor
     if len(several) == 1:
-        several[0].floor = total
+        several[0].floor = own.floor
         return
     weights = [max(one.transfers, LITTLE) for one in several]
-    wanted = poured(total, weights, [one.want for one in several])
-    rest = total - sum(wanted)
+    wanted = poured(own.floor, weights, [one.want for one in several])
+    rest = own.floor - sum(wanted)
     for one, floor, weight in zip(several, wanted, weights, strict=True):
         one.floor = floor + rest * weight / sum(weights)
+
+
+def _value(made: Demands, promised: list[list[Demand]]) -> None:
+    """Floors of each object server, which flows of one promise have together."""
+    if not any(several[0].node_floor for several in promised):
+        return
+    groups = np.full(len(made.flows), -1, dtype=np.intp)
+    for number, several in enumerate(promised):
+        groups[[one.index for one in several]] = number
+    made.values = values(made, groups)
+    sums = made.parts[STORAGE_NODE].sums(made.values).tolist()
+    for several in promised:
+        node_floor, all_of_it = several[0].node_floor, sum(one.floor for one in several)
+        most = max(node_floor * _servers(made, several), all_of_it) if node_floor else 0.0
+        for one in several if node_floor else ():
+            one.floor = max(one.floor, sums[one.index])
+            one.promised = most / len(several)
 
 
 def _servers(made: Demands, several: Iterable[Demand]) -> int:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from msgpack import packb
@@ -19,12 +20,14 @@ from msgpack import packb
 from sluice_actors.bandwidth_capacity import CONFIGURED, Capacities, Suffering
 from sluice_actors.bandwidth_demand import Demands, demands
 from sluice_actors.bandwidth_dividing import Divided, ceilings_alone, floors_first
-from sluice_actors.bandwidth_loads import Loads, Node, Table
+from sluice_actors.bandwidth_gone import Gone
+from sluice_actors.bandwidth_loads import HEARD, Loads, Node, Table
 from sluice_actors.bandwidth_memory import Copies, Lingering
 from sluice_actors.bandwidth_objectives import Objectives
-from sluice_actors.bandwidth_picture import flows_of, infeasible_of, lacking_of, nodes_of, objects_of, parts_of
+from sluice_actors.bandwidth_picture import flows_of, nodes_of, objects_of, parts_of
 from sluice_actors.bandwidth_replication import capped
 from sluice_actors.bandwidth_rooms import rooms
+from sluice_actors.bandwidth_shortfall import Slow, idle_ones, lacking_of, missing_of
 from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_told import Heads, encoded, packed, together
 from sluice_actors.groups import Groups
@@ -58,6 +61,7 @@ class _Method:
     weights: Spots = field(default_factory=Spots)
     suffering: Suffering = field(default_factory=Suffering)
     lingering: Lingering = field(default_factory=Lingering)
+    slow: Slow = field(default_factory=Slow)
     capacities: dict[str, Capacities] = field(default_factory=dict)
 
     def capacity(self, side: str) -> Capacities:
@@ -77,6 +81,7 @@ class Divider:
         self._number = 0
         self._last: float | None = None
         self._copies = Copies()
+        self._gone = Gone()
         self._heads = Heads(self.loads.names)
         self._methods = {method: _Method(method) for method in METHODS}
 
@@ -92,12 +97,13 @@ class Divider:
         self._last = now
         self._forget(now)
         self.objectives.name_policies(self.loads.policies)
-        table = Table.of(self.loads)
+        held = [(method, self.objectives.side(method)) for method in (GET, PUT) if self.objectives.governs(method)]
+        table = Table.of(self.loads, self._gone.step(self.loads, now, seconds, held))
         self._copies.learn(table, seconds)
         made = {method: self._divide(method, table, now, seconds) for method in METHODS}
         bodies = self._bodies(table, made, at, term)
         governed = any(one.governed for one in made.values())
-        picture = self._picture(table, made, at, term, began)
+        picture = self._picture(table, made, now, Picture(at, self._host, term, self._number), began)
         return Round(bodies, picture, governed)
 
     def _forget(self, now: float) -> None:
@@ -120,6 +126,7 @@ class Divider:
             self._estimate(known, wanted, table, now, seconds)
             copies = {policy: self._copies.of(policy) for policy in {one.flow.policy for one in wanted.flows}}
             made = floors_first(table, wanted, self._capacity(method), copies)
+            known.slow.step(made, now)
         elif objectives.ceilings(method):
             made = ceilings_alone(table, wanted)
         else:
@@ -171,43 +178,54 @@ class Divider:
         known = [carry(STORAGE_NODE, node) if node.serves(STORAGE_NODE) else math.inf for node in table.nodes]
         return rooms(table, np.array(known, dtype=np.float64))
 
-    def _picture(self, table: Table, made: Mapping[str, Divided], at: float, term: int, began: float) -> Picture:
+    def _picture(self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture, began: float) -> Picture:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
             for method, one in self._methods.items()
             for side in SIDES
             for node in table.nodes
         }
+        servers = len(table.serving(STORAGE_NODE))
+        idle = {method: idle_ones(method, one, self.objectives, servers) for method, one in made.items()}
         lacking = {
-            method: lacking_of(method, self.objectives, self._total(method, table.nodes))
-            for method in METHODS
+            method: lacking_of(one, idle[method], self._carried(method, table.nodes), self._stored(method))
+            for method, one in made.items()
             if self.objectives.floors(method)
         }
-        return Picture(
-            at=at,
-            host=self._host,
-            term=term,
-            number=self._number,
-            flows=tuple(flows_of(made, self.objectives, lacking)),
-            nodes=tuple(nodes_of(table, made, known)),
-            parts=tuple(parts_of(table, {method: known.assigned for method, known in self._methods.items()})),
-            objects=tuple(objects_of(table.nodes)),
-            infeasible=infeasible_of(made, self.objectives, lacking),
+        missing = missing_of(made, idle, lacking)
+        heard = np.array([now - node.arrived <= HEARD for node in table.nodes], dtype=bool)
+        assigned = {method: one.assigned for method, one in self._methods.items()}
+        lists = {
+            "flows": flows_of(made, idle, lacking, heard),
+            "nodes": nodes_of(table, made, known, heard),
+            "parts": parts_of(table, made, assigned, heard),
+            "objects": objects_of(table, heard),
+        }
+        shown: dict[str, Any] = {name: tuple(rows) for name, (rows, _) in lists.items()}
+        return replace(
+            empty,
+            **shown,
+            left_out={name: more for name, (_, more) in lists.items() if more},
+            infeasible={policy: sum(parts.values()) for policy, parts in missing.items()},
+            lacking=missing,
             policies=dict(self.loads.policies),
             took=round(time.perf_counter() - began, 6),
         )
 
-    def _total(self, method: str, nodes: Sequence[Node]) -> float:
-        """What the cluster carries of client payload; infinite when some node's capacity is not configured."""
-        totals = [math.inf]
+    def _carried(self, method: str, nodes: Sequence[Node]) -> dict[str, float]:
+        """Side → what its nodes carry; infinite when one's capacity is not configured."""
+        totals = {}
         for side in SIDES:
             known = [
                 self._methods[method].capacity(side).of(node.name, node.capacity) for node in nodes if node.serves(side)
             ]
-            if known and all(source == CONFIGURED for _, source in known):
-                copies = self._copies.of(0) if side == STORAGE_NODE and method == PUT else 1.0
-                totals.append(sum(capacity for capacity, _ in known) / copies)
-        return min(totals)
+            sure = known and all(source == CONFIGURED for _, source in known)
+            totals[side] = sum(capacity for capacity, _ in known) if sure else math.inf
+        return totals
+
+    def _stored(self, method: str) -> Callable[[int], float]:
+        """What is stored for each byte that is promised, by storage policy."""
+        return lambda policy: self._copies.of(max(policy, 0)) if method == PUT else 1.0
 
 
 def _unknown(table: Table, side: str, method: str) -> dict[str, float]:

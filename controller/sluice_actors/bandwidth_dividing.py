@@ -1,7 +1,7 @@
 """One method divided once: what was wanted becomes a rate for each flow on each node.
 
 * No objective: nothing is held back.
-* Ceilings alone: the flows that have one are held back, by it and nothing else.
+* Ceilings alone: the flows that have one are held back, by it and nothing else.  Object servers are told their classes.
 * With a floor: all active flows are, as far as capacities are known (``sluice_actors.division``).  What nobody wants
   now is handed out nevertheless, in equal parts, so that whoever wants more before the next round need not wait for it.
 
@@ -21,6 +21,7 @@ from sluice_actors.bandwidth_demand import Demand, Demands
 from sluice_actors.bandwidth_loads import Node, Table
 from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_told import Told
+from sluice_actors.bandwidth_values import divide_above
 from sluice_actors.bandwidth_weights import Parts, poured
 from sluice_actors.division import BoolArray, Division, FloatArray, IntArray, Problem, Side, divide
 from sluice_core.bandwidth import NO_CLASS, PUT, SIDES
@@ -113,6 +114,9 @@ def ceilings_alone(table: Table, demands: Demands) -> Divided:
     here = demands.here
     rate = made.share[here.flow] * here.portions()
     made.tell(told(demands, here, np.isfinite(rate), rate, np.zeros_like(rate), rate))
+    there = demands.parts[demands.other]
+    nothing = np.zeros(len(there.flow))
+    made.told.append(told(demands, there, demands.promised()[there.flow], nothing + FREE, nothing, nothing))
     return made
 
 
@@ -122,7 +126,8 @@ def floors_first(table: Table, demands: Demands, capacity: Capacity, copies: Map
     sides = {side: _Side(side, table, capacity, demands, copies) for side in SIDES}
     here, there = sides[demands.side], sides[demands.other]
     if demands.flows:
-        division = divide(_problem(demands, sides))
+        problem = _problem(demands, sides)
+        division = divide(problem) if demands.values is None else divide_above(problem, demands.values)
         made.share, made.met, made.short = division.share, division.met, division.short
         for side in sides.values():
             side.take(division)

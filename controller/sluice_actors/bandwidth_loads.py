@@ -5,8 +5,8 @@ Messages come doubled, late, out of order, or not at all, and the clocks of node
 * An agent's messages are ordered by their number since its start.  What is not newer than what is known is refused;
   a start that lies before the known one counts once the known one has been silent for some seconds.
 * How old a message is, is told by when it arrived here, on our monotonic clock.
-* A node of which nothing is heard keeps its part for :data:`SILENT` seconds.  One whose workers are gone loses it at
-  once.
+* A node of which nothing is heard keeps its part for :data:`SILENT` seconds, unless ``bandwidth_gone`` knows better.
+  One whose workers are gone loses it at once.
 
 A share that followed the very last second would swing, so parts follow means over :data:`MEAN` seconds; where clients
 pile up, that is too slow, and ``bandwidth_demand`` takes the last second with less force.
@@ -18,7 +18,7 @@ columns as they come, and a round puts the columns of all nodes beside each othe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Self
@@ -31,8 +31,10 @@ from sluice_actors.division import FloatArray, IntArray
 from sluice_core.amounts import MOST
 from sluice_core.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad
 
-__all__ = ["LEFT", "MEAN", "SILENT", "Loads", "Node", "Report", "Table", "Trace"]
+__all__ = ["HEARD", "LEFT", "MEAN", "SILENT", "Loads", "Node", "Report", "Table", "Trace"]
 
+#: Seconds for which what a node told last is shown as what is.
+HEARD: Final = 2.5
 #: Seconds after which a node that says nothing is forgotten.
 SILENT: Final = 30.0
 #: Seconds of silence after which another start of an agent counts although its clock says that it was before.
@@ -207,9 +209,10 @@ class Table:
     traces: Traces
 
     @classmethod
-    def of(cls, loads: Loads) -> Self:
-        """As things stand."""
-        nodes = tuple(sorted(loads.nodes.values(), key=lambda node: node.name))
+    def of(cls, loads: Loads, without: Collection[str] = ()) -> Self:
+        """As things stand, ``without`` some nodes."""
+        known = (node for node in loads.nodes.values() if node.name not in without)
+        nodes = tuple(sorted(known, key=lambda node: node.name))
         places = [node.traces.places for node in nodes]
         traces = Traces.empty()
         if nodes:

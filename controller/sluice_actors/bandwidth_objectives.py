@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
+from sluice_core.bandwidth import ANY_POLICY, GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.describe import REPLICATION as REPLICATION_KIND
 from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, NAME, TENANT, Assignment, Change
@@ -25,9 +25,6 @@ from sluice_core.predicate import Facts
 from sluice_core.resolve import Candidates
 
 log = logging.getLogger(__name__)
-
-#: Objectives of named targets that are shown although nothing moves.
-MOST_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +109,10 @@ class Objectives:
         """The same for ceilings."""
         return method in self._with_ceilings
 
+    def governs(self, method: str) -> bool:
+        """True when anything of this method may be held back."""
+        return self.floors(method) or self.ceilings(method)
+
     def side(self, method: str) -> str:
         """Where bytes of this method are held back.
 
@@ -128,12 +129,21 @@ class Objectives:
         return min(self._replication, key=_order, default=None)
 
     def named(self, method: str) -> list[Objective]:
-        """Objectives with a floor or ceiling for one tenant or container by its name, the first hundred of them."""
+        """Objectives with a floor or ceiling for one tenant or container by its name."""
         return self._named.get(method, [])
 
-    def promised(self, method: str) -> dict[str, float]:
-        """Policy id → the sum of its floors for targets by name."""
-        return self._promised.get(method, {})
+    def wide(self, method: str) -> bool:
+        """True when any floor of this method is for a group or ALL."""
+        return method in self._wide
+
+    def index_of(self, storage_policy: str) -> int:
+        """Of a storage policy as it was written; :data:`~sluice_core.bandwidth.ANY_POLICY` when that is not known."""
+        if not storage_policy:
+            return ANY_POLICY
+        if storage_policy.isdigit():
+            return int(storage_policy)
+        named = {name.lower(): index for index, name in self._policies.items()}
+        return int(named.get(storage_policy.lower(), ANY_POLICY))
 
     def _promise(self, flow: Flow) -> Promise:
         tenant = self._first(flow, TENANT, flow.account)
@@ -176,7 +186,7 @@ class Objectives:
         self._with_ceilings: set[str] = set()
         self._sides: dict[str, set[str]] = {}
         self._named: dict[str, list[Objective]] = {}
-        self._promised: dict[str, dict[str, float]] = {}
+        self._wide: set[str] = set()
         for one in self._by_id.values():
             self._objectives[one.id] = said = _safely(one)
             if one.kind == REPLICATION_KIND:
@@ -187,6 +197,8 @@ class Objectives:
         for assignment in wide:
             for objective in self._objectives[assignment.id]:
                 self._note(objective)
+                if objective.floor or objective.node_floor:
+                    self._wide.add(objective.method)
         for several in self._names.values():
             for assignment in _in_force(several):
                 for objective in self._objectives[assignment.id]:
@@ -210,11 +222,7 @@ class Objectives:
             self._with_ceilings.add(one.method)
 
     def _show(self, one: Objective) -> None:
-        named = self._named.setdefault(one.method, [])
-        if len(named) < MOST_SHOWN:
-            named.append(one)
-        promised = self._promised.setdefault(one.method, {})
-        promised[one.policy] = promised.get(one.policy, 0.0) + one.floor
+        self._named.setdefault(one.method, []).append(one)
 
 
 def _in_force(candidates: list[Assignment]) -> Iterable[Assignment]:

@@ -1,5 +1,9 @@
 """The picture of one round, for people.
 
+Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
+those with objectives are shown first, then the busiest.  What is left out is said.  What was measured is of nodes
+that were heard a moment ago.
+
 Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
 likes.
 """
@@ -8,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,55 +21,67 @@ from sluice_actors.bandwidth_demand import Demand
 from sluice_actors.bandwidth_dividing import FREE, Divided
 from sluice_actors.bandwidth_loads import Node, Table
 from sluice_actors.bandwidth_names import DEVICES, KINDS, kind
-from sluice_actors.bandwidth_objectives import Objectives
+from sluice_actors.bandwidth_shortfall import SLIGHT, Idle
 from sluice_actors.bandwidth_spots import Spots
-from sluice_actors.division import FloatArray, IntArray
-from sluice_core.bandwidth import METHODS, SIDES, MovedObject, Objective
+from sluice_actors.bandwidth_weights import poured
+from sluice_actors.division import BoolArray, FloatArray, IntArray
+from sluice_core.bandwidth import METHODS, SIDES, MovedObject
 
-#: Flows, nodes, parts and objects that are shown, each.
-MOST: Final = 1000
-#: A floor that lacks less than this part of it is met.
-SLIGHT: Final = 0.01
-
+#: Rows that are shown, of each list.
+MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
+#: More than anything moves.
+_FIRST: Final = 1e18
 Row = dict[str, Any]
 Made = Mapping[str, Divided]
 #: (side, method, node's name) → capacity and where it is known from.
 Known = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
-def flows_of(made: Made, objectives: Objectives, lacking: Mapping[str, float]) -> list[Row]:
-    """Those with objectives first, then the busiest.
+def flows_of(
+    made: Made, promised: Mapping[str, list[Idle]], lacking: Mapping[str, float], heard: BoolArray
+) -> tuple[list[Row], int]:
+    """Those that are active, and ``promised`` ones that are not, by method; and how many are left out.
 
     :param lacking: method → the part of all its floors that the cluster lacks
+    :param heard: (nodes,) those that spoke a moment ago
     """
-    every = [(one, divided) for divided in made.values() for one in divided.demands.flows]
-    shown = heapq.nsmallest(MOST, every, key=lambda pair: (pair[0].promise.nothing, -pair[0].moved))
-    there = {(one.flow.account, one.flow.container, one.flow.method) for one, _ in every}
-    idle = [
-        _idle(own, account, container, lacking.get(method, 0.0))
-        for method in made
-        for own in objectives.named(method)
-        for account, _, container in (own.name.partition("/"),)
-        if (account, container, method) not in there
-    ]
-    return [*idle[::-1], *(_flow(one, divided) for one, divided in shown)][:MOST]
+    rows: list[Row] = []
+    left_out = 0
+    idle = {method: list(promised[method]) for method in made}
+    counts = [len(divided.demands.flows) + len(idle[method]) for method, divided in made.items()]
+    for (method, divided), most in zip(made.items(), _fairly(counts, MOST["flows"]), strict=True):
+        here = divided.demands.here
+        measured = here.sums(here.traces.moved * heard[here.node]).tolist()
+        active = divided.demands.flows
+        if len(active) + len(idle[method]) > most:
+            left_out += len(active) + len(idle[method]) - most
+            active = heapq.nsmallest(most, active, key=lambda one: (one.promise.nothing, -one.moved))
+            del idle[method][most - sum(not one.promise.nothing for one in active) :]
+            del active[most - len(idle[method]) :]
+        rows += [_idle(one, lacking.get(method, 0.0)) for one in idle[method]]
+        rows += [_flow(one, divided, measured[one.index]) for one in active]
+    return rows, left_out
 
 
-def nodes_of(table: Table, made: Made, known: Known) -> list[Row]:
-    """What each node carries, beside what it may carry."""
-    rows = []
+def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[list[Row], int]:
+    """What each node carries, beside what it may carry; and how many rows are left out."""
+    kinds = []
     for side in SIDES:
-        serving = table.serving(side).tolist()
+        serving = [place for place in table.serving(side).tolist() if heard[place]]
         for method in METHODS:
             measured = table.per_node(method, side, table.traces.moved).tolist()
             assigned = _assigned(table, made.get(method), kind(method, side))
+            rows = []
             for place in serving:
                 capacity, source = known.get((side, method, table.nodes[place].name), (math.inf, "unknown"))
-                if math.isfinite(capacity) or measured[place] or method in made:
-                    rows.append((place, measured[place], side, method, capacity, source, assigned[place]))
-    rows.sort(key=lambda row: row[0])
-    shown = rows if len(rows) <= MOST else heapq.nlargest(MOST, rows, key=lambda row: row[1])
-    return [_node(table.nodes[place], *others) for place, *others in shown]
+                rows.append((place, measured[place], side, method, capacity, source, assigned[place]))
+            kinds.append(rows)
+    counts = list(map(len, kinds))
+    shown = []
+    for rows, most in zip(kinds, _fairly(counts, MOST["nodes"]), strict=True):
+        shown += rows if len(rows) <= most else heapq.nlargest(most, rows, key=lambda row: row[1])
+    shown.sort(key=lambda row: row[0])
+    return [_node(table.nodes[place], *others) for place, *others in shown], sum(counts) - len(shown)
 
 
 def _assigned(table: Table, divided: Divided | None, sort: int) -> list[float]:
@@ -91,17 +107,40 @@ def _node(node: Node, measured: float, side: str, method: str, capacity: float, 
     }
 
 
-def parts_of(table: Table, assigned: Mapping[str, Spots]) -> list[Row]:
-    """What each flow moves on each device, beside what it may.
+def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: BoolArray) -> tuple[list[Row], int]:
+    """What each flow moves on each device, beside what it may; and how many rows are left out.
 
     :param assigned: method → the rate of each spot
     """
-    moved = np.concatenate([np.empty(0), *(node.rows.moved for node in table.nodes)])
-    begins = np.cumsum([0, *(len(node.rows.moved) for node in table.nodes)])
-    rows = _greatest(moved)
-    nodes = np.searchsorted(begins, rows, side="right") - 1
-    each = zip(nodes.tolist(), (rows - begins[nodes]).tolist(), strict=True)
-    return [_part(table, node, row, assigned) for node, row in each]
+    nodes = [place for place in range(len(table.nodes)) if heard[place]]
+    told = [table.nodes[place].rows for place in nodes]
+    moved = np.concatenate([np.empty(0), *(one.moved for one in told)])
+    numbers = np.concatenate([np.empty(0, dtype=np.intp), *(one.numbers for one in told)])
+    begins = np.cumsum([0, *(len(one.moved) for one in told)])
+    rows = np.arange(len(moved))
+    if len(rows) > MOST["parts"]:
+        rows = _chosen(
+            numbers // DEVICES, moved + np.where(_promised(table, made)[numbers // DEVICES // KINDS], _FIRST, 0)
+        )
+    at = np.searchsorted(begins, rows, side="right") - 1
+    each = zip(at.tolist(), (rows - begins[at]).tolist(), strict=True)
+    return [_part(table, nodes[node], row, assigned) for node, row in each], len(moved) - len(rows)
+
+
+def _promised(table: Table, made: Made) -> BoolArray:
+    """(all flows) which have an objective."""
+    found = np.zeros(len(table.names.flows), dtype=bool)
+    of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.promise.nothing)
+    found[[table.names.number(flow) for flow in of_them]] = True
+    return found
+
+
+def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
+    """Which of the rows are shown, at ``places``: of each method those that are worth most."""
+    methods = places % KINDS // len(SIDES)
+    several = [np.flatnonzero(methods == method) for method in range(len(METHODS))]
+    shares = _fairly(list(map(len, several)), MOST["parts"])
+    return np.concatenate([one[_greatest(worth[one], most)] for one, most in zip(several, shares, strict=True)])
 
 
 def _part(table: Table, place: int, row: int, assigned: Mapping[str, Spots]) -> Row:
@@ -127,84 +166,77 @@ def _part(table: Table, place: int, row: int, assigned: Mapping[str, Spots]) -> 
     }
 
 
-def objects_of(nodes: Iterable[Node]) -> list[Row]:
-    """The fastest objects on their way."""
-
-    def pairs() -> Iterator[tuple[Node, MovedObject]]:
-        for node in nodes:
-            for moved in node.objects:
-                yield node, moved
-
-    fastest = heapq.nlargest(MOST, pairs(), key=lambda pair: pair[1].rate)
-    return [{"node": node.name, "server": node.server, **moved._asdict()} for node, moved in fastest]
-
-
-def lacking_of(method: str, objectives: Objectives, capacity: float) -> float:
-    """The part of all floors for targets by name that the cluster lacks, should all of them be asked for at once."""
-    total = sum(objectives.promised(method).values())
-    return max(1.0 - capacity / total, 0.0) if total > 0 else 0.0
+def objects_of(table: Table, heard: BoolArray) -> tuple[list[Row], int]:
+    """The fastest objects on their way, and how many are left out."""
+    several: dict[str, list[tuple[Node, MovedObject]]] = {method: [] for method in METHODS}
+    for node, lately in zip(table.nodes, heard.tolist(), strict=True):
+        for moved in node.objects if lately else ():
+            several.setdefault(moved.method, []).append((node, moved))
+    counts = list(map(len, several.values()))
+    shown = []
+    for pairs, most in zip(several.values(), _fairly(counts, MOST["objects"]), strict=True):
+        shown += heapq.nlargest(most, pairs, key=lambda pair: pair[1].rate)
+    shown.sort(key=lambda pair: -pair[1].rate)
+    rows = [{"node": node.name, "server": node.server, **moved._asdict()} for node, moved in shown]
+    return rows, sum(counts) - len(rows)
 
 
-def infeasible_of(made: Made, objectives: Objectives, lacking: Mapping[str, float]) -> dict[str, float]:
-    """Policy id → what is missing, now or if all floors were asked for at once, whichever is more."""
-    missing: dict[str, float] = {}
-    for method, part in lacking.items():
-        for policy, floor in objectives.promised(method).items() if part > SLIGHT else ():
-            missing[policy] = missing.get(policy, 0.0) + part * floor
-    now: dict[str, float] = {}
-    for divided in made.values():
-        for one, short in zip(divided.demands.flows, divided.short.tolist(), strict=True):
-            if one.promise.own is not None and short > SLIGHT * one.floor:
-                now[one.promise.own.policy] = now.get(one.promise.own.policy, 0.0) + short
-    return {policy: max(missing.get(policy, 0.0), now.get(policy, 0.0)) for policy in sorted({*missing, *now})}
-
-
-def _flow(one: Demand, divided: Divided) -> Row:
+def _flow(one: Demand, divided: Divided, measured: float) -> Row:
     share, met, short = (float(column[one.index]) for column in (divided.share, divided.met, divided.short))
     own, bound = one.promise.own, one.promise.bound
+    short = short if short > SLIGHT * one.floor else 0.0
+    floor = max(one.floor, one.promised)
     ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
     return {
         "account": one.flow.account,
         "container": one.flow.container,
         "method": one.flow.method,
         "policy": one.flow.policy,
-        "floor": one.floor,
+        "floor": floor,
         "ceiling": ceiling,
         "share": share if math.isfinite(share) else FREE,
-        "measured": one.moved,
+        "measured": measured,
         "waiting": one.waiting,
         "active": True,
-        "met": met,
-        "short": short if short > SLIGHT * one.floor else 0.0,
+        "met": floor - short if one.promised else met,
+        "short": short,
         "policies": list(one.promise.policies),
     }
 
 
-def _idle(own: Objective, account: str, container: str, lacking: float) -> Row:
+def _idle(one: Idle, lacking: float) -> Row:
+    short = one.floor * lacking if lacking > SLIGHT else 0.0
     return {
-        "account": account,
-        "container": container,
-        "method": own.method,
-        "policy": int(own.storage_policy) if own.storage_policy.isdigit() else -1,
-        "floor": own.floor,
-        "ceiling": own.ceiling,
+        "account": one.account,
+        "container": one.container,
+        "method": one.own.method,
+        "policy": one.policy,
+        "floor": one.floor,
+        "ceiling": one.own.ceiling,
         "share": 0.0,
         "measured": 0.0,
         "waiting": 0.0,
         "active": False,
-        "met": own.floor * (1.0 - lacking),
-        "short": 0.0,
-        "policies": [own.policy],
+        "met": one.floor - short,
+        "short": short,
+        "policies": [one.own.policy],
     }
 
 
-def _greatest(numbers: FloatArray) -> IntArray:
-    """Where the greatest are, all or :data:`MOST`; in their order, or if there are more the greatest first."""
-    if len(numbers) <= MOST:
+def _greatest(numbers: FloatArray, most: int) -> IntArray:
+    """Where the greatest are, all or so many; in their order, or if there are more the greatest first."""
+    if len(numbers) <= most:
         return np.arange(len(numbers))
-    least = np.partition(numbers, len(numbers) - MOST)[len(numbers) - MOST]
+    least = np.partition(numbers, len(numbers) - most)[len(numbers) - most]
     some = np.flatnonzero(numbers >= least)
-    return some[np.argsort(-numbers[some], kind="stable")][:MOST]
+    return some[np.argsort(-numbers[some], kind="stable")][:most]
+
+
+def _fairly(counts: Sequence[int], most: int) -> list[int]:
+    """How many of each are shown, of ``most`` together."""
+    if sum(counts) <= most:
+        return list(counts)
+    return [int(part) for part in poured(most, [1.0] * len(counts), [float(count) for count in counts])]
 
 
 def _finite(number: float) -> float:

@@ -27,10 +27,14 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One list out of a picture: rows by their place in the list; ``at`` is unix time, None when there is none."""
+    """One list out of a picture: rows by their place in the list; ``at`` is unix time, None when there is none.
+
+    ``left_out`` rows are not in the picture, of a big cluster; whether they would be in this list is not known.
+    """
 
     at: float | None = None
     rows: Mapping[str, Data] = field(default_factory=dict)
+    left_out: int = 0
 
     @property
     def stale(self) -> bool:
@@ -39,7 +43,7 @@ class Table:
 
     def said(self) -> Data:
         """What stands beside the rows."""
-        return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale}
+        return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale, "left_out": self.left_out}
 
 
 def picture_now(backend: Backend) -> Picture | None:
@@ -65,9 +69,14 @@ def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:
     return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
 
 
-def shortfall(picture: Picture | None, policy_id: str) -> Data | None:
-    """What is missing to keep the promise of a policy; None when nothing is, or nobody measures."""
-    missing = picture.infeasible.get(policy_id) if picture else None
+def shortfall(picture: Picture | None, policy_id: str, parameter: str = "") -> Data | None:
+    """What is missing to keep the promise of a policy, or that of one ``parameter`` of it.
+
+    None when nothing is, or nobody measures.
+    """
+    missing = None
+    if picture is not None:
+        missing = picture.lacking.get(policy_id, {}).get(parameter) if parameter else picture.infeasible.get(policy_id)
     return {"shortfall": missing} if missing else None
 
 
@@ -88,9 +97,10 @@ def flows(picture: Picture | None, accounts: frozenset[str] | None = None, **wan
             "policies": list(row.get("policies", ())),
         }
 
-    if picture and accounts is not None:
-        return _table(picture, [one for one in picture.flows if one.get("account") in accounts], _FLOW, data, wanted)
-    return _table(picture, picture.flows if picture else (), _FLOW, data, wanted)
+    rows = picture.flows if picture else ()
+    if accounts is not None:
+        rows = tuple(one for one in rows if one.get("account") in accounts)
+    return _table(picture, "flows", rows, _FLOW, data, wanted)
 
 
 def nodes(picture: Picture | None, **wanted: str) -> Table:
@@ -108,7 +118,7 @@ def nodes(picture: Picture | None, **wanted: str) -> Table:
             "at": iso_time(at) if isinstance(at, int | float) else None,
         }
 
-    return _table(picture, picture.nodes if picture else (), _NODE, data, wanted)
+    return _table(picture, "nodes", picture.nodes if picture else (), _NODE, data, wanted)
 
 
 def parts(picture: Picture | None, **wanted: str) -> Table:
@@ -118,7 +128,7 @@ def parts(picture: Picture | None, **wanted: str) -> Table:
         moved = {"share": _share(row), "measured": _rate(row, "measured")}
         return {**_owner(row, names), **_texts(row, "node", "side", "device"), **moved}
 
-    return _table(picture, picture.parts if picture else (), _PART, data, wanted)
+    return _table(picture, "parts", picture.parts if picture else (), _PART, data, wanted)
 
 
 def devices(picture: Picture | None, **wanted: str) -> Table:
@@ -134,7 +144,7 @@ def devices(picture: Picture | None, **wanted: str) -> Table:
         one["measured"] += _rate(row, "measured")
         if share is not None:
             one["share"] = (one["share"] or 0.0) + share
-    return _table(picture, found.values(), _DEVICE, lambda row, _: dict(row), wanted)
+    return _table(picture, "parts", found.values(), _DEVICE, lambda row, _: dict(row), wanted)
 
 
 #: What tells one row from another.
@@ -147,6 +157,7 @@ _DEVICE: Final = ("node", "device", "method")
 
 def _table(
     picture: Picture | None,
+    name: str,
     rows: Iterable[Row],
     key: tuple[str, ...],
     data: Callable[[Row, Mapping[str, str]], Data],
@@ -155,15 +166,15 @@ def _table(
     if picture is None:
         return Table()
     made = (data(row, picture.policies) for row in rows)
-    chosen = [one for one in made if all(not value or _is(one, name, value) for name, value in wanted.items())]
+    chosen = [one for one in made if all(not value or _is(one, column, value) for column, value in wanted.items())]
     found: dict[str, Data] = {}
     for one in chosen:
         # a space is smaller than what most names are made of, so that containers follow their account
-        name = " ".join(str(one[part]) for part in key)
-        while name in found:  # idle under two storage policies that are not known by their index
-            name += " "
-        found[name] = one
-    return Table(picture.at, found)
+        place = " ".join(str(one[part]) for part in key)
+        while place in found:  # idle under two storage policies that are not known by their index
+            place += " "
+        found[place] = one
+    return Table(picture.at, found, picture.left_out.get(name, 0))
 
 
 def _is(one: Row, name: str, value: str) -> bool:

@@ -52,6 +52,9 @@ class MeasuredPageSerializer(PageSerializer):
 
     at = s.DateTimeField(allow_null=True, help_text="when it was measured; null while nobody measures")
     stale = s.BooleanField(help_text="whether nobody measures now: that a list is empty then says nothing")
+    left_out = s.IntegerField(
+        help_text="rows of all such that are not shown, of a big cluster: quiet ones without objectives"
+    )
 
 
 class OwnerSerializer(s.Serializer):

@@ -121,7 +121,7 @@ def test_a_delete_ends_what_is_older_for_all_storage_policies_and_nothing_newer(
 def test_a_newer_set_at_one_scope_leaves_nothing_of_the_older():
     found = holding(promise("a", "o.0", get_bw=1, put_bw=2), aged(promise("a", "n.0", get_bw=3), 5))
     assert (floor(found), floor(found, method=PUT)) == (3, 0)
-    assert found.promised(PUT) == {}
+    assert found.named(PUT) == []
 
 
 RATES = st.fixed_dictionaries(

@@ -110,7 +110,7 @@ def test_while_nobody_measures_a_list_is_empty_and_says_so(api, paint, name):
     def shown():
         return api.get(f"/bw/{name}").json()
 
-    nothing = {name: [], "next_marker": None, "at": None, "stale": True}
+    nothing = {name: [], "next_marker": None, "at": None, "stale": True, "left_out": 0}
     assert shown() == nothing
     paint()
     assert (shown()["stale"], bool(shown()[name]), shown()["at"][:2]) == (False, True, "20")
@@ -184,6 +184,16 @@ def test_lists_come_in_pages_that_lose_nothing(api, paint, name):
         found += page[name]
         marker = page["next_marker"]
     assert found == whole
+
+
+def test_lists_say_how_many_rows_are_left_out(api, paint):
+    paint(replace(PICTURE, left_out={"flows": 7, "parts": 5, "objects": 1}))
+    for name, count in (("flows", 7), ("flows?short=true", 7), ("nodes", 0), ("parts", 5), ("devices", 5)):
+        assert api.get(f"/bw/{name}").json()["left_out"] == count
+    for path in ("", "/osinfo", "/AUTH_b"):
+        assert api.get(f"/bw{path}").headers["X-Sluice-Left-Out"] == "6"
+    paint()
+    assert api.get("/bw").headers["X-Sluice-Left-Out"] == "0"
 
 
 def test_nodes_say_how_their_capacity_is_known(api, paint):

@@ -166,11 +166,15 @@ def test_projects_go_by_name_or_account(api, put, backend):
 
 
 def test_an_objective_says_what_is_missing(api, put, backend):
-    made = put("AUTH_a/get_bw", 30)
-    picture = Picture(at=0.0, host="h", term=1, number=1, infeasible={made["policy"]: 2 * MB})
+    put("AUTH_a/get_bw", 30)
+    made = put("AUTH_a/put_bw", 30)  # in the same policy
+    missing = {"get_bw": 2 * MB, "node_get_bw": 7 * MB}
+    picture = Picture(0.0, "h", 1, 1, infeasible={made["policy"]: 9 * MB}, lacking={made["policy"]: missing})
     backend.store.client.set(backend.store.keys.bandwidth, picture.encode(), ex=10)
     for one in (api.get("/bw/slo/AUTH_a/get_bw").json(), api.get("/bw/slo").json()["slos"][0]):
         assert one["infeasible"] == {"shortfall": 2 * MB}
+    other = api.get("/bw/slo/AUTH_a/put_bw").json()
+    assert (other["policy"], other["infeasible"]) == (made["policy"], None)
 
 
 def test_a_reader_sees_those_of_its_own_project_and_changes_none(api, put, monkeypatch):

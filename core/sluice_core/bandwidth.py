@@ -284,8 +284,9 @@ class Picture(Message):
     the policies that speak of it).  ``nodes`` have ``node, server, side, method, capacity, source`` (configured,
     estimated or unknown), ``assigned, measured, at``.  ``parts`` have ``node, side, device, account, container, method,
     policy, share, measured``.  ``objects`` have ``node, server`` and the fields of :class:`MovedObject`.
-    ``infeasible`` maps a policy's id to the bytes per second that are missing.  ``policies`` maps the index of each
-    storage policy, as text, to its name.  ``took`` seconds to divide.  Rates in bytes per second.
+    ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
+    ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
+    many of its rows are not shown.  ``took`` seconds to divide.  Rates in bytes per second.
     """
 
     at: float
@@ -299,6 +300,8 @@ class Picture(Message):
     infeasible: Mapping[str, float] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
     took: float = 0.0
+    lacking: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:

@@ -73,6 +73,8 @@ class Measured(ListCommand):
         yield from things.all(**wanted)
         if things.said.get("stale"):
             self.say("nobody measures bandwidth now; do an actor host and the agents run?")
+        if left_out := things.said.get("left_out"):
+            self.say(f"the cluster is too big to show all: {left_out} rows are left out")
 
 
 class ListFlows(Measured):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
@@ -79,7 +80,7 @@ class FlowsView(MeasuredView):
         accounts = seen(request, self.rules["get"])
         table = bandwidth.flows(bandwidth.picture_now(self.backend), accounts, **wanted)
         if given.flag("short"):
-            table = Table(table.at, {key: one for key, one in table.rows.items() if one["short"] > 0})
+            table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
         return self.listed(request, "flows", table, "short")
 
 

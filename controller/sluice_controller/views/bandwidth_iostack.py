@@ -17,7 +17,9 @@ from sluice_controller.views.listing import ETAG, in_path, shown
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"
+LEFT_OUT: Final = "X-Sluice-Left-Out"
 _AT: Final = header(MEASURED_AT, "when it was measured; empty while nobody measures", 200)
+_LEFT_OUT: Final = header(LEFT_OUT, "flows on devices and objects that are not shown, of a big cluster", 200)
 ACCOUNT: Final = in_path("account", "a tenant: its account, or the name of its project")
 POLICY: Final = in_path("policy", "a storage policy, by its name or index")
 _VALUE: Final = in_path("value", "a rate with its unit, as `30MBps`; a bare number is MB/s")
@@ -31,7 +33,7 @@ def told(name: str, summary: str, *parameters: Any) -> Any:
         operation_id=name,
         summary=summary,
         description=_SHAPE,
-        parameters=[*parameters, REQUEST_ID, _AT],
+        parameters=[*parameters, REQUEST_ID, _AT, _LEFT_OUT],
         responses=answers({200: OpenApiResponse(shapes.TABLE, "the table")}, 400),
     )
 
@@ -71,7 +73,9 @@ class TableView(View):
         name = bandwidth_written.scope(self.backend, account).target.name if account else ""
         picture = bandwidth.picture_now(self.backend)
         at = render.iso_time(picture.at) if picture else ""
-        return Response(bandwidth_iostack.table(picture, name), headers={MEASURED_AT: at})
+        left_out = sum(picture.left_out.get(one, 0) for one in ("parts", "objects")) if picture else 0
+        headers = {MEASURED_AT: at, LEFT_OUT: str(left_out)}
+        return Response(bandwidth_iostack.table(picture, name), headers=headers)
 
 
 class BandwidthView(TableView):

@@ -44,7 +44,7 @@ def objective_data(one: Objective, picture: Picture | None) -> dict[str, Any]:
         "storage_policy": one.storage_policy,
         "policy": policy.id,
         "enabled": policy.enabled,
-        "infeasible": bandwidth.shortfall(picture, policy.id),
+        "infeasible": bandwidth.shortfall(picture, policy.id, one.name),
     }
 
 

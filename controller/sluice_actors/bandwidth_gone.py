@@ -1,0 +1,83 @@
+"""Nodes that died without a word: told from those whose agent alone is silent by what the other side moves.
+
+What passes one side passes the other.  While all speak, the proportion of both is learned (answers out of caches, and
+copies of uploads, are why it is not 1).  When some are silent and the other side moves no more than what the rest of
+their own side accounts for, their bytes do not come any more: others may have their part.  Otherwise their workers go
+on at the rates that they have, and nobody else may have these before the node is forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from sluice_actors.bandwidth_loads import HEARD, Loads, Node
+from sluice_actors.bandwidth_names import KINDS, kind
+from sluice_core.bandwidth import GET, PUT, SIDES
+
+#: Bytes that are not accounted for, as a part of those that are, up to which nodes count as gone, and as gone still.
+_SAME, _STILL = 0.10, 0.20
+#: Less per second tells nothing, nor does less of it on the other side.
+_TELLS: Final = 1e6
+_LEAST: Final = 0.2
+_MEAN: Final = 5.0
+#: Seconds since every node spoke, with which what they told is of one second.
+_SPEAKS: Final = 1.0
+
+
+@dataclass(slots=True)
+class Gone:
+    """Remembers how much of each method moves on one side for what moves on the other, and who was gone."""
+
+    names: frozenset[str] = frozenset()
+    _means: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def step(self, loads: Loads, now: float, seconds: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
+        """The nodes that count as gone.
+
+        :param held: methods, each with the side where it is held back
+        """
+        nodes = list(loads.nodes.values())
+        silent = [node for node in nodes if now - node.arrived > HEARD]
+        if all(now - node.arrived <= _SPEAKS for node in nodes):
+            self._learn(nodes, seconds)
+        found: set[str] = set()
+        for side in SIDES if silent else ():
+            # one that serves both sides would hide its own bytes
+            here = {node.name for node in silent if node.here == (side,)}
+            limit = _STILL if here & self.names else _SAME
+            verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
+            if True in verdicts and False not in verdicts:
+                found |= here
+        self.names = frozenset(found)
+        return self.names
+
+    def _learn(self, nodes: list[Node], seconds: float) -> None:
+        part = 1.0 - math.exp(-seconds / _MEAN)
+        for method in (GET, PUT):
+            moved = {side: _moved(nodes, method, side) for side in SIDES}
+            if min(moved.values()) >= _TELLS:
+                means = self._means.setdefault(method, dict(moved))
+                for side, rate in moved.items():
+                    means[side] += part * (rate - means[side])
+
+    def _accounted(self, nodes: list[Node], silent: set[str], method: str, side: str, limit: float) -> bool | None:
+        """Whether all that the other side moves passes those that are not silent; None when nothing tells."""
+        means, other = self._means.get(method), next(one for one in SIDES if one != side)
+        speaking = _moved((node for node in nodes if node.name not in silent), method, side)
+        if means is None or speaking < _TELLS:
+            return None
+        expected = speaking * means[other] / means[side]
+        if means[other] < _LEAST * means[side]:
+            return False
+        return _moved(nodes, method, other) <= expected * (1.0 + limit)
+
+
+def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
+    """Bytes in the last second that each told of."""
+    sort = kind(method, side)
+    return sum(float(np.sum(node.traces.moved[node.traces.places % KINDS == sort])) for node in nodes)
