@@ -41,6 +41,9 @@ class _Sum:
     held: float = 0.0
 
 
+#: Device, storage policy, account, name, method, range.
+_Object = tuple[str, int, str, str, str, str]
+
 _NOTHING: Final = _Sum()
 _ZERO: Final = (0, 0.0, 0.0)
 
@@ -77,7 +80,7 @@ class Loads:
         self._number = 0
         self._workers: dict[str, _Worker] = {}
         self._sums: dict[Place, _Sum] = {}
-        self._objects: dict[tuple[str, int, str, str, str, str], MovedObject] = {}
+        self._objects: dict[tuple[str, _Object], float] = {}
         self._policies: dict[str, str] = {}
         self._server = ""
         self._servers: dict[str, str] = {}
@@ -120,7 +123,7 @@ class Loads:
             grown.busy += busy
             grown.held += max(held, 0.0)
         for one in used.objects:
-            self._objects[one[:6]] = one
+            self._objects[worker, one[:6]] = one.rate  # the last word of each worker
             self._servers[one.device] = known.hello.server
 
     def close(self, governed: bool, delay: float) -> NodeLoad | None:
@@ -136,8 +139,7 @@ class Loads:
         seconds = PERIOD if self._closed is None else max(round(at - self._closed_at), 1) * PERIOD
         self._closed, self._closed_at = window, at
         self.rows = tuple(self._close(seconds))
-        objects = tuple(heapq.nlargest(MOST_OBJECTS, self._objects.values(), key=lambda one: one.rate))
-        self._objects.clear()
+        objects = self._fastest()
         servers, self._servers = self._servers, {}
         sides = self._serving()
         if self.rows or governed or sides != self._sides:
@@ -163,6 +165,15 @@ class Loads:
             policies=self._policies,
             servers={device: server for device, server in servers.items() if server and server != self._server},
         )
+
+    def _fastest(self) -> tuple[MovedObject, ...]:
+        """The objects that all workers together moved fastest."""
+        rates: Counter[_Object] = Counter()
+        for (_, place), rate in self._objects.items():
+            rates[place] += rate
+        self._objects.clear()
+        fastest = heapq.nlargest(MOST_OBJECTS, rates.items(), key=lambda pair: pair[1])
+        return tuple(MovedObject(*place, rate) for place, rate in fastest)
 
     def _serving(self) -> tuple[str, ...]:
         found = {worker.hello.side for worker in self._workers.values()}

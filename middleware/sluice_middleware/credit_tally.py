@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -122,22 +122,14 @@ class Tallies:
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
-        moving = [*self._passages, *self._ended]
+        moved: Counter[tuple[str, int, str, str, str, str]] = Counter()
+        for one in (*self._passages, *self._ended):  # those of one object are one
+            if one.moved > one.told:
+                flow = one.flow
+                moved[one.device, flow.policy, flow.account, one.oid, flow.method, one.range] += one.moved - one.told
         self._ended.clear()
-        fastest = heapq.nlargest(MOST_OBJECTS, moving, key=lambda one: one.moved - one.told)
-        objects = [
-            MovedObject(
-                one.device,
-                one.flow.policy,
-                one.flow.account,
-                one.oid,
-                one.flow.method,
-                one.range,
-                (one.moved - one.told) / passed,
-            )
-            for one in fastest
-            if one.moved > one.told
-        ]
+        fastest = heapq.nlargest(MOST_OBJECTS, moved.items(), key=lambda pair: pair[1])
+        objects = [MovedObject(*place, size / passed) for place, size in fastest]
         for one in self._passages:
             one.told = one.moved
         return Changed(list(self._active), objects)

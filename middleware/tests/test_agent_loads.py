@@ -146,6 +146,15 @@ def test_a_wall_clock_that_jumps_changes_no_rate(jump):
         assert moved(load) == [("a", 100.0)]
 
 
+def test_readers_of_one_object_add_up_over_workers():
+    node = Node()
+    node.join("1", STORAGE_NODE)
+    node.join("2", STORAGE_NODE)
+    node.used(1, "1", device="sda", objects=(MovedObject("sda", 0, "a", "c/o", GET, "0-end", 5.0),))
+    node.used(1, "2", device="sda", objects=(MovedObject("sda", 0, "a", "c/o", GET, "0-end", 7.0),))
+    assert [one.rate for one in node.second().objects] == [12.0]
+
+
 def test_objects_are_the_fastest_of_all_workers_and_of_this_second_only():
     node = Node()
     node.join("1", STORAGE_NODE)
