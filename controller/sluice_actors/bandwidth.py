@@ -8,6 +8,7 @@ One host of the team does this, the one that owns :data:`NAME`.
 * Who takes over says nothing before the objectives are read and the nodes have been heard for :data:`HEARING` seconds.
 * Dividing is done in a thread, so that the host's loop goes on.  What comes meanwhile waits until that is done: nothing
   else touches the divider then.
+* Shares are published as soon as they are there, and the picture is made after that, while what comes still waits.
 * Redis away: the objectives are those that were read last, and the picture is not shown.  RabbitMQ away: nodes go on
   with what they have; what could not be sent is not sent later.
 """
@@ -336,13 +337,14 @@ class Bandwidth:
         now = self._monotonic()
         async with self._dividing:
             made = await asyncio.to_thread(divider.round, now, self._clock(), self._term(), self._number)
+            if divider is self._divider and self._ours:  # or else it was taken from us meanwhile
+                if self._heard is not None and now - self._heard >= HEARING:
+                    self._publish(made)
+                picture = await asyncio.to_thread(lambda: made.picture)
+                if divider is self._divider and self._ours:
+                    self._picture = picture
+                    self._shown.set()
             await self._catch_up(divider)
-        if divider is not self._divider or not self._ours:
-            return  # it was taken from us meanwhile
-        self._picture = made.picture
-        self._shown.set()
-        if self._heard is not None and now - self._heard >= HEARING:
-            self._publish(made)
 
     async def _catch_up(self, divider: Divider) -> None:
         """Take what came while a thread divided, one after the other, so that the loop goes on."""

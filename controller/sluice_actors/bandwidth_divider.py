@@ -40,11 +40,19 @@ _SHORTEST, _LONGEST = 0.2, 5.0
 
 @dataclass(frozen=True)
 class Round:
-    """What came of one round: node → its shares, encoded; ``governed`` when anything is held back anywhere."""
+    """What came of one round: node → its shares, encoded; ``governed`` when anything is held back anywhere.
+
+    ``show`` makes the picture, which takes a while that shares need not wait for.
+    """
 
     bodies: Mapping[str, bytes]
-    picture: Picture
     governed: bool
+    show: Callable[[], Picture]
+
+    @cached_property
+    def picture(self) -> Picture:
+        """To be asked for before the divider takes anything else."""
+        return self.show()
 
     @cached_property
     def shares(self) -> Mapping[str, Shares]:
@@ -103,8 +111,9 @@ class Divider:
         made = {method: self._divide(method, table, now, seconds) for method in METHODS}
         bodies = self._bodies(table, made, at, term)
         governed = any(one.governed for one in made.values())
-        picture = self._picture(table, made, now, Picture(at, self._host, term, self._number), began)
-        return Round(bodies, picture, governed)
+        took = round(time.perf_counter() - began, 6)
+        empty = Picture(at, self._host, term, self._number, took=took)
+        return Round(bodies, governed, lambda: self._picture(table, made, now, empty))
 
     def _forget(self, now: float) -> None:
         moved = self.loads.forget(now)
@@ -178,7 +187,7 @@ class Divider:
         known = [carry(STORAGE_NODE, node) if node.serves(STORAGE_NODE) else math.inf for node in table.nodes]
         return rooms(table, np.array(known, dtype=np.float64))
 
-    def _picture(self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture, began: float) -> Picture:
+    def _picture(self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture) -> Picture:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
             for method, one in self._methods.items()
@@ -209,7 +218,6 @@ class Divider:
             infeasible={policy: sum(parts.values()) for policy, parts in missing.items()},
             lacking=missing,
             policies=dict(self.loads.policies),
-            took=round(time.perf_counter() - began, 6),
         )
 
     def _carried(self, method: str, nodes: Sequence[Node]) -> dict[str, float]:

@@ -21,11 +21,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from sluice_actors.bandwidth_names import DEVICES, KINDS, Key, Names, flows_of, is_sound, kind, sides_of
+from sluice_actors.bandwidth_names import DEVICES, KINDS, Names, flows_of, is_sound, kind, sides_of
+from sluice_actors.bandwidth_reports import Packed, Report, beginning
 from sluice_actors.bandwidth_traces import LEFT, MEAN, Trace, Traces
 from sluice_actors.division import FloatArray, IntArray
 from sluice_core.amounts import MOST
@@ -46,27 +47,20 @@ _KEY: Final = len(Load._fields) - 3
 _NUMBERS: Final = (int, float)
 
 
-class Report(NodeLoad):
-    """A node's load whose rows are left as they came; they are looked at when they are fed."""
-
-    __slots__ = ()
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        rows = data.get("rows", ())
-        if set(map(len, rows)) - {len(Load._fields)}:
-            raise TypeError(f"rows have {len(Load._fields)} fields")
-        found = super().from_data({**data, "rows": ()})
-        object.__setattr__(found, "rows", rows)
-        return found
-
-
 @dataclass(slots=True)
 class Rows:
     """What a node told of the last second, device by device: the number of each row, and its bytes."""
 
     numbers: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     moved: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+class _Told(NamedTuple):
+    """What rows say: the number of each, and (3, rows) bytes, transfers open, and those that wait."""
+
+    numbers: IntArray
+    values: FloatArray
+    unsound: int = 0
 
 
 @dataclass(slots=True)
@@ -89,8 +83,6 @@ class Node:
     traces: Traces = field(default_factory=Traces.empty)
     rows: Rows = field(default_factory=Rows)
     objects: tuple[MovedObject, ...] = ()
-    #: The numbers of rows that it told of.
-    known: dict[Key, int] = field(default_factory=dict)
 
     def serves(self, side: str) -> bool:
         """True when workers of this side are here, or were a moment ago."""
@@ -111,22 +103,26 @@ class Loads:
         self.unsound = 0
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
-        """Take what a node told; False when it is not news."""
+        """Take what a node told; False when it is not news.
+
+        :raises ValueError: when it cannot be unpacked; nothing was taken then
+        """
         node = self.nodes.get(load.node)
+        if node is not None and not _newer(load, node, arrived):
+            self.repeated += 1
+            return False
+        told = self._read(load.rows)
         if node is None:
             number = self._ids.setdefault(load.node, len(self._ids))
             node = self.nodes[load.node] = Node(load.node, number, load.started, load.number, arrived)
             seconds = MEAN
-        elif not _newer(load, node, arrived):
-            self.repeated += 1
-            return False
         else:
             seconds = min(max(float(round(arrived - node.arrived)), 1.0), MEAN)
         node.started, node.number, node.arrived, node.at = load.started, load.number, arrived, load.at
         node.server, node.sides, node.objects = load.server, load.sides, load.objects
         node.capacity = _rates(load.capacity)
         self.policies.update(load.policies)
-        self._trace(node, load, seconds)
+        self._trace(node, load, told, seconds)
         node.here = tuple(side for side in SIDES if side in node.sides or side in sides_of(node.traces.places))
         return True
 
@@ -150,49 +146,81 @@ class Loads:
             return None
         moved = self.names.keep(flows)
         for node in nodes:
-            node.known = {}
             node.traces = Traces(renumbered(node.traces.places, KINDS, moved), node.traces.values)
             node.rows.numbers = renumbered(node.rows.numbers, KINDS * DEVICES, moved)
         return moved
 
-    def _trace(self, node: Node, load: NodeLoad, seconds: float) -> None:
+    def _trace(self, node: Node, load: NodeLoad, told: _Told, seconds: float) -> None:
         """Bring the traces of a node up to its rows."""
-        rows: Sequence[Sequence[Any]] = load.rows
-        try:
-            numbers, told = self._columns(node, rows)
-        except (TypeError, ValueError):
-            rows = [row for row in rows if _sound(row)]
-            numbers, told = self._columns(node, rows)
-        self.unsound += len(load.rows) - len(rows)
+        self.unsound += told.unsound
         if load.gone:
             node.traces, node.rows, node.objects = Traces.empty(), Rows(), ()
             return
-        places, within = np.unique(numbers // DEVICES, return_inverse=True)
-        sums = np.stack([np.bincount(within, one, minlength=len(places)) for one in told]).astype(np.float64)
+        places, sums = _summed(told.numbers // DEVICES, told.values)
         sums[2] = np.minimum(sums[2], sums[1])
-        node.rows = Rows(numbers, told[0])
+        node.rows = Rows(told.numbers, told.values[0])
         node.traces = node.traces.followed(places, sums, seconds, node.sides)
 
-    def _columns(self, node: Node, rows: Sequence[Sequence[Any]]) -> tuple[IntArray, FloatArray]:
-        """The number of each row, and (3, rows) what they say.
+    def _read(self, rows: Sequence[Sequence[Any]]) -> _Told:
+        """What rows say, without those that make no sense.
+
+        :raises ValueError: when some cannot be unpacked
+        """
+        found = self._at_once(rows) if isinstance(rows, Packed) else None
+        if found is not None:
+            return found
+        every = list(rows)
+        try:
+            return self._columns(every)
+        except (TypeError, ValueError):
+            sound = [row for row in every if _sound(row)]
+            return self._columns(sound)._replace(unsound=len(every) - len(sound))
+
+    def _at_once(self, rows: Packed) -> _Told | None:
+        """The same of rows that are ours; None when they are to be looked at one by one.
+
+        :raises ValueError: when some cannot be unpacked
+        """
+        values = rows.numbers()
+        if values is None or not np.all((values >= 0) & (values <= MOST)):
+            return None
+        begins = rows.begins()
+        numbers = list(map(self.names.begun.get, begins))
+        if None in numbers:
+            for place, number in enumerate(numbers):
+                if number is None and not self._learnt(rows[place], begins[place]):
+                    return None
+            numbers = list(map(self.names.begun.get, begins))
+        return _Told(np.array(numbers, dtype=np.intp), values)
+
+    def _learnt(self, row: Sequence[Any], begins: bytes) -> bool:
+        """Whether a row ``begins`` as it should and makes sense; it is known then."""
+        side, account, container, method, policy, device, *_ = row
+        key = side, account, container, method, policy, device
+        try:
+            if beginning(key) != begins:
+                return False  # so the numbers may not be where we looked
+            self.names.begun[begins] = self.names.row(key)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def _columns(self, rows: Sequence[Sequence[Any]]) -> _Told:
+        """What rows say that are unpacked.
 
         :raises ValueError: when some row makes no sense
         :raises TypeError: likewise
         """
         if not rows:
-            return np.empty(0, dtype=np.intp), np.empty((3, 0))
+            return _Told(np.empty(0, dtype=np.intp), np.empty((3, 0)))
         columns = tuple(zip(*rows, strict=True))
         if not all(issubclass(one, _NUMBERS) for one in set(map(type, chain(*columns[_KEY:])))):
             raise TypeError("not a number")
-        told = np.array(columns[_KEY:], dtype=np.float64)
-        if not np.all((told >= 0) & (told <= MOST)):
+        values = np.array(columns[_KEY:], dtype=np.float64)
+        if not np.all((values >= 0) & (values <= MOST)):
             raise ValueError("not a rate")
-        known = list(map(node.known.get, zip(*columns[:_KEY], strict=True)))
-        if None not in known:
-            return np.array(known, dtype=np.intp), told
         numbers = list(map(self.names.row, zip(*columns[:_KEY], strict=True)))
-        node.known = {self.names.key(number): number for number in numbers}
-        return np.array(numbers, dtype=np.intp), told
+        return _Told(np.array(numbers, dtype=np.intp), values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +235,7 @@ class Table:
     ids: IntArray
     node: IntArray
     traces: Traces
+    _kinds: dict[tuple[str, str], IntArray] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, loads: Loads, without: Collection[str] = ()) -> Self:
@@ -222,7 +251,10 @@ class Table:
 
     def kind(self, method: str, side: str) -> IntArray:
         """Which places are of this method and side."""
-        return np.flatnonzero(self.traces.places % KINDS == kind(method, side))
+        found = self._kinds.get((method, side))
+        if found is None:
+            found = self._kinds[method, side] = np.flatnonzero(self.traces.places % KINDS == kind(method, side))
+        return found
 
     def per_node(self, method: str, side: str, values: FloatArray) -> FloatArray:
         """(nodes,) sums of (places,) ``values``."""
@@ -259,6 +291,18 @@ def apart(spots: IntArray) -> tuple[IntArray, IntArray]:
 def renumbered(numbers: IntArray, span: int, moved: IntArray) -> IntArray:
     """Numbers whose flows got other ones; each flow has ``span`` of them."""
     return moved[numbers // span] * span + numbers % span
+
+
+def _summed(places: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The sums of (3, rows) ``values`` at each place; places are sorted."""
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[:, order]
+    first = np.ones(len(places), dtype=bool)
+    np.not_equal(places[1:], places[:-1], out=first[1:])
+    if not first.all():
+        begins = np.flatnonzero(first)
+        places, values = places[begins], np.add.reduceat(values, begins, axis=1)
+    return places, values
 
 
 def _newer(load: NodeLoad, node: Node, arrived: float) -> bool:

@@ -55,6 +55,8 @@ class Names:
         self._devices: list[str] = []
         self._device_numbers: dict[str, int] = {}
         self._rows: dict[Key, int] = {}
+        #: Numbers of rows by how they begin on the wire.
+        self.begun: dict[bytes, int] = {}
 
     def number(self, flow: Flow) -> int:
         """The flow's, new when it has none."""
@@ -96,6 +98,7 @@ class Names:
         self.flows = [self.flows[number] for number in flows.tolist()]
         self._numbers = {flow: number for number, flow in enumerate(self.flows)}
         self._rows.clear()
+        self.begun.clear()
         return moved
 
     def _device(self, name: str) -> int:

@@ -123,8 +123,20 @@ def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: Boo
             numbers // DEVICES, moved + np.where(_promised(table, made)[numbers // DEVICES // KINDS], _FIRST, 0)
         )
     at = np.searchsorted(begins, rows, side="right") - 1
-    each = zip(at.tolist(), (rows - begins[at]).tolist(), strict=True)
-    return [_part(table, nodes[node], row, assigned) for node, row in each], len(moved) - len(rows)
+    numbers, node = numbers[rows], np.array(nodes, dtype=np.intp)[at]
+    shares = _shares(table, node, numbers // DEVICES, assigned)
+    each = zip(node.tolist(), numbers.tolist(), (rows - begins[at]).tolist(), shares.tolist(), strict=True)
+    return [_part(table, *one) for one in each], len(moved) - len(rows)
+
+
+def _shares(table: Table, node: IntArray, places: IntArray, assigned: Mapping[str, Spots]) -> FloatArray:
+    """What may move at each of ``places`` on its node."""
+    keys, methods = table.spots(node, places), places % KINDS // len(SIDES)
+    found = np.full(len(places), FREE)
+    for number, method in enumerate(METHODS):
+        which = np.flatnonzero(methods == number)
+        found[which] = assigned[method].get(keys[which], FREE)
+    return np.where(np.isinf(found), FREE, found)
 
 
 def _promised(table: Table, made: Made) -> BoolArray:
@@ -143,13 +155,12 @@ def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
     return np.concatenate([one[_greatest(worth[one], most)] for one, most in zip(several, shares, strict=True)])
 
 
-def _part(table: Table, place: int, row: int, assigned: Mapping[str, Spots]) -> Row:
+def _part(table: Table, place: int, number: int, row: int, share: float) -> Row:
     node = table.nodes[place]
-    numbers, moved = node.rows.numbers // DEVICES, float(node.rows.moved[row])
-    side, account, container, method, policy, device = table.names.key(int(node.rows.numbers[row]))
-    rate = assigned[method].find(table.spot(place, int(numbers[row])))
-    share = FREE if rate is None or math.isinf(rate) else rate
-    beside = node.rows.moved[numbers == numbers[row]]
+    moved = float(node.rows.moved[row])
+    side, account, container, method, policy, device = table.names.key(number)
+    first = number - number % DEVICES
+    beside = node.rows.moved[(node.rows.numbers >= first) & (node.rows.numbers < first + DEVICES)]
     if share > 0 and len(beside) > 1:
         total = float(beside.sum())
         share *= moved / total if total else 1.0 / len(beside)

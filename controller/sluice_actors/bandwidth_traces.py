@@ -119,6 +119,8 @@ class Traces:
         :param sides: where workers are, if that is known
         """
         part = 1.0 - math.exp(-seconds / MEAN)
+        if np.array_equal(places, self.places):
+            return self._again(told, part, seconds)
         at = np.searchsorted(self.places, places)
         known = np.zeros(len(places), dtype=bool)
         within = at < len(self.places)
@@ -134,6 +136,15 @@ class Traces:
         silent = np.ones(len(self.places), dtype=bool)
         silent[at[known]] = False
         return _merged(Traces(places, values), self._without(silent, part, seconds, sides))
+
+    def _again(self, told: FloatArray, part: float, seconds: float) -> Traces:
+        """The same places told of another second."""
+        values = np.empty_like(self.values)
+        values[:_TOLD] = told
+        means = self.values[_TOLD:_IDLE]
+        values[_TOLD:_IDLE] = means + part * (told - means)
+        values[_IDLE] = np.where((told[0] > 0) | (told[1] > 0), 0.0, self.values[_IDLE] + seconds)
+        return Traces(self.places, values)
 
     def _without(self, silent: BoolArray, part: float, seconds: float, sides: Collection[str]) -> Traces:
         """Those that were not told of, as long as they count."""

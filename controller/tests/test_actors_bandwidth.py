@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -232,7 +233,11 @@ def test_what_cannot_be_read_is_counted_and_said_once(redis_server, caplog):
         await made.told(lambda shares: True)
         for body in (b"", b"\x81", NodeLoad("p9", 1.0, 1.0, 1).encode()[:-3], b"nonsense"):
             made.wire.tell(load("p9", 1), body)
-        assert made.host.undecodable == 4
+
+        async def counted():
+            return made.host.undecodable == 4
+
+        await until(counted)
         assert caplog.text.count("`load.p9`") == 1
 
     scene(redis_server.url, tell)
@@ -280,6 +285,45 @@ def test_what_comes_while_a_thread_divides_is_taken_afterwards(redis_server):
             return any(one.rows for one in made.wire.heard("p2")[said:])
 
         await until(taken)
+
+    scene(redis_server.url, tell)
+
+
+def test_shares_do_not_wait_for_the_picture(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        host, loop = made.host, asyncio.get_running_loop()
+        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
+        divide = divider.round
+
+        def slow(*given):
+            done = divide(*given)
+
+            def show():
+                loop.call_soon_threadsafe(begun.set)
+                assert go_on.wait(10)
+                return done.picture
+
+            return replace(done, show=show)
+
+        divider.round = slow
+        await begun.wait()
+        number = made.wire.heard("p1")[-1].number
+        try:
+            assert number == host.report()["number"]
+            made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
+            assert "p2" not in divider.loads.nodes  # the picture is of what was divided
+        finally:
+            go_on.set()
+            divider.round = divide
+
+        async def shown():
+            found = await made.picture()
+            return found is not None and found.number >= number and "p2" in divider.loads.nodes
+
+        await until(shown)
 
     scene(redis_server.url, tell)
 
