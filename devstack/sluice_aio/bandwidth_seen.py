@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final, Self
+from collections.abc import Callable, Sequence
+from typing import Final, Self, TypeVar
 
 from sluice_aio.load import Load
 from sluice_core.bandwidth import NodeLoad
@@ -19,11 +20,13 @@ from sluice_core.keys import BANDWIDTH_EXCHANGE, load_routing_key
 
 #: Of a mean over some seconds, on a machine that others use too.
 CLOSE: Final = 0.1
-SECONDS: Final = 5
+SECONDS: Final = 4
 WINDOWS: Final = 6
-#: A worker tells its agent once a second, and that the broker as soon as the next second has ended.
-_ROUND_TRIP: Final = 3
+#: A worker tells its agent once a second, so that what an agent tells of this second's end has it all; and one more.
+_ROUND_TRIP: Final = 2
 _LIMIT: Final = 20.0
+
+T = TypeVar("T")
 
 
 def means(loads: Sequence[Load], settle: int = 3, seconds: int = SECONDS) -> list[float]:
@@ -36,14 +39,22 @@ def means(loads: Sequence[Load], settle: int = 3, seconds: int = SECONDS) -> lis
     return [statistics.mean(load.rates(first, first + seconds).values()) for load in loads]
 
 
+def first_good(measure: Callable[[], T], good: Callable[[T], bool]) -> T:
+    """What was measured when it was good for the first time, else at the last of some times."""
+    for _ in range(WINDOWS - 1):
+        found = measure()
+        if good(found):
+            return found
+    return measure()
+
+
 def settled(loads: Sequence[Load], expected: Sequence[float], seconds: int = SECONDS) -> list[float]:
     """Bytes per second in the first of some windows in which all are as expected, else in the last one."""
-    rates: list[float] = []
-    for _ in range(WINDOWS):
-        rates = means(loads, settle=2, seconds=seconds)
-        if all(abs(rate - wanted) <= CLOSE * wanted for rate, wanted in zip(rates, expected, strict=True)):
-            break
-    return rates
+
+    def good(rates: list[float]) -> bool:
+        return all(abs(rate - wanted) <= CLOSE * wanted for rate, wanted in zip(rates, expected, strict=True))
+
+    return first_good(lambda: means(loads, settle=2, seconds=seconds), good)
 
 
 class Heard:
@@ -55,9 +66,7 @@ class Heard:
     def __init__(self, amqp_url: str) -> None:
         self._url = amqp_url
         self._news = threading.Condition()
-        self._moved: Counter[tuple[str, str, str, str, str, int]] = Counter()
-        #: Node → the last second that it told of, and the sides that it serves.
-        self._at: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._loads: list[NodeLoad] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
@@ -73,43 +82,46 @@ class Heard:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
-    def moved(self, account: str, method: str, side: str = PROXY, container: str | None = None) -> float:
-        """Bytes that all nodes of a side counted for ``account``, or for what is counted as its ``container``."""
+    def moved(self, account: str, method: str, side: str = PROXY) -> float:
+        """Bytes that all nodes of a side counted for ``account``."""
         with self._news:
-            return sum(
-                size
-                for (_, where, name, inner, how, _), size in self._moved.items()
-                if (where, name, how) == (side, account, method) and container in (None, inner)
-            )
+            return sum(self._sums(account, method, side, -math.inf, math.inf).values())
 
-    def by_node(self, account: str, method: str, side: str) -> dict[str, float]:
-        """Node → bytes that it counted for ``account``."""
-        found: Counter[str] = Counter()
-        with self._news:
-            for (node, where, name, _, how, _), size in self._moved.items():
-                if (where, name, how) == (side, account, method):
-                    found[node] += int(size)
-        return {node: float(size) for node, size in found.items()}
+    def rates(self, account: str, method: str, side: str, seconds: int = SECONDS) -> dict[str, float]:
+        """Node → bytes per second that it counts for ``account`` in the seconds to come.
 
-    def policies(self, account: str) -> set[int]:
-        """Indices of the storage policies under which bytes of ``account`` were counted."""
+        :raises PeerError: when a node does not tell
+        """
+        first = int(time.time()) + 1.0
+        self._await(side, first + seconds)
         with self._news:
-            return {policy for (_, _, name, _, _, policy), size in self._moved.items() if name == account and size}
+            found = self._sums(account, method, side, first, first + seconds)
+        return {node: size / seconds for node, size in found.items()}
 
     def await_all(self, side: str = PROXY) -> None:
         """Wait until all nodes of a side have told what they counted up to now; they must hold something back.
 
         :raises PeerError: when they do not
         """
-        until = time.time() + _ROUND_TRIP
+        self._await(side, time.time() + _ROUND_TRIP)
 
+    def _await(self, side: str, until: float) -> None:
         def told() -> bool:
-            ends = [at for at, sides in self._at.values() if side in sides]
+            last = {load.node: load for load in self._loads}
+            ends = [load.at for load in last.values() if side in load.sides]
             return bool(ends) and min(ends) >= until
 
         with self._news:
-            if not self._news.wait_for(told, _ROUND_TRIP + _LIMIT):
-                raise PeerError(f"not all nodes tell what they move: {self._at}")
+            if not self._news.wait_for(told, until - time.time() + _LIMIT):
+                raise PeerError(f"not all nodes tell what they move: {self._loads[-20:]}")
+
+    def _sums(self, account: str, method: str, side: str, after: float, last: float) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for load in self._loads:
+            for row in load.rows if after < load.at <= last else ():
+                if (row.side, row.account, row.method) == (side, account, method):
+                    found[load.node] += round(row.moved)
+        return found
 
     # -- in the thread
 
@@ -130,11 +142,8 @@ class Heard:
     def _take(self, _: str, body: bytes) -> None:
         load = NodeLoad.decode(body)
         with self._news:
-            self._at[load.node] = (load.at, load.sides)
-            for row in load.rows:
-                place = (load.node, row.side, row.account, row.container, row.method, row.policy)
-                self._moved[place] += round(row.moved)
+            self._loads.append(load)
             self._news.notify_all()
 
 
-__all__ = ["CLOSE", "SECONDS", "WINDOWS", "Heard", "means", "settled"]
+__all__ = ["CLOSE", "SECONDS", "WINDOWS", "Heard", "first_good", "means", "settled"]
