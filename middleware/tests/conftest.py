@@ -1,10 +1,27 @@
-"""Swift's own part in tests of copies; imported late, since the agent's tests do without Swift."""
+"""A Redis for the tests of agents; and Swift's part in tests of copies, imported late, since others do without."""
 
 import logging
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+
+from sluice_aio.services import RedisServer, free_port
+from sluice_core.store import Store
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory):
+    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
+        yield server
+
+
+@pytest.fixture
+def store(redis_server):
+    store = Store(redis_server.url)
+    store.client.flushall()
+    yield store
+    store.close()
 
 
 @contextmanager

@@ -6,24 +6,9 @@ from functools import partial
 import pytest
 
 from sluice_agent.testing_agents import at_epoch, commit, ids, play, reported, running
-from sluice_aio.services import RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.store import Draft, Store
 from sluice_core.testing import assignment
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -6,23 +6,7 @@ from functools import partial
 import pytest
 
 from sluice_agent.testing_agents import at_epoch, commit, play, reads_on, reported, running, until, worker
-from sluice_aio.services import RedisServer, free_port
 from sluice_core.messages import Counters
-from sluice_core.store import Store
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
 
 
 @pytest.fixture

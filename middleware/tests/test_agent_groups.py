@@ -7,31 +7,16 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_aio.services import RedisServer, free_port
 from sluice_core.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.messages import Target
 from sluice_core.predicate import Facts
 from sluice_core.registry import Group, Placement
 from sluice_core.snapshot import SnapshotReader, SnapshotWriter
-from sluice_core.store import AsyncStore, Draft, Store
+from sluice_core.store import AsyncStore, Draft
 from sluice_core.testing import assignment
 
 GOLD = Target("tenant", "group", "gold")
 LOGS = Target("container", "group", "logs")
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
 
 
 @pytest.fixture

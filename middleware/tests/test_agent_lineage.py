@@ -7,28 +7,13 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, Settings
-from sluice_aio.services import RedisServer, free_port
 from sluice_core.lineage import Lineage, made_at
 from sluice_core.messages import Change
 from sluice_core.options import OptionError
-from sluice_core.store import AsyncStore, Draft, Head, Store
+from sluice_core.store import AsyncStore, Draft, Head
 from sluice_core.testing import assignment
 
 LIMIT = 60
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
-
-
-@pytest.fixture
-def store(redis_server):
-    store = Store(redis_server.url)
-    store.client.flushall()
-    yield store
-    store.close()
 
 
 def commit(store, name):

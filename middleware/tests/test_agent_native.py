@@ -12,7 +12,6 @@ from sluice_agent import trying
 from sluice_agent.agent import Agent
 from sluice_agent.code import CodeFetcher
 from sluice_agent.settings import Settings
-from sluice_aio.services import RedisServer, free_port
 from sluice_core.code_shelf import ShelfSettings
 from sluice_core.code_store import CodeStore
 from sluice_core.errors import PeerError
@@ -294,12 +293,6 @@ class Upper(Stream):
 """
 BROKEN = SHOUT.replace(b"data.upper()", b"data.uper()")
 INFO = {"on_put": False, "on_get": True, "changes_content": True}
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory):
-    with RedisServer(free_port(), tmp_path_factory.mktemp("redis"), tied=True) as server:
-        yield server
 
 
 async def reported(url, holds):
