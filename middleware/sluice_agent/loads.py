@@ -168,9 +168,9 @@ class Loads:
 
     def _fastest(self) -> tuple[MovedObject, ...]:
         """The objects that all workers together moved fastest."""
-        rates: Counter[_Object] = Counter()
+        rates: dict[_Object, float] = {}
         for (_, place), rate in self._objects.items():
-            rates[place] += rate
+            rates[place] = rates.get(place, 0.0) + rate
         self._objects.clear()
         fastest = heapq.nlargest(MOST_OBJECTS, rates.items(), key=lambda pair: pair[1])
         return tuple(MovedObject(*place, rate) for place, rate in fastest)
