@@ -3,7 +3,8 @@
 Requests are counted in files that all worker processes share (``PROMETHEUS_MULTIPROC_DIR``, which
 ``sluice_controller.server`` makes before it forks), so it does not matter which worker is asked.  The cluster's
 gauges are read from Redis when they are asked for, and the same from each worker.  No tenant, policy or path is in
-any of them: the number of series is bounded by that of calls, nodes and hosts.
+any of them: the number of series is bounded by that of calls, nodes and hosts.  What tenants move is told by
+:mod:`sluice_controller.prometheus_bandwidth`.
 """
 
 from __future__ import annotations
@@ -70,15 +71,15 @@ class ClusterCollector(Collector):
             "disabled" if not one.policy.enabled else "dynamic" if one.policy.dynamic else "static"
             for one in contents.policies.values()
         )
-        yield _gauges("sluice_policies", "policies", "kind", {kind: tally[kind] for kind in _POLICY_KINDS})
+        yield gauges("sluice_policies", "policies", "kind", {kind: tally[kind] for kind in _POLICY_KINDS})
         yield GaugeMetricFamily("sluice_epoch", "number of the newest change", contents.head.epoch)
 
     def _nodes(self) -> Iterator[Metric]:
         cluster = cluster_now(self._backend)
         tally = Tally(cluster.state(node) for node in cluster.nodes)
-        yield _gauges("sluice_nodes", "nodes", "state", {state: tally[state] for state in _NODE_STATES})
+        yield gauges("sluice_nodes", "nodes", "state", {state: tally[state] for state in _NODE_STATES})
         for name, text, value in _NODE_GAUGES:
-            yield _gauges(name, text, "node", {node.node: value(node) for node in cluster.nodes})
+            yield gauges(name, text, "node", {node.node: value(node) for node in cluster.nodes})
         lost = CounterMetricFamily("sluice_node_dropped", "metric batches that a node lost", labels=["node"])
         for node in cluster.nodes:
             lost.add_metric([node.node], node.dropped)
@@ -88,9 +89,9 @@ class ClusterCollector(Collector):
         hosts = self._backend.store.hosts()
         now = self._backend.now()
         ages = {name: now - at for name, one in hosts.items() if isinstance(at := one.get("at"), int | float)}
-        yield _gauges("sluice_actor_host_report_age_seconds", "since a host spoke", "host", ages)
+        yield gauges("sluice_actor_host_report_age_seconds", "since a host spoke", "host", ages)
         for field, text in _HOST_GAUGES:
-            yield _gauges(f"sluice_actor_host_{field}", text, "host", _numbers(hosts, field))
+            yield gauges(f"sluice_actor_host_{field}", text, "host", _numbers(hosts, field))
         for field, text in _HOST_COUNTERS:
             family = CounterMetricFamily(f"sluice_actor_host_{field}", text, labels=["host"])
             for host, value in _numbers(hosts, field).items():
@@ -133,7 +134,8 @@ _HOST_COUNTERS: Final = (
 )
 
 
-def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+def gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """One gauge for each of ``values``, by ``label``."""
     family = GaugeMetricFamily(name, text, labels=[label])
     for key, value in values.items():
         family.add_metric([key], value)

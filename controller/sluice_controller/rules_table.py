@@ -318,6 +318,9 @@ OPERATIONS: Final = (
     Operation("sluice:bandwidth:nodes", _ADMIN, "list what nodes can and do move", ("GET /bw/nodes",)),
     Operation("sluice:bandwidth:parts", _ADMIN, "list where tenants move what", ("GET /bw/parts",)),
     Operation("sluice:bandwidth:devices", _ADMIN, "list what devices move", ("GET /bw/devices",)),
+    Operation(
+        "sluice:bandwidth:metrics", _ADMIN, "give Prometheus what tenants get and move, and where", ("GET /bw/metrics",)
+    ),
     Operation("sluice:slos:list", _READS_OWN, "list service level objectives", ("GET /bw/slo",), LIST),
     Operation("sluice:slos:list_all", _ADMIN, "list the service level objectives of everybody"),
     Operation(

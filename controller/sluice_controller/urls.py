@@ -5,7 +5,13 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 from sluice_controller.converters import NameConverter, RateConverter, TargetConverter
-from sluice_controller.views.bandwidth import DevicesView, FlowsView, NodeBandwidthView, PartsView
+from sluice_controller.views.bandwidth import (
+    BandwidthMetricsView,
+    DevicesView,
+    FlowsView,
+    NodeBandwidthView,
+    PartsView,
+)
 from sluice_controller.views.bandwidth_iostack import (
     AccountBandwidthView,
     BandwidthView,
@@ -147,6 +153,7 @@ urlpatterns = [
     path("bw/nodes", NodeBandwidthView.as_view()),
     path("bw/parts", PartsView.as_view()),
     path("bw/devices", DevicesView.as_view()),
+    path("bw/metrics", BandwidthMetricsView.as_view()),
     path("bw/slo", ObjectivesView.as_view()),
     path("bw/slo/<name:account>/<name:name>", ObjectiveView.as_view()),
     path("bw/slo/<name:account>/<name:name>/<name:policy>", PolicyObjectiveView.as_view()),

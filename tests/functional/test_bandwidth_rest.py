@@ -9,6 +9,7 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from sluice_aio.bandwidth_seen import CLOSE, Heard, first_good, means, settled
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
@@ -60,13 +61,13 @@ def close(expected):
     return pytest.approx(expected, rel=CLOSE)
 
 
-def ask(stage, path):
+def ask(stage, path, read=json.loads):
     """The answer to a GET of the API: status, headers, and what its JSON says."""
     connection = http.client.HTTPConnection(stage.cluster.api_url.removeprefix("http://"), timeout=30)
     with contextlib.closing(connection):
         connection.request("GET", path, headers={"X-Auth-Token": stage.cluster.token})
         answer = connection.getresponse()
-        return answer.status, answer.headers, json.loads(answer.read())
+        return answer.status, answer.headers, read(answer.read())
 
 
 def lines(table, account):
@@ -95,6 +96,14 @@ def await_table(stage, account, path="/bw/osinfo"):
 
 def flows(stage, **wanted):
     return ask(stage, f"/bw/flows?{urlencode(wanted)}")[2]["flows"]
+
+
+def scraped(stage, **wanted):
+    """What Prometheus would read: the labels and the value of each series, by its name."""
+    status, _, text = ask(stage, f"/bw/metrics?{urlencode(wanted)}", bytes.decode)
+    assert status == 200, text
+    families = text_string_to_metric_families(text)
+    return {one.name: [(sample.labels, sample.value) for sample in one.samples] for one in families}
 
 
 def servers(stage):
@@ -158,6 +167,36 @@ def await_nothing(stage, account):
     while lines(ask(stage, "/bw/osinfo")[2], account):
         assert time.monotonic() < end, "what ended is told for ever"
         time.sleep(0.2)
+
+
+def test_prometheus_reads_what_a_tenant_gets_and_moves_and_where(stage, loads):
+    stage.client.set_bandwidth(TENANT, "1MBps", wait=10)
+    one, other = loads(TENANT), loads(OTHER)
+    expected = [SERVERS * MB + (GET - SERVERS * MB) / 2, (GET - SERVERS * MB) / 2]
+    assert settled([one, other], expected) == close(expected)
+    flow, parts, ages = [], [], []
+    for _ in range(5):
+        found = scraped(stage, account=TENANT, method="GET")
+        flow.append({labels["what"]: value for labels, value in found["sluice_bandwidth_flow_bytes_per_second"]})
+        parts.append(found["sluice_bandwidth_part_bytes_per_second"])
+        ages += [value for _, value in found["sluice_bandwidth_picture_age_seconds"]]
+        time.sleep(0.7)
+    print(f"ages {[round(age, 2) for age in ages]}, flow {flow}")
+    assert min(ages) <= 1.5
+    for what, rate in (("measured", expected[0]), ("share", expected[0]), ("floor", SERVERS * MB)):
+        assert statistics.median(second[what] for second in flow) == close(rate)
+    for what in ("measured", "share"):
+        disks = [on_disks(second, what) for second in parts]
+        assert {frozenset(second) for second in disks} == {frozenset(OBJECT_DEVICES.values())}
+        assert statistics.median(sum(second.values()) for second in disks) == close(expected[0])
+    assert {(labels["container"], labels["storage_policy"]) for labels, _ in parts[-1]} == {("", GOLD)}
+    everybodys = scraped(stage)["sluice_bandwidth_flow_bytes_per_second"]
+    assert {labels["account"] for labels, _ in everybodys} >= {TENANT, OTHER}
+
+
+def on_disks(series, what):
+    chosen = {"side": STORAGE_NODE, "what": what}
+    return {labels["device"]: value for labels, value in series if labels.items() >= chosen.items()}
 
 
 def gives(part):

@@ -1,23 +1,27 @@
-"""``/bw/flows``, ``/nodes``, ``/parts`` and ``/devices``: what moves now, beside what may."""
+"""``/bw/flows``, ``/nodes``, ``/parts``, ``/devices`` and ``/metrics``: what moves now, beside what may."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller import bandwidth
+from sluice_controller import bandwidth, prometheus_bandwidth
 from sluice_controller import serializers_bandwidth as shapes
 from sluice_controller.bandwidth import Table
-from sluice_controller.openapi import answers, query
+from sluice_controller.openapi import REQUEST_ID, answers, query
 from sluice_controller.parameters import Query
 from sluice_controller.permissions import seen
+from sluice_controller.prometheus import CONTENT_TYPE
 from sluice_controller.views.base import View
 from sluice_controller.views.listing import LIST, page
+from sluice_controller.views.negotiation import TEXT, OtherView, TextRenderer
 from sluice_core.bandwidth import METHODS, SIDES
 
 _ACCOUNT: Final = query("account", OpenApiTypes.STR, "only of this account")
@@ -28,6 +32,12 @@ _NODE: Final = query("node", OpenApiTypes.STR, "only on this node")
 _SIDE: Final = query("side", OpenApiTypes.STR, "only on this side of nodes", enum=SIDES)
 _DEVICE: Final = query("device", OpenApiTypes.STR, "only on this device")
 _CHOICES: Final = {"method": METHODS, "side": SIDES}
+
+
+def chosen(given: Query, filters: Iterable[OpenApiParameter]) -> dict[str, str]:
+    """What the query says of ``filters``; empty for what it does not say."""
+    names = [one.name for one in filters]
+    return {name: given.one_of(name, _CHOICES[name]) if name in _CHOICES else given.text(name) for name in names}
 
 
 class MeasuredView(View):
@@ -41,8 +51,7 @@ class MeasuredView(View):
         """The query, and what it says of :attr:`filters`; empty for what it does not say."""
         names = [one.name for one in self.filters]
         given = self.query(request, "limit", "marker", "prefix", *names, *more)
-        found = {name: given.one_of(name, _CHOICES[name]) if name in _CHOICES else given.text(name) for name in names}
-        return given, found
+        return given, chosen(given, self.filters)
 
     def listed(self, request: Request, name: str, table: Table, *more: str) -> Response:
         """A page of ``table``."""
@@ -124,3 +133,27 @@ class DevicesView(MeasuredView):
         _, wanted = self.wanted(request)
         table = bandwidth.devices(bandwidth.picture_now(self.backend), **wanted)
         return self.listed(request, "devices", table)
+
+
+class BandwidthMetricsView(OtherView):
+    """The same for Prometheus."""
+
+    http_method_names = ("get", "head")
+    renderer_classes = (TextRenderer, JSONRenderer)
+    rules = {"get": "sluice:bandwidth:metrics"}
+    filters = PartsView.filters
+
+    @extend_schema(
+        operation_id="bandwidth_metrics",
+        summary="Give what tenants get and move, by node and device too, in Prometheus' text format",
+        description=(
+            "The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are "
+            "parts alone, since flows are of the whole cluster."
+        ),
+        parameters=[*filters, REQUEST_ID],
+        responses=answers({(200, TEXT): OpenApiTypes.STR}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """All of them, or those that the query chooses."""
+        wanted = chosen(self.query(request, *(one.name for one in self.filters)), self.filters)
+        return Response(prometheus_bandwidth.exposition(self.backend, **wanted), content_type=CONTENT_TYPE)
