@@ -130,6 +130,7 @@ RATES = st.fixed_dictionaries(
         "get_bw": st.integers(1, 9),
         "put_bw": st.integers(1, 9),
         "max_get_bw": st.integers(1, 9),
+        "max_put_bw": st.integers(1, 9),
         "storage_policy": st.sampled_from(["gold", "Silver"]),
     },
 )
@@ -152,7 +153,8 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
     found = Objectives(groups)
     found.name_policies({"0": "gold", "1": "silver"})
     found.replace(every)
-    pipeline = Candidates(every).constant.get("bandwidth", ())
+    candidates = Candidates(every)
+    pipeline = candidates.constant.get("bandwidth", ())
     for method, (policy, name) in itertools.product((GET, PUT), enumerate(("gold", "silver"))):
         speaks = [
             one for one in pipeline if any(aspect in spoken(one) for aspect in ((method, name), (method, "")))
@@ -162,8 +164,11 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
             key=lambda one: (one.target.rank(), not one.params.get("storage_policy"), -one.created, one.id),
             default=None,
         )
-        own = found.promise(Flow("a", method, policy, "c")).own
-        assert (own and own.assignment) == (expected and expected.id)
+        held = found.promise(Flow("a", method, policy, "c"))
+        assert (held.own and held.own.assignment) == (expected and expected.id)
+        ceilings = [one.ceiling for one in (held.own, held.bound) if one is not None and one.ceiling]
+        assert candidates.ceiling(method, PROXY, policy, name) == min(ceilings, default=0.0)
+        assert candidates.ceiling(method, STORAGE_NODE, policy, name) == 0.0
 
 
 def test_a_member_that_an_actor_fired_for_is_known_by_its_name():

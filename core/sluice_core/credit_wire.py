@@ -34,7 +34,7 @@ FREE: Final = -1
 #: Level of a flow that gets what others leave (I/O class *idle*); 0 is for those below their floor.
 IDLE: Final = 8
 
-_ASKED: Final[Bounds] = {"size": (-MOST, MOST), "waiting": (0, MOST)}
+_ASKED: Final[Bounds] = {"size": (-MOST, MOST), "waiting": (0, MOST), "ceiling": (0, MOST_RATE)}
 _GIVEN: Final[Bounds] = {"size": (FREE, MOST), "rate": (NO_BOUND, MOST_RATE)}
 _MOVED: Final[Bounds] = {
     "moved": (0, MOST_TOTAL),
@@ -46,7 +46,11 @@ _MOVED: Final[Bounds] = {
 
 
 class Asked(NamedTuple):
-    """``size`` bytes more are wanted; negative: so many are given back.  ``waiting`` transfers wait for them."""
+    """``size`` bytes more are wanted; negative: so many are given back.  ``waiting`` transfers wait for them.
+
+    ``ceiling`` (bytes per second, 0: none) is what policies bound the flow to, over the whole cluster, as far as the
+    worker knows: it holds until the flow has a share.
+    """
 
     account: str
     container: str
@@ -54,6 +58,7 @@ class Asked(NamedTuple):
     policy: int
     size: int
     waiting: int = 0
+    ceiling: float = 0.0
 
     @property
     def flow(self) -> Flow:

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
-from sluice_core.describe import BANDWIDTH
-from sluice_core.messages import CONTAINER, Assignment
+from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY, Objective, objectives
+from sluice_core.describe import BANDWIDTH, PROXY
+from sluice_core.messages import CONTAINER, TENANT, Assignment
 from sluice_core.predicate import Facts, Test, compile_predicate
 
 Pipeline = tuple[Assignment, ...]
@@ -77,7 +77,7 @@ class Candidates:
     of its own for, apart from its tenant.
     """
 
-    __slots__ = ("_conditional", "_settled", "constant", "keywords", "own_account")
+    __slots__ = ("_bounds", "_conditional", "_settled", "constant", "keywords", "own_account")
 
     def __init__(self, assignments: Iterable[Assignment]) -> None:
         kinds: dict[str, list[_Rank]] = {}
@@ -89,7 +89,26 @@ class Candidates:
         self._settled = _resolve({kind: ranks for kind, ranks in kinds.items() if kind not in asking}, _no_facts)
         self.keywords = frozenset(one.keyword for one in ordered if one.verb != "delete")
         self.own_account = _own_account(kinds.get(BANDWIDTH, ()))
+        self._bounds = _bounds(kinds.get(BANDWIDTH, ()))
         self.constant: Pipelines | None = None if asking else self._settled
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is any ceiling; mostly there is none."""
+        return bool(self._bounds)
+
+    def ceiling(self, method: str, side: str, policy: int, name: str) -> float:
+        """Bytes per second that the object's tenant, or container, must not exceed over the whole cluster; 0: no bound.
+
+        :param side: where the bytes pass: a ceiling that is kept elsewhere is none here
+        :param policy: index of the storage policy, and its name
+        """
+        first: dict[str, float] = {}
+        for one in self._bounds:
+            if one.method == method and one.storage_policy.casefold() in ("", str(policy), name.casefold()):
+                kept_at = one.side if method == GET else PROXY
+                first.setdefault(one.level, one.ceiling if kept_at == side else 0.0)
+        return min(filter(None, first.values()), default=0.0)
 
     def resolve(self, facts: Facts) -> Pipelines:
         """Kind → pipeline, in running order on PUT; kinds without actions are left out."""
@@ -113,8 +132,18 @@ def _no_facts(test: Test) -> bool:
 
 def _own_account(ranks: Iterable[_Rank]) -> frozenset[str]:
     """Methods that objectives at the level of containers speak of; a DELETE there ends wider ones of that level."""
-    containers = [rank for rank in ranks if rank[0][0].target.level == CONTAINER]
-    return frozenset(method for one in _promises(containers, _no_facts) for method, _ in spoken(one))
+    return frozenset(method for one in _of_level(CONTAINER, ranks) for method, _ in spoken(one))
+
+
+def _bounds(ranks: Iterable[_Rank]) -> tuple[Objective, ...]:
+    """What holds of each level, in the order in which it decides; nothing unless something of it is a ceiling."""
+    found = [one for level in (TENANT, CONTAINER) for said in _of_level(level, ranks) for one in objectives(said)]
+    found.sort(key=lambda one: (one.rank, not one.storage_policy, -one.created, one.assignment))
+    return tuple(found) if any(one.ceiling for one in found) else ()
+
+
+def _of_level(level: str, ranks: Iterable[_Rank]) -> Pipeline:
+    return _promises([rank for rank in ranks if rank[0][0].target.level == level], _no_facts)
 
 
 def _one_kind(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:

@@ -74,6 +74,7 @@ def test_rates_of_newcomers_and_spares_as_well(value):
     ("made", "field"),
     [
         (lambda value: Ask((Asked("a", "", GET, 0, 1, value),)), "Asked.waiting"),
+        (lambda value: Ask((Asked("a", "", GET, 0, 1, 0, value),)), "Asked.ceiling"),
         (lambda value: Grant((Given("a", "", GET, 0, value, 1.0),)), "Given.size"),
         (lambda value: Grant((Given("a", "", GET, 0, 1, value),)), "Given.rate"),
         (lambda value: Used(1.0, (Moved("a", "", GET, 0, "", value, 0.0, 0.0, 0, 0),)), "Moved.moved"),

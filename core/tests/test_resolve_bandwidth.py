@@ -67,6 +67,39 @@ def test_a_delete_ends_all_that_is_older_or_wider_and_nothing_that_is_newer():
     assert held(delete, objective("all", get_bw=1.0, created=5), wide) == ["wide", "all"]
 
 
+def test_a_ceiling_is_the_narrower_ones_of_each_level_and_the_least_of_the_levels():
+    def ceiling(*assignments, method="GET", side="proxy", policy=0):
+        return Candidates(assignments).ceiling(method, side, policy, "gold")
+
+    assert ceiling() == ceiling(objective("floor", get_bw=9.0)) == 0.0
+    tenant, wide = objective("tenant", max_get_bw=5.0), objective("wide", TENANTS, max_get_bw=2.0, max_put_bw=3.0)
+    assert ceiling(tenant) == ceiling(tenant, wide) == 5.0
+    assert ceiling(objective("floor", get_bw=9.0), wide) == 0.0
+    assert ceiling(tenant, wide, method="PUT") == 3.0
+    assert ceiling(tenant, objective("logs", LOGS, max_get_bw=7.0)) == 5.0
+    assert ceiling(tenant, objective("logs", LOGS, max_get_bw=3.0)) == 3.0
+    assert ceiling(tenant, objective("gold", max_get_bw=4.0, storage_policy="Gold")) == 4.0
+    assert ceiling(tenant, objective("other", max_get_bw=4.0, storage_policy="1")) == 5.0
+    assert ceiling(tenant, objective("other", max_get_bw=4.0, storage_policy="1"), policy=1) == 4.0
+    assert ceiling(wide, objective("delete", verb="delete", created=9)) == 0.0
+
+
+def test_a_ceiling_is_told_where_it_is_kept():
+    below = assignment("below", kind="bandwidth", keyword="bandwidth", target=TENANT, place="storage_node",
+                       params={"max_get_bw": 5.0, "max_put_bw": 4.0})  # fmt: skip
+    found = {
+        (method, side): Candidates([below]).ceiling(method, side, 0, "gold")
+        for method in ("GET", "PUT")
+        for side in ("proxy", "storage_node")
+    }
+    assert found == {
+        ("GET", "proxy"): 0.0,
+        ("GET", "storage_node"): 5.0,
+        ("PUT", "proxy"): 4.0,
+        ("PUT", "storage_node"): 0.0,
+    }
+
+
 def test_a_delete_for_a_container_leaves_what_its_tenant_is_promised():
     delete = objective("delete", LOGS, verb="delete", created=9)
     everyone = objective("everyone", CONTAINERS, get_bw=1.0)

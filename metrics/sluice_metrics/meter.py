@@ -89,30 +89,38 @@ class Handle:
 
     def received(self, method: str, size: int) -> None:
         """``size`` plain bytes came from the client."""
-        for number, answer, objects in self._meter.on_received:
-            self._ask("received", number, answer, objects, method, size)
+        self._ask("received", self._meter.on_received, method, size)
 
     def sent(self, method: str, size: int) -> None:
         """``size`` plain bytes went to the client."""
-        for number, answer, objects in self._meter.on_sent:
-            self._ask("sent", number, answer, objects, method, size)
+        self._ask("sent", self._meter.on_sent, method, size)
 
     def sample(self) -> Sample | None:
         """An upload begins: what takes its first bytes, when it is one to be looked into."""
         sampler = self._meter.sampler
         return sampler.begin(self._tenant, self._container) if sampler.size else None
 
-    def _ask(self, event: str, number: int, answer: _Answer, objects: bool, method: str, size: int) -> None:
-        try:
-            amount = answer(method, size)
-            if not amount:
-                return
-            if not isfinite(amount):
-                raise ValueError(f"`{amount}` is not finite")
-        except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
-            self._meter.fail(event, number, error)
-            return
-        self._add(((number, amount, objects),))
+    def _ask(self, event: str, answers: _Answers, method: str, size: int) -> None:
+        """For each piece of each body: what all of Swift moves passes here."""
+        tenant, container, named = self._tenant, self._container, self._object
+        for number, answer, objects in answers:
+            try:
+                amount = answer(method, size)
+                if not amount:
+                    continue
+                if not isfinite(amount):
+                    raise ValueError(f"`{amount}` is not finite")
+            except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
+                self._meter.fail(event, number, error)
+                continue
+            tenant.values[number] += amount
+            container.values[number] += amount
+            if objects and named is not None:
+                named.values[number] += amount
+                if not named.dirty:
+                    self._meter.touch(named)
+            if not (tenant.dirty and container.dirty):
+                self._meter.touch(tenant, container)
 
     def _add(self, additions: _Additions) -> None:
         if not additions:

@@ -4,7 +4,8 @@ Pure: it reads no clock and does no I/O.  Every ``now`` is of one monotonic cloc
 
 A worker :meth:`~Ledger.join`\\ s with its side, :meth:`~Ledger.ask`\\ s, and :meth:`~Ledger.leave`\\ s; what
 it gets is in :meth:`~Ledger.due`, which wants to be called again after :meth:`~Ledger.next_due` seconds.  A method
-without rows and without a rate for newcomers is not held back at all.  A worker that was told so of any flow must
+without rows and without a rate for newcomers is not held back at all, but for flows with a ceiling that workers know
+of, until whoever divides had the time to say otherwise.  A worker that was told that any flow is free must
 ask anew (:meth:`~Ledger.anew`) when that holds no longer.  Each second :meth:`~Ledger.rates` has what workers would
 go on with without this agent, so that all together stay near what was divided.
 """
@@ -90,8 +91,11 @@ class Ledger:
 
     def ask(self, worker: str, asked: Asked, now: float) -> None:
         """A worker that has joined wants bytes, or gives some back."""
-        book = self._books.get((self._sides[worker], asked.method))
-        held_back = book is not None and book.ask(worker, asked.flow, asked.size, now)
+        where = self._sides[worker], asked.method
+        book = self._books.get(where)
+        if book is None and asked.ceiling:
+            book = self._books[where] = Book(now)
+        held_back = book is not None and book.ask(worker, asked.flow, asked.size, now, asked.ceiling)
         if not held_back and asked.size > 0:
             self._set_free(worker, asked.flow)
 

@@ -56,6 +56,8 @@ class Account:
         "_askers",
         "_queue",
         "_rated",
+        "begun",
+        "bound",
         "bucket",
         "ceiling",
         "flow",
@@ -82,8 +84,10 @@ class Account:
         self.queued = False
         #: Which of the moments written down for this account is the last one (kept by the ledger).
         self.stamp = 0
-        #: When it was asked last.
-        self.used = now
+        #: When it was asked last, and when it began.
+        self.used = self.begun = now
+        #: The ceiling that workers told of, which bounds it while it has no row (kept by the ledger); 0: none.
+        self.bound = 0.0
         self._askers: dict[str, _Asker] = {}
         self._all = _Asker(now)
         self._queue: deque[str] = deque()

@@ -8,6 +8,8 @@ Rules:
   equal size.  A ceiling bounds both.  Nothing is ever paid that is not there.
 * Flows without a row share the rate of newcomers: however many begin in the same second, the node is not promised
   more than once.
+* A ceiling that workers know of bounds a flow without a row, though nobody else of this method may be held back: until
+  it is told otherwise by a row, or moved for three seconds under somebody who divides and sends none.
 * Nobody walks over all flows: a heap keeps the moment at which the next step of each waiting flow is ready, or at which
   the bucket of one at rest is full.  What full ones leave is counted as one rate.
 """
@@ -21,6 +23,7 @@ from math import inf, isnan
 from typing import Final
 
 from sluice_agent.ledger_account import Account
+from sluice_core.amounts import MOST_RATE
 from sluice_core.bandwidth import Flow, Share
 
 #: Seconds of the whole rate that the pool holds.
@@ -34,6 +37,9 @@ _REST: Final = 10.0
 _AWAY: Final = 1.0
 #: Newcomers' parts are made anew when there are so many times as many: so all of them cost little each.
 _MORE: Final = 1.1
+
+#: Seconds within which whoever divides hears of a flow and sends a row.
+_HEARD: Final = 3.0
 
 Payment = tuple[Account, str, int]
 
@@ -90,7 +96,7 @@ class Book:
             else:
                 free.add(row.flow)
         anew = newcomer is not None and (self._newcomer is None or not self._free <= free)
-        anew = anew or not all(map(self._governs, governed))
+        anew = anew or any(self._loose(flow) for flow in governed)
         self._free, self._newcomer = free, newcomer
         self._whole = sum(row.rate for row in governed.values())
         for flow, row in governed.items():
@@ -108,11 +114,13 @@ class Book:
 
     def _without_row(self, governed: Container[Flow]) -> Iterator[tuple[str, Flow]]:
         """Bring the other accounts to a newcomer's rate, or close them; workers that wait for nothing any more."""
-        self._guests = {}
+        before, self._guests = self._guests, {}
         self._here = 0
         for flow in [flow for flow in self._accounts if flow not in governed]:
             account = self._accounts[flow]
-            if self._newcomer is None or flow in self._free:
+            if flow not in before:
+                account.begun = self._now  # its row ends now
+            if flow in self._free or (self._newcomer is None and not self._bounded(account)):
                 yield from ((worker, flow) for worker in account.refuse_nobody())
                 self._close(account)
             elif not account.pending and self._now - account.used > _REST:
@@ -120,26 +128,50 @@ class Book:
                 self._close(account)
             else:
                 self._guests[flow] = account
-                self._here += account.pending > 0 or self._now - account.used <= _AWAY
+                self._here += self._moves(account)
         self._share_out()
 
     def _share_out(self) -> None:
         """Give all without a row the same part of what newcomers may have."""
         self._shared = max(self._here, 1)
-        if self._newcomer is not None:
-            for account in self._guests.values():
-                self._settle(account)
-                self._let_in(account.change(self._newcomer / self._shared, 0.0, False, self._now))
+        for account in self._guests.values():
+            self._settle(account)
+            self._let_in(self._begin(account, self._shared))
 
-    def ask(self, worker: str, flow: Flow, size: int, now: float) -> bool:
-        """A worker wants bytes, or gives some back (negative).  False: the flow moves as it likes."""
-        if not self._governs(flow):
+    def _begin(self, account: Account, several: int) -> float:
+        """Bring one without a row to what it may have as one of ``several``; what overflowed for others."""
+        return account.change(self._first(account.bound, several), account.bound, False, self._now)
+
+    def _first(self, ceiling: float, several: int) -> float:
+        """The rate of one without a row."""
+        rate = MOST_RATE if self._newcomer is None else self._newcomer / several
+        return min(rate, ceiling) if ceiling else rate
+
+    def _bounded(self, account: Account) -> bool:
+        """The ceiling that workers told of holds, though nothing else does."""
+        return account.bound > 0 and (not self._moves(account) or self._now - account.begun < _HEARD)
+
+    def _moves(self, account: Account) -> bool:
+        return account.pending > 0 or self._now - account.used <= _AWAY
+
+    def ask(self, worker: str, flow: Flow, size: int, now: float, ceiling: float = 0.0) -> bool:
+        """A worker wants bytes, or gives some back (negative).  False: the flow moves as it likes.
+
+        :param ceiling: as in ``credit_wire.Asked``
+        """
+        if not self._governs(flow) and (not ceiling or size <= 0 or flow in self._free):
             return False
         self._advance(now)
         account = self._accounts.get(flow)
         if account is None:
-            account = self._receive(flow)
+            account = self._receive(flow, ceiling)
         self._settle(account)
+        if not self._moves(account):
+            account.begun = self._now
+        if ceiling != account.bound:
+            account.bound = ceiling
+            if flow in self._guests:
+                self._let_in(self._begin(account, max(self._here, self._shared)))
         if size < 0:
             self._let_in(account.give_back(-size))
         elif size:
@@ -203,6 +235,10 @@ class Book:
     def _governs(self, flow: Flow) -> bool:
         return flow in self._accounts or (self._newcomer is not None and flow not in self._free)
 
+    def _loose(self, flow: Flow) -> bool:
+        """Some worker may have been told that it is free."""
+        return not self._governs(flow) or (self._newcomer is None and flow in self._guests)
+
     def _lend(self) -> Iterator[Payment]:
         """Give the pool away in turns, until there is less than a turn or nobody may have more."""
         turn = self._turn()
@@ -232,11 +268,13 @@ class Book:
         account = self._accounts[flow] = Account(flow, rate, self._now)
         return account
 
-    def _receive(self, flow: Flow) -> Account:
+    def _receive(self, flow: Flow, ceiling: float) -> Account:
         """A flow that nobody divided for comes."""
-        assert self._newcomer is not None
         self._here += 1
-        account = self._guests[flow] = self._open(flow, self._newcomer / max(self._here, self._shared))
+        several = max(self._here, self._shared)
+        account = self._guests[flow] = self._open(flow, self._first(ceiling, several))
+        account.bound = ceiling
+        self._begin(account, several)
         if self._here > self._shared * _MORE:
             self._share_out()
             for one in self._guests.values():

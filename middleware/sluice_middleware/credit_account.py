@@ -50,6 +50,7 @@ class CreditAccount:
         "_target",
         "alone",
         "asked",
+        "ceiling",
         "credit",
         "flow",
         "free",
@@ -66,6 +67,8 @@ class CreditAccount:
         #: Bytes that may pass now; negative while there is debt.
         self.credit = 0
         self.asked = 0
+        #: Bytes per second that policies bound it to, over the whole cluster, as far as is known here; 0: none.
+        self.ceiling = 0.0
         self._clock = clock
         self._filled = self._looked = clock()
         self._passed = 0
@@ -114,7 +117,11 @@ class CreditAccount:
     @property
     def _pace(self) -> float | None:
         """Bytes per second while alone; None for no bound."""
-        return self._newcomer if self.rate is None else self.rate or _CRAWL
+        if self.rate is not None:
+            return self.rate or _CRAWL
+        if self.ceiling:
+            return self.ceiling if self._newcomer is None else min(self.ceiling, self._newcomer)
+        return self._newcomer
 
     def seconds(self, size: int) -> float:
         """How long an account alone must wait for ``size`` bytes; for ever when others fill it."""
@@ -149,6 +156,12 @@ class CreditAccount:
         self.credit += size
         self.asked = max(0, self.asked - size)
         self.rate = max(rate, 0.0)
+
+    def bind(self, ceiling: float) -> None:
+        """Policies bound it to ``ceiling`` now (0: no more); who was free of another one asks again."""
+        self.ceiling = ceiling
+        if ceiling:
+            self.anew()
 
     def anew(self) -> None:
         """That the flow is free holds no longer."""

@@ -89,6 +89,7 @@ class CreditLine:
         self._clock = clock
         self._tills: dict[Flow, Till] = {}
         self._tallies = Tallies(clock)
+        self._transfers: set[Transfer] = set()
         self._standing = Standings()
         self._resting: set[Till] = set()
         self._sweeping = False
@@ -100,16 +101,27 @@ class CreditLine:
 
     # -- for transfers -------------------------------------------------------------------------
 
-    def open(self, flow: Flow, device: str = "", oid: str = "", span: str = "", governed: bool = True) -> Transfer:
+    def open(
+        self,
+        flow: Flow,
+        device: str = "",
+        oid: str = "",
+        span: str = "",
+        governed: bool = True,
+        ceiling: float = 0.0,
+    ) -> Transfer:
         """A transfer of ``flow``; with ``oid``, of an object that is told of by name.
 
         :param span: the part of the object that was asked for, as in ``0-end``
         :param governed: False to count only
+        :param ceiling: bytes per second that policies bound the flow to (0: none), until its node has a share for it
         """
         till = None
         if governed:
             till = self._tills.get(flow) or self._new(flow)
             till.open += 1
+            if ceiling != till.account.ceiling:
+                till.account.bind(ceiling)
         passage = Passage(flow, device, oid, span) if oid else None
         if passage is not None:
             self._tallies.enter(passage)
@@ -117,7 +129,13 @@ class CreditLine:
         tally.turn(self._clock(), opened=1)
         if till is not None and not till.account.free:
             self.ask(till)
-        return Transfer(self, till, tally, PATIENCE[self.side], passage)
+        transfer = Transfer(self, till, tally, PATIENCE[self.side], passage)
+        self._transfers.add(transfer)
+        return transfer
+
+    def policy_name(self, index: int) -> str:
+        """The name of a storage policy; empty when it is not known."""
+        return self._hello.policies.get(str(index), "")
 
     def standing(self) -> Standings:
         """What the agent said last, for any thread."""
@@ -167,6 +185,7 @@ class CreditLine:
 
     def over(self, transfer: Transfer) -> None:
         """Count the transfer as closed; what nobody needs any more goes back soon."""
+        self._transfers.discard(transfer)
         transfer.tally.turn(self._clock(), opened=-1)
         if transfer.passage is not None:
             self._tallies.leave(transfer.passage)
@@ -190,6 +209,7 @@ class CreditLine:
         """Connect unless connected; tell what moved; take credit back from those who let it lie."""
         if self._socket is None and not self._connect():
             return
+        self._look()
         changed = self._tallies.changed()
         rows = self._tallies.rows(changed.tallies)
         for raw in in_parts(time.time(), rows, tuple(changed.objects)):
@@ -221,6 +241,10 @@ class CreditLine:
             self.leave_alone(made)
         return made
 
+    def _look(self) -> None:
+        for transfer in self._transfers:
+            transfer.look()
+
     def _connect(self) -> bool:
         self._hello = replace(self._hello, worker=f"{os.getpid()}-{uuid.uuid4().hex[:12]}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -240,6 +264,7 @@ class CreditLine:
         self._socket = connection
         self._heard = self._clock()
         self._alone = False
+        self._look()
         self._tallies.begin()
         for till in self._tills.values():
             till.account.go_along(connected_anew=True)
@@ -345,7 +370,7 @@ class CreditLine:
 
 def _asked(till: Till, size: int) -> Asked:
     account, method, policy, container = till.account.flow
-    return Asked(account, container, method, policy, size, len(till.queue))
+    return Asked(account, container, method, policy, size, len(till.queue), till.account.ceiling)
 
 
 #: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.

@@ -6,7 +6,7 @@ SSYNC makes its requests below all paste filters, so that only the object server
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from sluice_core.bandwidth import COPIES, Flow
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
 _current: ContextVar[bool] = ContextVar("sluice_copies", default=False)
+_AS_IT_IS: Final = nullcontext()
 
 
 def current() -> Flow | None:
@@ -22,10 +23,15 @@ def current() -> Flow | None:
     return COPIES if _current.get() else None
 
 
-@contextmanager
-def serving(env: Mapping[str, Any]) -> Iterator[None]:
+def serving(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     """While a request is served; requests that it makes inside say themselves what they are."""
-    token = _current.set(_REPLICATION_ENV in env)
+    copies = _REPLICATION_ENV in env
+    return _AS_IT_IS if copies == _current.get() else _serving(copies)
+
+
+@contextmanager
+def _serving(copies: bool) -> Iterator[None]:
+    token = _current.set(copies)
     try:
         yield
     finally:

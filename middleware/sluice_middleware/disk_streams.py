@@ -11,7 +11,7 @@ Rules:
 
 * While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
 * A stream may get its thread in the middle, when an objective comes into force or the page cache has no more; then it
-  keeps it to its end.
+  keeps it to its end.  Whether one is wanted is looked at once for each step.
 * What leaves the page cache between the look at it and the read is waited for in the hub, as plain Swift would.
 * An error in a step is raised where the stream asks for its outcome, as if it had happened there.
 """
@@ -72,6 +72,7 @@ class StreamFile:
         self._ahead: Call | None = None
         self._move: tuple[int, int | None] | None = None
         self._sure = 0  # up to where the page cache has it all
+        self._plain = 0  # up to where it is read as plain Swift reads it
         self._turn = 0
 
     def fileno(self) -> int:
@@ -87,7 +88,7 @@ class StreamFile:
         """Go to an offset; nothing is read ahead from ``stop`` on."""
         self._block, self._at, self._ahead = b"", 0, None
         self._position = self._place = offset
-        self._sure = 0
+        self._sure = self._plain = 0
         self._turn = offset
         self._stop = self._size if stop is None else min(stop, self._size)
         self._move = None if self._lane is None else (offset, stop)
@@ -100,6 +101,10 @@ class StreamFile:
 
         :raises OSError: of the file
         """
+        if self._place < self._plain:  # by far the most frequent
+            block: bytes = self._file.read(size)
+            self._position = self._place = self._place + len(block)
+            return block
         if self._at >= len(self._block):
             data = self._at_once(size) if self._ahead is None else None
             if data is not None:
@@ -142,6 +147,8 @@ class StreamFile:
         if wanted and self._place < self._stop and (data := self._cached(size)):
             return data
         if self._lane is None and not (wanted and self._join()):
+            if not wanted:
+                self._plain = self._place + STEP
             data = self._step(self._taken(), size)
             self._place += len(data)
             return data
@@ -242,6 +249,8 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
     _upload_size: int
     _lane: Lane | None = None
     _call: Call | None = None
+    #: Up to where it is written as plain Swift writes it.
+    _plain = 0
     _waiting: list[bytes]
     _waiting_size = 0
     _sync_at = _NEVER
@@ -249,7 +258,7 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes; an error may be that of some before."""
-        if self._lane is None and not self._join():
+        if self._lane is None and (self._upload_size < self._plain or not self._join()):
             super().write(chunk)
             return
         self._waiting.append(chunk)
@@ -294,11 +303,11 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
         lane.leave(last)
 
     def _join(self) -> bool:
-        flow = None if self.streams is None else flow_of(self._diskfile, PUT)
-        if self.streams is None or flow is None:
-            return False
-        self._lane = self.streams.lend(flow)
+        streams = self.streams
+        flow = flow_of(self._diskfile, PUT) if streams is not None and streams.wanted() else None
+        self._lane = None if streams is None or flow is None else streams.lend(flow)
         if self._lane is None:
+            self._plain = self._upload_size + STEP
             return False
         self._waiting = []
         self._sync_at = self._bytes_per_sync

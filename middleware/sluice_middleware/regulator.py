@@ -9,8 +9,9 @@ filter) stay lists while their flow is free; else they pay in pieces, as all oth
 
 from __future__ import annotations
 
+import io
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
@@ -31,6 +32,7 @@ _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 #: Pieces that a list is cut into, bytes.
 _PIECE: Final = 64 * 1024
+_NOTHING: Final = memoryview(b"")
 
 
 class Regulator:
@@ -81,12 +83,16 @@ class Regulator:
             body = Cut(body)
         return PayingBody(body, transfer)
 
-    def upload(self, env: Env, target: Target) -> PayingInput | None:
+    def upload(self, env: Env, target: Target) -> PayingInput | Transfer | None:
         """Have the body of a PUT pay as it is read; to be closed when the PUT is answered."""
         if self.line is None or _REPLICATION_ENV in env:
             return None
         if self._side == PROXY:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
+        elif (progress := _progress(env)) is not None:
+            transfer = self.opened(env, target)
+            transfer.follow(progress)
+            return transfer
         made = env["wsgi.input"] = PayingInput(env["wsgi.input"], self, env, target)
         return made
 
@@ -97,13 +103,17 @@ class Regulator:
 
     def _open(self, line: CreditLine, env: Env, target: Target, method: str) -> Transfer:
         account, container, _ = logical(target)
-        own = self._selector.candidates(target).own_account
-        flow = Flow(_text(account), method, self._policy(env, target), _text(container) if method in own else "")
+        candidates = self._selector.candidates(target)
+        policy = self._policy(env, target)
+        flow = Flow(_text(account), method, policy, _text(container) if method in candidates.own_account else "")
+        ceiling = 0.0
+        if candidates.bounded:
+            ceiling = candidates.ceiling(method, self._side, policy, line.policy_name(policy))
         if self._side == PROXY:
-            return line.open(flow)
+            return line.open(flow, ceiling=ceiling)
         device = env["PATH_INFO"].split("/", 2)[1]
         oid = _text(f"{target[1]}/{target[2]}")
-        return line.open(flow, device, oid, _span(env.get("HTTP_RANGE")), governed=method == GET)
+        return line.open(flow, device, oid, _span(env.get("HTTP_RANGE")), method == GET, ceiling)
 
     def _policy(self, env: Env, target: Target) -> int:
         """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
@@ -120,23 +130,39 @@ class Regulator:
 
 
 class PayingBody:
-    """A body whose pieces pass when they are paid."""
+    """A body whose pieces pass when they are paid, in parts when many wait for a low rate."""
 
-    __slots__ = ("_body", "_pay", "_pieces", "_transfer")
+    __slots__ = ("_body", "_pay", "_pieces", "_rest", "_transfer")
 
     def __init__(self, body: Iterable[bytes], transfer: Transfer) -> None:
         self._body = body
         self._pieces = iter(body)
         self._transfer = transfer
-        self._pay = transfer.pay
+        self._pay = transfer.pay_some
+        #: What is not paid yet of a piece that was taken.
+        self._rest: memoryview | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
+        if self._rest is not None:
+            return self._part(self._rest)
         piece = next(self._pieces)
-        self._pay(len(piece))
-        return piece
+        size = len(piece)
+        if not self._transfer.held:  # by far the most frequent
+            self._transfer.moved += size
+            return piece
+        paid = self._pay(size)
+        if paid == size:
+            return piece
+        self._rest = memoryview(piece)[paid:]
+        return piece[:paid]
+
+    def _part(self, rest: memoryview) -> bytes:
+        paid = self._pay(len(rest))
+        self._rest = rest[paid:] if paid < len(rest) else None
+        return bytes(rest[:paid])
 
     def close(self) -> None:
         """The request is over, taken to the end or not."""
@@ -167,10 +193,11 @@ class Cut:
 class PayingInput:
     """``wsgi.input`` of an upload: what was read is paid before it is given on.
 
-    Swift lets the request in before it reads, so the first read is when the transfer begins.
+    Swift lets the request in before it reads, so the first read is when the transfer begins.  Who reads at most so
+    many bytes gets fewer when many wait for a low rate, and the rest with the next reads.
     """
 
-    __slots__ = ("_env", "_over", "_regulator", "_source", "_target", "_transfer")
+    __slots__ = ("_env", "_over", "_regulator", "_rest", "_source", "_target", "_transfer")
 
     def __init__(self, source: Any, regulator: Regulator, env: Env, target: Target) -> None:
         self._source = source
@@ -179,18 +206,33 @@ class PayingInput:
         self._target = target
         self._transfer: Transfer | None = None
         self._over = False
+        #: What is not paid yet of what was read.
+        self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
-        """As the wrapped input."""
+        """As the wrapped input, or a part of that."""
         transfer = self._begun()
-        data: bytes = self._source.read(*args)
-        self._paid(transfer, data, args)
-        return data
+        if not args or args[0] is None or args[0] < 0:
+            data: bytes = bytes(self._rest) + self._source.read(*args)
+            self._rest = _NOTHING
+            self._paid(transfer, data, args)
+            return data
+        if self._rest:
+            data = bytes(self._rest[: args[0]])
+            paid = self._paid_some(transfer, data, args)
+            self._rest = self._rest[paid:]
+            return data[:paid]
+        data = self._source.read(*args)
+        paid = self._paid_some(transfer, data, args)
+        if paid == len(data):
+            return data
+        self._rest = memoryview(data)[paid:]
+        return data[:paid]
 
     def readline(self, *args: Any) -> bytes:
         """As the wrapped input."""
         transfer = self._begun()
-        data: bytes = self._source.readline(*args)
+        data: bytes = self._line(*args) if self._rest else self._source.readline(*args)
         self._paid(transfer, data, args)
         return data
 
@@ -205,14 +247,38 @@ class PayingInput:
             self._transfer = self._regulator.opened(self._env, self._target)
         return self._transfer
 
+    def _line(self, size: int | None = None) -> bytes:
+        """The next line, which begins in the rest."""
+        most = -1 if size is None else size
+        line = io.BytesIO(self._rest).readline(most)
+        self._rest = self._rest[len(line) :]
+        if self._rest or line.endswith(b"\n") or len(line) == most:
+            return line
+        more: bytes = self._source.readline(*(() if most < 0 else (most - len(line),)))
+        return line + more
+
     def _paid(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> None:
         if data and transfer is not None:
             transfer.pay(len(data))
         elif not data and args[:1] != (0,):
             self.close()
 
+    def _paid_some(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> int:
+        if data and transfer is not None:
+            return transfer.pay_some(len(data))
+        self._paid(None, data, args)
+        return len(data)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+
+def _progress(env: Env) -> Callable[[], int] | None:
+    """What tells how many bytes of an upload were read, where the server's own input does that (eventlet's)."""
+    source = env["wsgi.input"]
+    if "HTTP_TRANSFER_ENCODING" in env or getattr(source, "position", None) != 0:
+        return None
+    return lambda: int(source.position)
 
 
 def _span(header: str | None) -> str:

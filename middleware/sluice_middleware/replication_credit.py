@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from sluice_core.bandwidth import NOBODY, REPLICATION, Flow
+from sluice_core.bandwidth import COPIES as FLOW
 from sluice_core.options import read_options
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_till import Transfer
 from sluice_middleware.disk_tools import OPTIONS, PREFIX
 
-FLOW: Final = Flow(NOBODY, REPLICATION)
 #: Seconds of the rate that may be owed; what moved beyond is counted only, or a cap that was lowered would stop all.
 MOST_DEBT: Final = 10.0
 #: Seconds of the rate that may be saved by what was owed in advance and did not move.
@@ -112,7 +111,7 @@ class LinePayment:
         """As of :class:`Payment`."""
         paid = min(size, self._reserved)
         self._reserved -= paid
-        self._transfer.tally.moved += paid
+        self._transfer.moved += paid
         size -= paid
         till = self._transfer.till
         if till is None or till.account.free:

@@ -1,12 +1,17 @@
-"""A Redis for the tests of agents; and Swift's part in tests of copies, imported late, since others do without."""
+"""A Redis for the tests of agents; a line for credit and who is at its other end; and Swift's part in tests of copies.
+
+What needs Swift is imported late, since others do without.
+"""
 
 import logging
+import os
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 from sluice_aio.services import RedisServer, free_port
+from sluice_core.describe import PROXY
 from sluice_core.store import Store
 
 
@@ -22,6 +27,42 @@ def store(redis_server):
     store.client.flushall()
     yield store
     store.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Of an agent's socket, short enough for one."""
+    return os.path.relpath(tmp_path / "agent.sock")
+
+
+@pytest.fixture
+def agent(path):
+    """Gives credit as a test wants, at ``path``."""
+    from sluice_middleware.testing_credit import FakeAgent
+
+    made = FakeAgent(path)
+    yield made
+    made.close()
+    made.settle()
+
+
+@pytest.fixture
+def clock():
+    """Goes on when it is told to."""
+    from sluice_middleware.testing_credit import Clock
+
+    return Clock()
+
+
+@pytest.fixture
+def line(path, clock, agent):
+    """A proxy's to the agent, on that clock; not connected yet."""
+    from sluice_middleware.credit_line import CreditLine
+
+    made = CreditLine(path, PROXY, policies={"0": "gold"}, clock=clock)
+    yield made
+    made.hang_up()
+    agent.settle()
 
 
 @contextmanager

@@ -1,16 +1,12 @@
 """A worker whose agent is away: flows that it never had, and what may be owed."""
 
-import os
-
 import pytest
 
 from sluice_core.bandwidth import GET, PUT, Flow
 from sluice_core.credit_wire import Anew, Given, Grant, Standing
-from sluice_core.describe import PROXY
 from sluice_middleware import green
 from sluice_middleware.credit_account import BURST, LEAST, CreditAccount
-from sluice_middleware.credit_line import CreditLine
-from sluice_middleware.testing_credit import Clock, FakeAgent, free, nothing, paying, plenty
+from sluice_middleware.testing_credit import free, nothing, paying, plenty
 
 KNOWN, NEW = Flow("AUTH_a", GET), Flow("AUTH_b", GET)
 KB = 1024
@@ -18,26 +14,16 @@ MB = 10**6
 
 
 @pytest.fixture
-def clock():
-    return Clock()
+def agent(agent):
+    agent.answer = plenty
+    return agent
 
 
 @pytest.fixture
-def agent(tmp_path):
-    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"), plenty)
-    yield made
-    made.close()
-    made.settle()
-
-
-@pytest.fixture
-def line(tmp_path, agent, clock):
-    made = CreditLine(os.path.relpath(tmp_path / "agent.sock"), PROXY, clock=clock)
-    made.tick()
+def line(agent, line):
+    line.tick()
     agent.until(lambda: agent.workers)
-    yield made
-    made.hang_up()
-    agent.settle()
+    return line
 
 
 def told(agent, line, **alone):
@@ -45,9 +31,9 @@ def told(agent, line, **alone):
     agent.until(lambda: line.standing().alone == alone)
 
 
-def passed(agent, line, flow, clock, seconds=4.0):
+def passed(agent, line, flow, clock, seconds=4.0, ceiling=0.0):
     """Bytes that pass in so many seconds when as many as possible are to."""
-    transfer = line.open(flow)
+    transfer = line.open(flow, ceiling=ceiling)
     account = transfer.till.account
     found = 0
     for _ in range(int(seconds * 100)):
@@ -65,6 +51,16 @@ def test_a_flow_that_is_new_while_the_agent_is_away_goes_as_newcomers_do(agent, 
     agent.hang_up()
     assert passed(agent, line, NEW, clock) == pytest.approx(8 * MB, rel=0.1)
     assert passed(agent, line, NEW._replace(method=PUT), clock) == 1000 * MB
+
+
+def test_a_ceiling_bounds_a_flow_that_is_new_while_the_agent_is_away(agent, line, clock):
+    told(agent, line, GET=4.0 * MB)
+    agent.hang_up()
+    assert passed(agent, line, NEW, clock, ceiling=2.0 * MB) == pytest.approx(8 * MB, rel=0.1)
+    assert passed(agent, line, NEW, clock, ceiling=90.0 * MB) == pytest.approx(16 * MB, rel=0.1)
+    put = NEW._replace(method=PUT)
+    assert passed(agent, line, put, clock, ceiling=3.0 * MB) == pytest.approx(12 * MB, rel=0.1)
+    assert passed(agent, line, put, clock) == 1000 * MB
 
 
 def test_it_moves_a_piece_each_second_however_many_newcomers_there_are(agent, line, clock):

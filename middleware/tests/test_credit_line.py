@@ -1,7 +1,6 @@
 """A worker's line to its agent about credit, over a real socket: who pays, who waits, and what without an agent."""
 
 import logging
-import os
 import time
 
 import pytest
@@ -11,37 +10,11 @@ from sluice_core.credit_wire import FREE, Anew, CreditHello, Given, Grant, Stand
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_middleware import credit_line, credit_till, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
-from sluice_middleware.testing_credit import Clock, FakeAgent, nothing, paying, plenty
+from sluice_middleware.testing_credit import LIMIT, nothing, paying, plenty
 
 FLOW = Flow("AUTH_a", "GET")
 OTHER = Flow("AUTH_b", "GET", 1, "c")
 KB = 1024
-
-
-@pytest.fixture
-def path(tmp_path):
-    return os.path.relpath(tmp_path / "agent.sock")
-
-
-@pytest.fixture
-def agent(path):
-    made = FakeAgent(path)
-    yield made
-    made.close()
-    made.settle()
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def line(path, clock, agent):
-    made = CreditLine(path, PROXY, policies={"0": "gold"}, clock=clock)
-    yield made
-    made.hang_up()
-    agent.settle()
 
 
 @pytest.fixture
@@ -58,6 +31,16 @@ def test_a_free_flow_is_asked_about_once(agent, line):
         transfer.close()
     agent.settle()
     assert [(row.flow, row.size) for row in agent.asked()] == [(FLOW, 64 * KB)]
+
+
+def test_who_is_free_asks_again_when_a_policy_bounds_it(agent, line):
+    line.tick()
+    for ceiling in (0.0, 5e6, 5e6, 0.0, 7e6):
+        transfer = line.open(FLOW, ceiling=ceiling)
+        agent.finish(green.run(transfer.pay, KB))
+        transfer.close()
+    agent.settle()
+    assert [(row.flow, row.ceiling) for row in agent.asked()] == [(FLOW, 0.0), (FLOW, 5e6), (FLOW, 7e6)]
 
 
 def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, line):
@@ -178,8 +161,36 @@ def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece
     assert transfer.rate is None
 
 
-def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_it(path, agent, caplog):
+def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_it(agent, line, clock, often, caplog):
     caplog.set_level(logging.INFO)
+    agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
+    line.tick()
+    transfer = line.open(FLOW)
+    agent.finish(green.run(transfer.pay, 64 * KB))
+    agent.answer = nothing
+    agent.settle()
+    agent.hang_up()
+    agent.until(lambda: line._alone)
+    held = transfer.till.account.credit
+    assert held < 150_000
+    thread, passed = paying(transfer, *[25_000] * 100)
+    for eighth in range(13):
+        due = (held + eighth * 125_000) // 25_000
+        agent.until(lambda due=due: len(passed) >= due)
+        agent.settle()
+        assert len(passed) == due
+        clock.now += 0.125
+    agent.answer = plenty
+    line.tick()
+    agent.finish(thread)
+    agent.until(lambda: len(agent.hear(CreditHello)) == 2)
+    assert len({one.worker for one in agent.hear(CreditHello)}) == 2
+    assert "the agent gives credit at" in caplog.text
+    transfer.close()
+
+
+def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeypatch):
+    monkeypatch.setattr(credit_till, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
     agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
     line = CreditLine(path, PROXY)
     line.tick()
@@ -187,16 +198,13 @@ def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_i
     agent.finish(green.run(transfer.pay, 64 * KB))
     agent.answer = nothing
     agent.settle()
-    agent.hang_up()
-    thread, passed = paying(transfer, *[25_000] * 40)
     begun = time.monotonic()
-    agent.until(lambda: len(passed) == 24)
-    assert 0.3 <= time.monotonic() - begun <= 1.5  # 0.6 s and what the account held, on a busy machine
-    agent.answer = plenty
-    line.tick()
+    agent.hang_up()
+    agent.until(lambda: line._alone)
+    held = transfer.till.account.credit
+    thread, _ = paying(transfer, *[25_000] * 24)
     agent.finish(thread)
-    agent.until(lambda: len(agent.hear(CreditHello)) == 2)
-    assert len({one.worker for one in agent.hear(CreditHello)}) == 2
+    assert time.monotonic() - begun >= (24 * 25_000 - held) / 1e6
     transfer.close()
     line.hang_up()
     agent.settle()

@@ -2,43 +2,15 @@
 
 import os
 
-import pytest
-
 from sluice_core.bandwidth import NO_CLASS, Flow
 from sluice_core.credit_wire import CREDIT_SUFFIX, IDLE, MESSAGE_LIMIT, CreditHello, Level, Moved, Standing, Used, pack
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.credit_tally import in_parts
-from sluice_middleware.testing_credit import Clock, FakeAgent
+from sluice_middleware.testing_credit import FakeAgent
 
 FLOW = Flow("AUTH_a", "GET")
-
-
-@pytest.fixture
-def path(tmp_path):
-    return os.path.relpath(tmp_path / "agent.sock")
-
-
-@pytest.fixture
-def agent(path):
-    made = FakeAgent(path)
-    yield made
-    made.close()
-    made.settle()
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def line(path, clock, agent):
-    made = CreditLine(path, PROXY, policies={"0": "gold"}, clock=clock)
-    yield made
-    made.hang_up()
-    agent.settle()
 
 
 def test_a_worker_says_hello_and_each_second_what_moved(agent, line, clock):

@@ -16,7 +16,7 @@ from sluice_middleware.answers import Answer
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.regulator import PayingBody, PayingInput, Regulator
 from sluice_middleware.swift_door import Request
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import FixedPolicies, Stand
 from sluice_middleware.testing_credit import FakeAgent, free, nothing, plenty
 from sluice_middleware.testing_reads import Node
 
@@ -221,6 +221,22 @@ def test_an_object_server_counts_uploads_and_holds_back_downloads(stand, node, a
     assert {hello.server for hello in agent.hear(CreditHello)} == {"", "127.0.0.1:6200"}
 
 
+@pytest.mark.parametrize(("place", "below"), [(PROXY, {GET: 0.0}), (STORAGE_NODE, {GET: 3e6})])
+def test_ceilings_are_told_where_they_are_kept(stand, node, agent, place, below):
+    params = {"max_get_bw": 3e6, "max_put_bw": 2e6}
+    speaks = assignment(path="AUTH_a", kind=BANDWIDTH, keyword="bandwidth", params=params, place=place)
+    stand.policies(speaks)
+    node.policies(FixedPolicies(speaks))
+    put(stand)
+    agent.answer = plenty
+    responses = []
+    agent.finish(green.run(lambda: responses.append(stand("GET", PATH))))
+    assert responses[0].body == BODY
+    lines = stand.proxy.regulator.line, node.middleware.regulator.line
+    found = [{flow.method: till.account.ceiling for flow, till in line._tills.items()} for line in lines]
+    assert found == [{PUT: 2e6, GET: 3e6 - below[GET]}, below]
+
+
 def test_what_daemons_read_is_nobodys_bandwidth(stand, node, agent):
     put(stand)
     agent.heard.clear()
@@ -258,12 +274,18 @@ def test_a_range_is_told_as_it_was_asked_for(header, span):
 class Paid:
     """A transfer that only notes."""
 
+    held = True
+
     def __init__(self):
         self.sizes = []
         self.closed = 0
 
     def pay(self, size):
         self.sizes.append(size)
+
+    def pay_some(self, size):
+        self.pay(size)
+        return size
 
     def close(self):
         self.closed += 1

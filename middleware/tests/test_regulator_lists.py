@@ -34,6 +34,7 @@ class Selection:
         return self
 
     own_account = frozenset()
+    bounded = False
 
 
 @pytest.fixture

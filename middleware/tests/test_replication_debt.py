@@ -33,6 +33,7 @@ def line(tmp_path, agent, monkeypatch):
 
 
 def moved(line):
+    line._look()
     return line._tallies.find(FLOW, "sda").moved
 
 

@@ -160,6 +160,7 @@ def send(replicator, job):
 
 
 def moved(line):
+    line._look()
     return line._tallies.find(FLOW, "sda").moved
 
 
