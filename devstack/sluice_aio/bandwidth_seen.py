@@ -39,6 +39,14 @@ def means(loads: Sequence[Load], settle: int = 3, seconds: int = SECONDS) -> lis
     return [statistics.mean(load.rates(first, first + seconds).values()) for load in loads]
 
 
+def windows(loads: Sequence[Load], first: int, count: int, seconds: int = SECONDS) -> list[list[float]]:
+    """Bytes per second of each load in ``count`` windows, one after the other, from wall-clock second ``first`` on."""
+    begins = range(first, first + count * seconds, seconds)
+    for load in loads:
+        load.await_second(first + count * seconds - 1)
+    return [[statistics.mean(load.rates(at, at + seconds - 1).values()) for load in loads] for at in begins]
+
+
 def first_good(measure: Callable[[], T], good: Callable[[T], bool]) -> T:
     """What was measured when it was good for the first time, else at the last of some times."""
     for _ in range(WINDOWS - 1):
@@ -146,4 +154,4 @@ class Heard:
             self._news.notify_all()
 
 
-__all__ = ["CLOSE", "SECONDS", "WINDOWS", "Heard", "first_good", "means", "settled"]
+__all__ = ["CLOSE", "SECONDS", "WINDOWS", "Heard", "first_good", "means", "settled", "windows"]

@@ -2,96 +2,166 @@
 
 import configparser
 import contextlib
+import math
 import statistics
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from sluice_aio.bandwidth_seen import CLOSE, means, settled, windows
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
 from sluice_aio.components import Program, script
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.
-GET = 8 * MB
-EXPECTED = {"AUTH_t1": 5 * MB, "AUTH_t2": 3 * MB}
-#: As the issue says, of the last assignments.
-CLOSE = 0.1
-SECONDS = 5
-WINDOWS = 5
+GET = 4 * MB
+TENANTS = ("AUTH_t1", "AUTH_t2")
+EXPECTED = [2.5 * MB, 1.5 * MB]
+#: What is expected when the floor of the second is as high as that of the first.
+EQUAL = [2 * MB, 2 * MB]
+#: Seconds of a window, and how many of them at least somebody stays dead.
+WINDOW, DEAD = 4, 3
+#: Of the machine's time; when less is left in a window, it may be the machine that is slow.
+SPARE = 0.05
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory):
     with Stage(tmp_path_factory.mktemp("s"), Terms(capacity=Capacity(get=GET, put=GET), sizes=(250_000,))) as found:
-        for name in EXPECTED:
+        for name in TENANTS:
             found.fill(name)
-        found.say("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=3500kBps")
-        found.say("FOR TENANT AUTH_t2 DO SET bandwidth WITH get_bw=1500kBps")
+        found.say("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=1750kBps")
+        found.say("FOR TENANT AUTH_t2 DO SET bandwidth WITH get_bw=750kBps")
         yield found
 
 
 @contextlib.contextmanager
 def loaded(stage):
     with contextlib.ExitStack() as stack:
-        loads = {name: stack.enter_context(stage.load(name, 16)) for name in EXPECTED}
-        for name, rate in EXPECTED.items():
-            stage.await_share(name, rate=rate)
+        loads = [stack.enter_context(stage.load(name, 16)) for name in TENANTS]
+        await_shares(stage, EXPECTED)
         yield loads
 
 
-def means(loads, settle=1, seconds=SECONDS):
-    first = int(time.time()) + settle
-    for load in loads.values():
-        load.await_second(first + seconds)
-    return {name: statistics.mean(load.rates(first, first + seconds).values()) for name, load in loads.items()}
+def await_shares(stage, expected):
+    for name, rate in zip(TENANTS, expected, strict=True):
+        stage.await_share(name, rate=rate)
 
 
-def settled(loads, expected):
-    """The rates in the first of some windows in which they are as expected, else in the last one."""
-    for _ in range(WINDOWS):
-        rates = means(loads, settle=2)
-        if rates == pytest.approx(expected, rel=CLOSE):
-            break
-    return rates
+def close(expected):
+    """As the issue says, of the last assignments."""
+    return pytest.approx(expected, rel=CLOSE)
+
+
+class Machine:
+    """What part of the machine's time nobody uses, as long as it is entered; a context manager."""
+
+    def __init__(self):
+        #: Time of each look, and ticks since the start of the machine: all, and those of nobody.
+        self._looks = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def spare(self, begin, end):
+        """The part between two times."""
+        looks = list(self._looks)
+        first = max((one for one in looks if one[0] <= begin), default=looks[0])
+        last = min((one for one in looks if one[0] >= end), default=looks[-1])
+        return (last[2] - first[2]) / max(last[1] - first[1], 1)
+
+    def _run(self):
+        while not self._over.wait(0.5):
+            ticks = [int(one) for one in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+            self._looks.append((time.time(), sum(ticks), ticks[3]))
+
+
+@pytest.fixture
+def machine():
+    with Machine() as found:
+        yield found
+
+
+def stay(loads, machine, begin, least=1):
+    """From the second of ``begin`` on until now, all is as it was before, in each window and for all tenants.
+
+    A window is four seconds: what buckets may have saved up, a quarter of a second of the rate, is 6 % of that, and
+    would be 8 % of three already; in longer ones a stop of half a second would be lost.  They begin with the second in
+    which somebody is killed, so that nothing is left out.  One of them may fall short when the machine, which others
+    use too, had no time left in it; as a whole they do not.
+
+    :param least: windows; those that are not over yet are waited for
+    """
+    first = int(begin)
+    count = max(least, math.ceil((time.time() - first) / WINDOW))
+    found = windows(loads, first, count, WINDOW)
+    spare = [machine.spare(at, at + WINDOW) for at in range(first, first + count * WINDOW, WINDOW)]
+    told = [([round(rate / MB, 2) for rate in one], round(left, 2)) for one, left in zip(found, spare, strict=True)]
+    print(f"MB/s of each window, and the part of its time that was left: {told}")
+    off = [number for number, rates in enumerate(found) if rates != close(EXPECTED)]
+    slow = [number for number in off if spare[number] < SPARE and falls_short(found[number])]
+    assert off == slow[:1], told
+    assert [statistics.mean(rates) for rates in zip(*found, strict=True)] == close(EXPECTED), told
+
+
+def falls_short(rates):
+    """Whether nobody has more than what is expected."""
+    return all(rate <= wanted * (1 + CLOSE) for rate, wanted in zip(rates, EXPECTED, strict=True))
+
+
+def outlive(stage, loads, machine, victims, until_back=True):
+    """They are killed, and come back some windows later: all stays as it was, then follows again what is said.
+
+    :param until_back: whether it stays also while they come back, until shares are right again
+    """
+    assert settled(loads, EXPECTED) == close(EXPECTED)
+    begin = time.time()
+    try:
+        for victim in victims:
+            stage.cluster.kill(victim)
+        stay(loads, machine, begin, DEAD)
+    finally:
+        for victim in victims:
+            stage.cluster.restart(victim)
+    await_shares(stage, EXPECTED)
+    assert settled(loads, EXPECTED) == close(EXPECTED)
+    if until_back:
+        stay(loads, machine, begin)
+    changed(stage, loads, "1750kBps", EQUAL)
+    changed(stage, loads, "750kBps", EXPECTED)
+    assert [load.errors() for load in loads] == [(0, "")] * len(loads)
 
 
 @pytest.mark.parametrize("victim", ["agent", "rabbit", "redis", "actors"])
-def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, victim):
+def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, machine, victim):
     with loaded(stage) as loads:
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
-        stage.cluster.kill(victim)
-        try:
-            assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"without {victim}"
-        finally:
-            stage.cluster.restart(victim)
-        for name, rate in EXPECTED.items():
-            stage.await_share(name, rate=rate)
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE), f"{victim} is back"
-        assert [load.errors() for load in loads.values()] == [(0, "")] * len(loads)
+        outlive(stage, loads, machine, [victim])
 
 
-def test_when_all_agents_die_nothing_stalls(stage):
-    agents = ("agent", "agent2", "agent-object1", "agent-object2", "agent-object3")
+def test_when_all_agents_die_nothing_stalls(stage, machine):
+    # they come back knowing of no shares, and hold nothing back for up to a second
+    agents = ["agent", "agent2", "agent-object1", "agent-object2", "agent-object3"]
     with loaded(stage) as loads:
-        means(loads, settle=2, seconds=1)
-        for agent in agents:
-            stage.cluster.kill(agent)
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
-        for agent in agents:
-            stage.cluster.restart(agent)
-        for name, rate in EXPECTED.items():
-            stage.await_share(name, rate=rate)
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
+        outlive(stage, loads, machine, agents, until_back=False)
 
 
 def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
     with loaded(stage) as loads:
         stage.cluster.kill("proxy2")
         # the other one carries half of it, which is less than the floors: they are reduced in proportion
-        alone = {"AUTH_t1": GET / 2 * 35 / 50, "AUTH_t2": GET / 2 * 15 / 50}
-        assert settled(loads, alone) == pytest.approx(alone, rel=CLOSE)
+        alone = [GET / 2 * 35 / 50, GET / 2 * 15 / 50]
+        assert settled(loads, alone) == close(alone)
         stage.cluster.restart("proxy2")
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
+        assert settled(loads, EXPECTED) == close(EXPECTED)
 
 
 @contextlib.contextmanager
@@ -120,32 +190,10 @@ def hosts_of(stage):
     return {name for report in stage.store.hosts().values() for name in report.get("team", {}).get("members", ())}
 
 
-def windows_of(loads, begin, end):
-    """Means of each load over windows of :data:`SECONDS` seconds, one after the other."""
-    return [
-        {name: statistics.mean(load.rates(at, at + SECONDS - 1).values()) for name, load in loads.items()}
-        for at in range(begin, end - SECONDS + 1, SECONDS)
-    ]
-
-
-def steady(loads, expected, begin):
-    """From ``begin`` on for some windows all is as expected, as a whole and in each window but one at most."""
-    last = int(time.time()) + 2 * SECONDS
-    for load in loads.values():
-        load.await_second(last)
-    windows = windows_of(loads, int(begin) + 1, last)
-    print(f"expected {expected}, found {windows}")
-    whole = {name: statistics.mean(one[name] for one in windows) for name in loads}
-    assert whole == pytest.approx(expected, rel=CLOSE)
-    off = [one for one in windows if one != pytest.approx(expected, rel=CLOSE)]
-    assert len(windows) >= 3
-    assert len(off) <= 1, off
-
-
-def test_the_host_that_divides_is_killed_and_another_goes_on(stage, eventually):
+def test_the_host_that_divides_is_killed_and_another_goes_on(stage, machine, eventually):
     with second_host(stage) as (first, other, process), loaded(stage) as loads:
         eventually(lambda: hosts_of(stage) == {first, other}, 30)
-        assert settled(loads, EXPECTED) == pytest.approx(EXPECTED, rel=CLOSE)
+        assert settled(loads, EXPECTED) == close(EXPECTED)
         before = stage.picture()
         begin = time.time()
         if before.host == first:
@@ -156,13 +204,13 @@ def test_the_host_that_divides_is_killed_and_another_goes_on(stage, eventually):
             await_divider(stage, eventually, other if before.host == first else first)
             print(f"another host divides after {time.time() - begin:.1f} s")
             means(loads, settle=0)
-            steady(loads, EXPECTED, begin)
+            stay(loads, machine, begin, DEAD)
             assert stage.picture().term > before.term
-            changed(stage, loads, "3500kBps", {"AUTH_t1": 4 * MB, "AUTH_t2": 4 * MB})
+            changed(stage, loads, "1750kBps", EQUAL)
         finally:
             stage.cluster.restart("actors")
-        changed(stage, loads, "1500kBps", EXPECTED)
-        assert [load.errors() for load in loads.values()] == [(0, "")] * len(loads)
+        changed(stage, loads, "750kBps", EXPECTED)
+        assert [load.errors() for load in loads] == [(0, "")] * len(loads)
 
 
 def changed(stage, loads, floor, expected):
@@ -170,6 +218,5 @@ def changed(stage, loads, floor, expected):
     for policy in list(stage.client.policies(tenant="AUTH_t2")):
         stage.client.delete_policy(policy["id"])
     stage.say(f"FOR TENANT AUTH_t2 DO SET bandwidth WITH get_bw={floor}")
-    for name, rate in expected.items():
-        stage.await_share(name, rate=rate)
-    assert settled(loads, expected) == pytest.approx(expected, rel=CLOSE)
+    await_shares(stage, expected)
+    assert settled(loads, expected) == close(expected)
