@@ -12,9 +12,10 @@ until something changes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
 from sluice_actors.groups import Groups
 from sluice_core.bandwidth import ANY_POLICY, GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
@@ -53,6 +54,17 @@ class Promise:
         return bool((self.own is not None and self.own.ceiling) or self.bound is not None)
 
 
+class Member(NamedTuple):
+    """A floor of one member of a group; ``policy`` is the storage policy's index, if known."""
+
+    own: Objective
+    account: str
+    container: str
+    policy: int
+
+
+#: Members of groups that are looked up for the floors of one method, whether anything of them ever moved or not.
+MOST_MEMBERS: Final = 20_000
 _NOTHING: Final = Promise()
 #: Objectives do not ask about requests.
 _NO_FACTS: Final = Facts("")
@@ -83,14 +95,14 @@ class Objectives:
         if gone or found:
             self._index()
         elif change.entries or change.entry_drops:
-            self._known.clear()
+            self._forget()
         return bool(gone or found)
 
     def name_policies(self, policies: Mapping[str, str]) -> None:
         """The storage policies, index as text → name."""
         if policies != self._policies:
             self._policies = dict(policies)
-            self._known.clear()
+            self._forget()
 
     # -- what holds
 
@@ -136,6 +148,13 @@ class Objectives:
         """True when any floor of this method is for a group or ALL."""
         return method in self._wide
 
+    def members(self, method: str) -> Sequence[Member]:
+        """Floors of this method that members of groups have from these, of up to :data:`MOST_MEMBERS`."""
+        known = self._members.get(method)
+        if known is None:
+            known = self._members[method] = list(self._members_of(method))
+        return known
+
     def index_of(self, storage_policy: str) -> int:
         """Of a storage policy as it was written; :data:`~sluice_core.bandwidth.ANY_POLICY` when that is not known."""
         if not storage_policy:
@@ -152,12 +171,54 @@ class Objectives:
         bound = tenant if tenant is not None and tenant.ceiling else None
         return Promise(own, bound) if own is not None or bound is not None else _NOTHING
 
+    def _members_of(self, method: str) -> Iterator[Member]:
+        groups = {
+            (one.target.level, one.target.name, self.index_of(said.storage_policy))
+            for one in chain.from_iterable(self._groups_of.values())
+            for said in self._objectives[one.id]
+            if said.method == method and (said.floor or said.node_floor)
+        }
+        paths = (
+            (level, path, policy)
+            for level, name, policy in sorted(groups)
+            for path in self._groups.members(level, name)
+        )
+        some = list(islice(paths, MOST_MEMBERS))
+        groups_of = {level: self._groups_with(level, {path for _, path, _ in some}) for level in self._groups_of}
+        # what holds depends on who speaks alone, which is the same for nearly all of them
+        known: dict[tuple[str | int, ...], Objective | None] = {}
+        found: set[tuple[str, str]] = set()
+        for level, path, policy in some:
+            speak = [*self._names.get((level, path), ()), *groups_of[level].get(path, ())]
+            key = (level, policy, *(one.id for one in speak))
+            if key not in known:
+                known[key] = self._narrowest([*speak, *self._alls.get(level, ())], method, policy)
+            own = known[key]
+            if own is None or own.select != GROUP or not (own.floor or own.node_floor):
+                continue
+            if (own.assignment, path) not in found:
+                found.add((own.assignment, path))
+                account, _, container = path.partition("/")
+                yield Member(own, account, container, policy)
+
+    def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
+        """What groups are told that have any of ``paths``, by these."""
+        found: dict[str, list[Assignment]] = {}
+        for one in self._groups_of[level]:
+            for path in self._groups.among(level, one.target.name, paths):
+                found.setdefault(path, []).append(one)
+        return found
+
     def _first(self, flow: Flow, level: str, path: str) -> Objective | None:
+        return self._narrowest(list(self._of(level, path)), flow.method, flow.policy)
+
+    def _narrowest(self, candidates: list[Assignment], method: str, policy: int) -> Objective | None:
+        """Of candidates of one level."""
         fitting = (
             one
-            for assignment in _in_force(list(self._of(level, path)))
+            for assignment in _in_force(candidates)
             for one in self._objectives[assignment.id]
-            if one.method == flow.method and self._is_policy(one.storage_policy, flow.policy)
+            if one.method == method and self._is_policy(one.storage_policy, policy)
         )
         return min(fitting, key=_order, default=None)
 
@@ -175,8 +236,13 @@ class Objectives:
 
     # -- the index
 
-    def _index(self) -> None:
+    def _forget(self) -> None:
+        """What was found is to be looked up anew."""
         self._known: dict[Flow, Promise] = {}
+        self._members: dict[str, Sequence[Member]] = {}
+
+    def _index(self) -> None:
+        self._forget()
         self._objectives: dict[str, tuple[Objective, ...]] = {}
         self._names: dict[tuple[str, str], list[Assignment]] = {}
         self._groups_of: dict[str, list[Assignment]] = {}

@@ -1,8 +1,8 @@
 """The picture of one round, for people.
 
 Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
-those with objectives are shown first, then the busiest.  What is left out is said.  What was measured is of nodes
-that were heard a moment ago.
+those with objectives are shown first, then the busiest, and members of groups of whom nothing ever moved where there
+is room left.  What is left out is said.  What was measured is of nodes that were heard a moment ago.
 
 Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
 likes.
@@ -47,9 +47,10 @@ def flows_of(
     """
     rows: list[Row] = []
     left_out = 0
-    idle = {method: list(promised[method]) for method in made}
+    idle = {method: [one for one in promised[method] if not one.unseen] for method in made}
     counts = [len(divided.demands.flows) + len(idle[method]) for method, divided in made.items()]
-    for (method, divided), most in zip(made.items(), _fairly(counts, MOST["flows"]), strict=True):
+    shares = _fairly(counts, MOST["flows"])
+    for (method, divided), most in zip(made.items(), shares, strict=True):
         here = divided.demands.here
         measured = here.sums(here.traces.moved * heard[here.node]).tolist()
         active = divided.demands.flows
@@ -60,6 +61,11 @@ def flows_of(
             del active[most - len(idle[method]) :]
         rows += [_idle(one, lacking.get(method, 0.0)) for one in idle[method]]
         rows += [_flow(one, divided, measured[one.index]) for one in active]
+    unseen = {method: [one for one in promised[method] if one.unseen] for method in made}
+    counts = list(map(len, unseen.values()))
+    for (method, several), most in zip(unseen.items(), _fairly(counts, MOST["flows"] - sum(shares)), strict=True):
+        rows += [_idle(one, lacking.get(method, 0.0)) for one in several[:most]]
+        left_out += max(len(several) - most, 0)
     return rows, left_out
 
 

@@ -3,8 +3,8 @@
 * *Now* is what the division could not give.  Besides, a flow that goes on to move less lacks that too, when it waits
   for us, or where its bytes lie at least as much is copied between nodes: nothing holds that back without a cap, and
   the disks are the same.
-* *At once*: promises to targets by name, and to members of groups and of ALL that were ever seen to move.  What nodes
-  can carry is known when all of a side are configured.
+* *At once*: promises to targets by name, to members of groups, and to those of ALL that were ever seen to move.  What
+  nodes can carry is known when all of a side are configured.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ Missing = Mapping[str, Mapping[str, float]]
 
 
 class Idle(NamedTuple):
-    """A promise to somebody of whom nothing moves now; ``policy`` is the storage policy's index, if known."""
+    """A promise to somebody of whom nothing moves now; ``policy`` is the storage policy's index, if known.
+
+    ``unseen`` is a member of a group of whom nothing moved lately.
+    """
 
     own: Objective
     account: str
     container: str
     policy: int
     floor: float
+    unseen: bool = False
 
 
 @dataclass(slots=True)
@@ -75,8 +79,8 @@ def idle_ones(method: str, divided: Divided, objectives: Objectives, servers: in
     flows = divided.demands.flows
     there = {(one.flow.account, one.flow.container) for one in flows}
 
-    def of(own: Objective, account: str, container: str, policy: int) -> Idle:
-        return Idle(own, account, container, policy, max(own.floor, own.node_floor * servers))
+    def of(own: Objective, account: str, container: str, policy: int, unseen: bool = False) -> Idle:
+        return Idle(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
 
     found = [
         of(own, account, container, objectives.index_of(own.storage_policy))
@@ -93,6 +97,12 @@ def idle_ones(method: str, divided: Divided, objectives: Objectives, servers: in
                     key = (promised.assignment, flow.account, flow.container)
                     seen[key] = of(promised, flow.account, flow.container, flow.policy)
         found += seen.values()
+        found += [
+            of(*one, unseen=True)
+            for one in objectives.members(method)
+            if (one.account, one.container) not in there
+            and (one.own.assignment, one.account, one.container) not in seen
+        ]
     return found
 
 

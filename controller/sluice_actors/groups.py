@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
 
 from sluice_core.messages import CONTAINER, TENANT, Change, Entry
 from sluice_core.registry import CONTAINER_MEMBER, TENANT_MEMBER, is_member
 
+_NOBODY: Final[Mapping[str, None]] = {}
 _KINDS = {TENANT: TENANT_MEMBER, CONTAINER: CONTAINER_MEMBER}
 
 
@@ -14,18 +16,42 @@ class Groups:
     """All groups of one store; a group that is not there has no member."""
 
     def __init__(self) -> None:
-        #: ``kind/group/path`` of every member.
-        self._members: set[str] = set()
+        #: ``kind/group`` → the paths of its members, in the order in which they came.
+        self._members: dict[str, dict[str, None]] = {}
 
     def contains(self, level: str, group: str, path: str) -> bool:
         """True when ``path`` is a member of the ``group`` of tenants or containers (``level``) now."""
-        return f"{_KINDS.get(level)}/{group}/{path}" in self._members
+        return path in self._members.get(f"{_KINDS.get(level)}/{group}", ())
+
+    def members(self, level: str, group: str) -> tuple[str, ...]:
+        """The paths of its members now; may be asked by another thread."""
+        return tuple(self._members.get(f"{_KINDS.get(level)}/{group}", ()))
+
+    def among(self, level: str, group: str, paths: Set[str]) -> Set[str]:
+        """Which of ``paths`` are members; likewise, and the cost is that of the smaller of both."""
+        return self._members.get(f"{_KINDS.get(level)}/{group}", _NOBODY).keys() & paths
 
     def replace(self, entries: Iterable[Entry]) -> None:
         """Know exactly the members among ``entries``."""
-        self._members = {entry.key for entry in entries if is_member(entry.key)}
+        self._members = {}
+        self._add(entries)
 
     def apply(self, change: Change) -> None:
         """What ``change`` says of members; the cost is that of the change, not of the groups."""
-        self._members.difference_update(change.entry_drops)
-        self._members.update(entry.key for entry in change.entries if is_member(entry.key))
+        for group, path in map(_apart, filter(is_member, change.entry_drops)):
+            known = self._members.get(group, {})
+            known.pop(path, None)
+            if not known:
+                self._members.pop(group, None)
+        self._add(change.entries)
+
+    def _add(self, entries: Iterable[Entry]) -> None:
+        for group, path in (_apart(entry.key) for entry in entries if is_member(entry.key)):
+            self._members.setdefault(group, {})[path] = None
+
+
+def _apart(key: str) -> tuple[str, str]:
+    """Of ``kind/group/path``: ``kind/group``, and the path, which may have a slash too."""
+    kind, _, rest = key.partition("/")
+    group, _, path = rest.partition("/")
+    return f"{kind}/{group}", path
