@@ -211,7 +211,13 @@ class PayingInput:
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input, or a part of that."""
-        transfer = self._begun()
+        transfer = self._transfer or self._begun()
+        if transfer is not None and not transfer.held and not self._rest:  # by far the most frequent
+            block: bytes = self._source.read(*args)
+            transfer.moved += len(block)
+            if not block and args[:1] != (0,):
+                self.close()
+            return block
         if not args or args[0] is None or args[0] < 0:
             data: bytes = bytes(self._rest) + self._source.read(*args)
             self._rest = _NOTHING
