@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from sluice_core.bandwidth import COPIES as FLOW
+from sluice_core.bandwidth import COPIES
 from sluice_core.options import read_options
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_till import Transfer
@@ -76,7 +76,7 @@ class LinePayment:
         self._payer = payer
         self._line = line
         self._device = device
-        self._transfer: Transfer = line.open(FLOW, device)
+        self._transfer: Transfer = line.open(COPIES, device)
         self._heard = False
         self._reserved = 0
 
@@ -167,7 +167,7 @@ class LinePayment:
             till.serve()
 
     def _count(self, size: int) -> None:
-        counted = self._line.open(FLOW, self._device, governed=False)
+        counted = self._line.open(COPIES, self._device, governed=False)
         counted.pay(size)
         counted.close()
 

@@ -5,11 +5,12 @@ import time
 
 import pytest
 
+from sluice_core.bandwidth import COPIES
 from sluice_core.credit_wire import Standing
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
-from sluice_middleware.replication_credit import FLOW, MOST_DEBT, MOST_SAVED, LinePayer
+from sluice_middleware.replication_credit import MOST_DEBT, MOST_SAVED, LinePayer
 from sluice_middleware.testing_credit import FakeAgent, nothing, plenty
 
 
@@ -34,7 +35,7 @@ def line(tmp_path, agent, monkeypatch):
 
 def moved(line):
     line._look()
-    return line._tallies.find(FLOW, "sda").moved
+    return line._tallies.find(COPIES, "sda").moved
 
 
 def test_a_debt_is_bounded_and_all_is_counted(agent, line):
@@ -66,7 +67,7 @@ def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(a
 
 
 def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
-    agent.pace(FLOW, 1e6)
+    agent.pace(COPIES, 1e6)
     payer = LinePayer({"sluice_agent_socket": "named"})
 
     def alive():
@@ -77,7 +78,7 @@ def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
     with payer.open("sda") as payment:
         assert payment.rate() == 1e6
         agent.settle()
-        agent.pace(FLOW, 0.1e6)  # a cap that was lowered
+        agent.pace(COPIES, 0.1e6)  # a cap that was lowered
         payment.owe(700_000)
         saying = green.run(alive)
         began = time.monotonic()

@@ -12,13 +12,14 @@ from swift.common.concurrency import GreenPool
 from swift.common.ring import RingBuilder
 
 from sluice_aio.services import Server, ask, free_port
+from sluice_core.bandwidth import COPIES
 from sluice_core.credit_wire import Given, Grant
 from sluice_core.options import OptionError
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.disk_testing import Log, swift_conf
 from sluice_middleware.replication import ObjectReplicator
-from sluice_middleware.replication_credit import FLOW, MOST_SAVED, LinePayer
+from sluice_middleware.replication_credit import MOST_SAVED, LinePayer
 from sluice_middleware.rsync_pay import LEAD, sizes_of
 from sluice_middleware.swift_disk_door import POLICIES
 from sluice_middleware.testing_credit import FakeAgent, free, nothing
@@ -161,7 +162,7 @@ def send(replicator, job):
 
 def moved(line):
     line._look()
-    return line._tallies.find(FLOW, "sda").moved
+    return line._tallies.find(COPIES, "sda").moved
 
 
 def same(job, target):
@@ -211,7 +212,7 @@ def test_a_wrong_option_of_ours_keeps_the_daemon_from_starting():
 
 
 def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(FLOW, 1e6)
+    agent.pace(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.payer.leave()  # as if it had copied just now
     job = job_of(tmp_path, [2 * MB] * 4)
@@ -228,20 +229,20 @@ def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, ag
 
 
 def test_a_run_takes_the_rate_of_its_time(tmp_path, agent, line, rsync, monkeypatch):
-    agent.pace(FLOW, 2e6)
+    agent.pace(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.payer.leave()
     job = job_of(tmp_path, [6 * MB] * 2)
     with commands(replicator, monkeypatch) as found:
         sent = green.run(replicator.rsync, NODE, job, sorted(os.listdir(job["path"])))
         agent.until(lambda: found)
-        agent.pace(FLOW, 8e6)
+        agent.pace(COPIES, 8e6)
         assert sent.wait() == (True, {})
     assert limits(found) == ["2322", "21450"]
 
 
 def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(FLOW, 2e6)
+    agent.pace(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.payer.leave()
     jobs = [job_of(tmp_path, [MB], str(number)) for number in range(4)]
@@ -254,19 +255,19 @@ def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monk
 
 
 def test_who_begins_waits_for_his_share_and_says_so(tmp_path, agent, line, rsync, monkeypatch):
-    agent.pace(FLOW, 1e5)
+    agent.pace(COPIES, 1e5)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [2 * MB])
     with commands(replicator, monkeypatch) as found:
         sent = green.run(replicator.rsync, NODE, job, ["000"])
-        agent.until(lambda: line._tallies.find(FLOW, "sda").waiting)
-        agent.pace(FLOW, 4e6)  # what the dividing host makes of it
+        agent.until(lambda: line._tallies.find(COPIES, "sda").waiting)
+        agent.pace(COPIES, 4e6)  # what the dividing host makes of it
         assert sent.wait() == (True, {})
     assert limits(found) == ["15625"]
 
 
 def test_what_is_gone_since_the_job_was_made_is_as_in_swift(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(FLOW, 1e8)
+    agent.pace(COPIES, 1e8)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [KB, KB])
     assert replicator.rsync(NODE, job, ["000", "fff"]) == (True, {})
@@ -275,7 +276,7 @@ def test_what_is_gone_since_the_job_was_made_is_as_in_swift(tmp_path, agent, lin
 
 
 def test_a_run_that_fails_ends_the_job(tmp_path, agent, line, monkeypatch):
-    agent.pace(FLOW, 1e6)
+    agent.pace(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, port=free_port())
     replicator.payer.leave()
     job = job_of(tmp_path, [4 * MB, 4 * MB])
@@ -318,7 +319,7 @@ def runs(agent, line, monkeypatch):
 
 def give(agent, size):
     agent.until(lambda: agent.workers)
-    agent.say(Grant((Given("", "", FLOW.method, FLOW.policy, size, RATE),)))
+    agent.say(Grant((Given("", "", COPIES.method, COPIES.policy, size, RATE),)))
     agent.settle()
 
 
@@ -362,7 +363,7 @@ def test_what_did_not_move_holds_nobody_up(tmp_path, agent, line, runs, replicat
 
 
 def test_longer_runs_take_turns_and_say_that_they_are_held_back(tmp_path, agent, line, runs, replicator):
-    tally = line._tallies.find(FLOW, "sda")
+    tally = line._tallies.find(COPIES, "sda")
     sent = sending(replicator, tmp_path, 600_000, 600_000)
     give(agent, 1000)
     agent.until(lambda: runs.begun)
