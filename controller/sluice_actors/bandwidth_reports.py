@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sluice_actors.bandwidth_names import Key
 from sluice_actors.division import FloatArray, IntArray
 from sluice_core.bandwidth import Load, NodeLoad
+from sluice_core.errors import DecodeError
 
 #: MessagePack's marks of a double, and of a list as long as a row.
 _DOUBLE: Final = 0xCB
@@ -88,7 +89,7 @@ class Report(NodeLoad):
             data = _apart(raw)
             if data.get("v") == cls.version:
                 return cls.from_data(data)
-        except (ValueError, TypeError, AttributeError, RecursionError, msgpack.UnpackException):
+        except (DecodeError, ValueError, TypeError, AttributeError, RecursionError, msgpack.UnpackException):
             pass  # what is wrong is said by who unpacks everything
         return super().decode(raw)
 
@@ -100,6 +101,9 @@ class Report(NodeLoad):
         found = super().from_data({**data, "rows": ()})
         object.__setattr__(found, "rows", rows)
         return found
+
+    def to_data(self) -> dict[str, Any]:
+        return {**super().to_data(), "rows": list(self.rows)}
 
 
 def _lengths(rows: Iterable[Sequence[Any]]) -> set[int]:

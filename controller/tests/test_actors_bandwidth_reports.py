@@ -123,3 +123,12 @@ def test_another_version_is_refused():
     data = {**load("n", 1, row("a", 1)).to_data(), "v": 2}
     with pytest.raises(DecodeError, match="version"):
         Report.decode(msgpack.packb(data))
+
+
+def test_an_error_keeps_the_bytes_and_what_was_read_can_be_written():
+    raw = load("n1", 1, row("a", 3.0)).encode()
+    assert Report.decode(raw).encode() == raw
+    broken = msgpack.packb({**msgpack.unpackb(raw), "capacity": {"proxy": {GET: -1.0}}})
+    with pytest.raises(DecodeError, match="capacity") as caught:
+        Report.decode(broken)
+    assert caught.value.raw == broken

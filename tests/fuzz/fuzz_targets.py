@@ -32,6 +32,7 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 
 #: Where messages are declared, beside what is imported above.
 _MODULES = (
+    "sluice_actors.bandwidth_reports",
     "sluice_actors.wire",
     "sluice_agent.invalidations",
     "sluice_core.control",
