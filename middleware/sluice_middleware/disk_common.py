@@ -24,7 +24,7 @@ from sluice_core.bandwidth import GET, Flow
 from sluice_core.errors import SluiceError
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware import disk_copies, disk_intent
-from sluice_middleware.credit_line import CurrentStandings
+from sluice_middleware.credit_now import CurrentStandings
 from sluice_middleware.disk_intent import Intent
 from sluice_middleware.disk_plain import PlainFile
 from sluice_middleware.disk_read import PlainAnswer, Skipped

@@ -18,7 +18,7 @@ from typing import Any, Final
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
 from sluice_middleware import swift_proxy_door as swift
-from sluice_middleware.credit_line import CurrentStandings
+from sluice_middleware.credit_now import CurrentStandings
 
 Node = Mapping[str, Any]
 

@@ -7,6 +7,7 @@ from sluice_core.credit_wire import CREDIT_SUFFIX, IDLE, MESSAGE_LIMIT, CreditHe
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import CreditLine
+from sluice_middleware.credit_now import CurrentStandings
 from sluice_middleware.credit_tally import in_parts
 from sluice_middleware.testing_credit import FakeAgent
 
@@ -146,8 +147,8 @@ def test_there_is_one_line_of_a_process_to_an_agent(path, agent):
     assert credit_line.current(path) is one
     assert credit_line.current(path, PROXY) is not one
     agent.until(lambda: agent.workers == 2)
-    assert not credit_line.CurrentStandings(path).active()
-    assert credit_line.CurrentStandings(path).level(FLOW) == NO_CLASS
+    assert not CurrentStandings(path).active()
+    assert CurrentStandings(path).level(FLOW) == NO_CLASS
     credit_line.current(path, server="127.0.0.1:6200")
     agent.until(lambda: [hello.server for hello in agent.hear(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick())
     for line in (one, credit_line.current(path, PROXY)):
