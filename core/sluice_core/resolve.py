@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from math import inf
 from typing import Any, Final
 
 from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY, Objective, objectives
@@ -137,9 +138,17 @@ def _own_account(ranks: Iterable[_Rank]) -> frozenset[str]:
 
 def _bounds(ranks: Iterable[_Rank]) -> tuple[Objective, ...]:
     """What holds of each level, in the order in which it decides; nothing unless something of it is a ceiling."""
-    found = [one for level in (TENANT, CONTAINER) for said in _of_level(level, ranks) for one in objectives(said)]
+    found = [one for level in (TENANT, CONTAINER) for said in _of_level(level, ranks) for one in _readable(said)]
     found.sort(key=lambda one: (one.rank, not one.storage_policy, -one.created, one.assignment))
     return tuple(found) if any(one.ceiling for one in found) else ()
+
+
+def _readable(said: Assignment) -> tuple[Objective, ...]:
+    """What it promises; nothing when it cannot be read, as for who divides, who tells: no request ends for that."""
+    try:
+        return tuple(one for one in objectives(said) if 0 <= one.ceiling < inf)
+    except (TypeError, ValueError):
+        return ()
 
 
 def _of_level(level: str, ranks: Iterable[_Rank]) -> Pipeline:

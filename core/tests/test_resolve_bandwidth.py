@@ -84,6 +84,23 @@ def test_a_ceiling_is_the_narrower_ones_of_each_level_and_the_least_of_the_level
     assert ceiling(wide, objective("delete", verb="delete", created=9)) == 0.0
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"max_get_bw": "fast"},
+        {"max_get_bw": [1.0]},
+        {"max_get_bw": -1.0},
+        {"max_get_bw": float("nan")},
+        {"max_get_bw": float("inf")},
+        {"max_get_bw": 5.0, "class": "platinum"},
+    ],
+)
+def test_a_ceiling_that_cannot_be_read_is_none_and_harms_nobody(params):
+    found = Candidates([objective("odd", **params), objective("puts", max_put_bw=2.0, created=1, storage_policy="1")])
+    assert found.ceiling("GET", "proxy", 1, "gold") == 0.0
+    assert found.ceiling("PUT", "proxy", 1, "gold") == 2.0
+
+
 def test_a_ceiling_is_told_where_it_is_kept():
     below = assignment("below", kind="bandwidth", keyword="bandwidth", target=TENANT, place="storage_node",
                        params={"max_get_bw": 5.0, "max_put_bw": 4.0})  # fmt: skip
