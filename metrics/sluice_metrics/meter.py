@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Final
 
@@ -36,7 +36,8 @@ from sluice_metrics.sampling import Sample, Sampler
 Row = tuple[str, int, tuple[float, ...]]
 _Answer = Callable[[str, int], float]
 #: What an event adds: number of the column, amount, and whether objects count it too.
-_Additions = tuple[tuple[int, float, bool], ...]
+_Addition = tuple[int, float, bool]
+_Additions = tuple[_Addition, ...]
 #: Who answers an event: number of the column, the method, and whether objects count it too.
 _Answers = tuple[tuple[int, _Answer, bool], ...]
 
@@ -102,7 +103,7 @@ class Handle:
 
     def _ask(self, event: str, answers: _Answers, method: str, size: int) -> None:
         """For each piece of each body: what all of Swift moves passes here."""
-        tenant, container, named = self._tenant, self._container, self._object
+        additions = []
         for number, answer, objects in answers:
             try:
                 amount = answer(method, size)
@@ -113,16 +114,10 @@ class Handle:
             except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
                 self._meter.fail(event, number, error)
                 continue
-            tenant.values[number] += amount
-            container.values[number] += amount
-            if objects and named is not None:
-                named.values[number] += amount
-                if not named.dirty:
-                    self._meter.touch(named)
-            if not (tenant.dirty and container.dirty):
-                self._meter.touch(tenant, container)
+            additions.append((number, amount, objects))
+        self._add(additions)
 
-    def _add(self, additions: _Additions) -> None:
+    def _add(self, additions: Sequence[_Addition]) -> None:
         if not additions:
             return
         tenant, container, named = self._tenant, self._container, self._object
