@@ -211,24 +211,22 @@ class PayingInput:
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input, or a part of that."""
+        data: bytes
         transfer = self._transfer or self._begun()
-        if transfer is not None and not transfer.held and not self._rest:  # by far the most frequent
-            block: bytes = self._source.read(*args)
-            transfer.moved += len(block)
-            if not block and args[:1] != (0,):
-                self.close()
-            return block
-        if not args or args[0] is None or args[0] < 0:
-            data: bytes = bytes(self._rest) + self._source.read(*args)
-            self._rest = _NOTHING
-            self._paid(transfer, data, args)
-            return data
-        if self._rest:
+        whole = not args or args[0] is None or args[0] < 0
+        if self._rest and not whole:
             data = bytes(self._rest[: args[0]])
             paid = self._paid_some(transfer, data, args)
             self._rest = self._rest[paid:]
             return data[:paid]
         data = self._source.read(*args)
+        if data and transfer is not None and not transfer.held and not self._rest:  # by far the most frequent
+            transfer.moved += len(data)
+            return data
+        if whole:
+            data, self._rest = bytes(self._rest) + data, _NOTHING
+            self._paid(transfer, data, args)
+            return data
         paid = self._paid_some(transfer, data, args)
         if paid == len(data):
             return data

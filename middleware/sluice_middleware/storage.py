@@ -100,9 +100,9 @@ class StorageMiddleware:
             return self.app(env, start_response)
         self.lookout.start()
         self.regulator.start(env)
-        paying = self.regulator.upload(env, target) if method == "PUT" else None
         selector = self.lookout.selector
         candidates = selector.candidates(target)
+        paying = self.regulator.upload(env, target) if method == "PUT" else None
         try:
             if selector.visiting.isdisjoint(candidates.keywords) or not _is_replicated(env):
                 answer = self._plain(env, target)

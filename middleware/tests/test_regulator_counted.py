@@ -10,7 +10,6 @@ from sluice_core.credit_wire import CreditHello, Used
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.regulator import PayingInput, Regulator
-from sluice_middleware.testing_credit import FakeAgent
 
 BODY = os.urandom(300_000)
 FLOW = Flow("AUTH_a", PUT)
@@ -28,17 +27,9 @@ class NoPolicies:
 
 
 @pytest.fixture
-def agent(tmp_path):
-    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"))
-    yield made
-    made.close()
-    made.settle()
-
-
-@pytest.fixture
-def regulator(agent, tmp_path):
+def regulator(agent, path):
     made = Regulator("x", STORAGE_NODE, NoPolicies(), None)
-    made.line = CreditLine(os.path.relpath(tmp_path / "agent.sock"), STORAGE_NODE, "127.0.0.1:6200")
+    made.line = CreditLine(path, STORAGE_NODE, "127.0.0.1:6200")
     made.line.tick()
     agent.until(lambda: agent.hear(CreditHello))
     yield made
