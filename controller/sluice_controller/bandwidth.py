@@ -6,6 +6,7 @@ empty then and say so (:attr:`Table.stale`).  Rates are bytes of payload per sec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -51,12 +52,20 @@ def picture_now(backend: Backend) -> Picture | None:
 
     :raises PeerError: when Redis is away
     """
+    return picture_and_age(backend)[0]
+
+
+def picture_and_age(backend: Backend) -> tuple[Picture | None, float]:
+    """The same, and how many seconds old it is: infinitely when there is none.
+
+    :raises PeerError: when Redis is away
+    """
     picture, left = backend.store.run(_read(backend.store.keys))
     if picture is None:
-        return None
+        return None, math.inf
     # Redis' own clock says how old it is; those of two hosts may be apart
     age = KEPT - left if left >= 0 else backend.now() - picture.at
-    return picture if age <= FRESH else None
+    return (picture, age) if age <= FRESH else (None, math.inf)
 
 
 def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:

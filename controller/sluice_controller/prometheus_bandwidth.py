@@ -7,7 +7,6 @@ nothing moves.  The number of series is bounded as the rows of the picture are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -19,7 +18,6 @@ from sluice_controller import bandwidth
 from sluice_controller.backend import Backend
 from sluice_controller.prometheus import gauges
 from sluice_core.bandwidth import ANY_POLICY, REPLICATION, Picture
-from sluice_core.operations import Operation
 
 Row = Mapping[str, Any]
 
@@ -31,8 +29,8 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 
     :raises PeerError: when Redis is away
     """
-    picture = bandwidth.picture_now(backend)
-    found: bytes = generate_latest(PictureCollector(picture, _age(backend, picture), wanted))
+    picture, age = bandwidth.picture_and_age(backend)
+    found: bytes = generate_latest(PictureCollector(picture, age, wanted))
     return found
 
 
@@ -111,12 +109,3 @@ def _label(row: Row, name: str) -> str:
         text = text or ("" if row["policy"] == ANY_POLICY else str(row["policy"]))
     # half a surrogate pair is no text that could be sent
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _age(backend: Backend, picture: Picture | None) -> float:
-    """Seconds by Redis' own clock, as :func:`~sluice_controller.bandwidth.picture_now` counts them."""
-    if picture is None:
-        return math.inf
-    key = backend.store.keys.bandwidth
-    left: int = backend.store.run(Operation((("PTTL", key),), lambda replies: replies[0]))
-    return bandwidth.KEPT - left / 1000 if left >= 0 else backend.now() - picture.at
