@@ -72,7 +72,7 @@ class Book:
     @property
     def holds(self) -> bool:
         """Something is held back."""
-        return self._newcomer is not None or len(self._free) < len(self._rows)
+        return self._newcomer is not None or len(self._free) < len(self._rows) or bool(self._guests)
 
     @property
     def whole(self) -> float:

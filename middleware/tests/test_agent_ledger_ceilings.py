@@ -56,6 +56,7 @@ def test_it_holds_while_nobody_divides_and_leaves_the_others_free(node):
     found = node.moved({"a": 2 * MB, "b": 0.0, "c": 5 * MB}, 4.0)
     assert found == {"a": about(2 * MB, 4), "b": FREE, "c": about(5 * MB, 4)}
     assert node.ledger.anew() == []
+    assert node.ledger.governed  # so that workers hear each second that the agent lives, and their rates
 
 
 def test_it_bounds_what_a_newcomer_gets(node):
