@@ -114,12 +114,10 @@ class Book:
 
     def _without_row(self, governed: Container[Flow]) -> Iterator[tuple[str, Flow]]:
         """Bring the other accounts to a newcomer's rate, or close them; workers that wait for nothing any more."""
-        before, self._guests = self._guests, {}
+        self._guests = {}
         self._here = 0
         for flow in [flow for flow in self._accounts if flow not in governed]:
             account = self._accounts[flow]
-            if flow not in before:
-                account.begun = self._now  # its row ends now
             if flow in self._free or (self._newcomer is None and not self._bounded(account)):
                 yield from ((worker, flow) for worker in account.refuse_nobody())
                 self._close(account)

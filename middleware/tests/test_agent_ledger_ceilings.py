@@ -92,6 +92,20 @@ def test_whoever_divides_frees_by_sending_no_row_for_three_seconds(node):
     assert node.ledger.due(node.now)["w"][0].size == FREE
 
 
+def test_a_row_that_ends_frees_at_once_what_moves_for_long(node):
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": MB}, 4.0)  # its worker goes on to name the ceiling that was deleted meanwhile
+    node.take()
+    assert node.ledger.due(node.now)["w"][0].size == FREE
+
+
+def test_a_row_that_ends_says_nothing_of_what_began_since(node):
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": MB}, 1.0)
+    node.take()
+    assert node.moved({"a": MB}, 2.0)["a"] == pytest.approx(2 * MB, rel=0.1)
+
+
 def test_who_rests_is_bound_again_when_it_comes_back(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 1.0)
