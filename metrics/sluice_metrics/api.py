@@ -6,9 +6,11 @@ request and each target it concerns, in this order:
 
     admitted(method)         once, when Swift has authorized the request: at the first read of an
                              upload's body, else when the answer starts (never for 401 and 403)
-    received(method, size)   for each piece of a request body, size in bytes (plain, client side)
-    sent(method, size)       for each piece of a response body, size in bytes (plain, client side)
+    received(method, size)   size bytes of a request body have come (plain, client side)
+    sent(method, size)       size bytes of a response body were sent (plain, client side)
     ended(method)            once for each admitted request, also when it was cut off
+
+Bytes are told while a body passes, at least once a second and never twice: in how many portions is the host's choice.
 
 Each answers by how much the total grows.  Answers must depend on the arguments only; a method
 that raises is counted and logged by the host, and the request goes on.
@@ -50,11 +52,11 @@ class Metric:
         return 0
 
     def received(self, method: str, size: int) -> float:
-        """``size`` bytes came from the client."""
+        """``size`` more bytes came from the client."""
         return 0
 
     def sent(self, method: str, size: int) -> float:
-        """``size`` bytes went to the client."""
+        """``size`` more bytes went to the client."""
         return 0
 
     def ended(self, method: str) -> float:

@@ -4,7 +4,7 @@ This runs on Swift's request path, so its shape follows from what it costs:
 
 * A request finds its two cells (tenant, container) once, at ``begin``; events add to both.
 * ``admitted`` and ``ended`` answers depend on the method only: each metric is asked once per method.
-* A byte event asks the metrics that override it, and no others.
+* A byte event asks the metrics that override it, and no others.  Whoever counts the bytes tells them in portions.
 * A cell that changed stands in a list once, so ``changed`` costs what changed and not what exists.
 * Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
   of requests that Swift refuses takes nobody's place.
@@ -89,11 +89,11 @@ class Handle:
             self._add(additions if began == meter.generation else meter.seen_by(began, additions))
 
     def received(self, method: str, size: int) -> None:
-        """``size`` plain bytes came from the client."""
+        """``size`` more plain bytes came from the client."""
         self._ask("received", self._meter.on_received, method, size)
 
     def sent(self, method: str, size: int) -> None:
-        """``size`` plain bytes went to the client."""
+        """``size`` more plain bytes went to the client."""
         self._ask("sent", self._meter.on_sent, method, size)
 
     def sample(self) -> Sample | None:
@@ -102,7 +102,6 @@ class Handle:
         return sampler.begin(self._tenant, self._container) if sampler.size else None
 
     def _ask(self, event: str, answers: _Answers, method: str, size: int) -> None:
-        """For each piece of each body: what all of Swift moves passes here."""
         additions = []
         for number, answer, objects in answers:
             try:

@@ -1,16 +1,19 @@
 """Body adapters that tell the meter what passes, on the plain side of every filter.
 
+A piece of a body is only added up here: the meter is told once a second, and at the end.
+
 Some uploads are looked into (``sluice_metrics.sampling``): their first bytes are kept as they pass, as the client sent
 them, and judged when there are enough or no more come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from sluice_metrics.meter import Handle
 from sluice_metrics.sampling import Sample
+from sluice_middleware.regulator import PayingBody
 from sluice_middleware.swift_door import close_if_possible
 
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
@@ -24,21 +27,33 @@ class Life:
     Bytes of every request count; requests that are parts of another one count no operation.
     """
 
-    __slots__ = ("_begun", "_handle", "_method", "_operation", "_sample")
+    __slots__ = ("_alive", "_came", "_handle", "_method", "_operation", "_progress", "_sample", "_told", "begun", "went")
 
-    def __init__(self, handle: Handle, method: str, source: str | None) -> None:
+    def __init__(self, handle: Handle, method: str, source: str | None, alive: set[Life] | None = None) -> None:
+        """
+        :param alive: those that somebody looks at each second; it is among them until it ended
+        """
         self._handle = handle
         self._method = method
         self._operation = source not in PARTS
-        self._begun = False
+        #: Swift has authorized the upload.
+        self.begun = False
         self._sample: Sample | None = None
+        #: Bytes that came and went, plain.
+        self._came = self.went = 0
+        self._told = (0, 0)
+        self._progress: Callable[[], int] | None = None
+        self._alive = alive
+        if alive is not None:
+            alive.add(self)
 
     def uploading(self) -> None:
         """Swift reads the body and so has authorized the upload; may be told again."""
-        if self._operation and not self._begun:
-            self._begun = True
-            self._handle.admitted(self._method)
-            self._sample = self._handle.sample()
+        if not self.begun:
+            self.begun = True
+            if self._operation:
+                self._handle.admitted(self._method)
+                self._sample = self._handle.sample()
 
     def answered(self, status: str) -> None:
         """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
@@ -47,16 +62,29 @@ class Life:
 
     def received(self, data: bytes) -> None:
         """Plain bytes came."""
-        self._handle.received(self._method, len(data))
+        self._came += len(data)
         if self._sample is not None and (not data or self._sample.add(data)):
             self._no_more()
 
-    def sent(self, size: int) -> None:
-        """``size`` plain bytes go."""
-        self._handle.sent(self._method, size)
+    def follow(self, progress: Callable[[], int]) -> None:
+        """Somebody else counts what goes: ``progress`` says how many bytes there were until now."""
+        self._progress = progress
+
+    def look(self) -> None:
+        """Tell the meter what came and went since the last time."""
+        if self._progress is not None:
+            self.went = self._progress()
+        (came, went), self._told = self._told, (self._came, self.went)
+        if self._came > came:
+            self._handle.received(self._method, self._came - came)
+        if self.went > went:
+            self._handle.sent(self._method, self.went - went)
 
     def ended(self) -> None:
         """Nothing more will happen; may be told again."""
+        self.look()
+        if self._alive is not None:
+            self._alive.discard(self)
         if self._sample is not None:
             self._no_more()
         if self._operation:
@@ -79,7 +107,8 @@ class CountedInput:
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        self._life.uploading()
+        if not self._life.begun:
+            self._life.uploading()
         data: bytes = self._source.read(*args)
         self._life.received(data)
         return data
@@ -98,11 +127,16 @@ class CountedInput:
 def counted(body: Iterable[bytes], life: Life) -> Iterable[bytes]:
     """``body``, counted.
 
-    A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.
+    A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.  What pays
+    is counted already.
     """
     if isinstance(body, list | tuple):
-        life.sent(sum(map(len, body)))
+        life.went += sum(map(len, body))
         life.ended()
+        return body
+    if isinstance(body, PayingBody):
+        life.follow(body.passed)
+        body.then(life.ended)
         return body
     return CountedBody(body, life)
 
@@ -122,7 +156,7 @@ class CountedBody:
 
     def __next__(self) -> bytes:
         piece = next(self._pieces)
-        self._life.sent(len(piece))
+        self._life.went += len(piece)
         return piece
 
     def close(self) -> None:

@@ -67,6 +67,7 @@ class ProxyMiddleware:
         self.objects = Objects(below, self.lookout.selector, self.filters, logger)
         self._placing = Placing(app, lambda account: self.lookout.reader.placement(account))
         self.regulator = Regulator(options["agent_socket"], PROXY, self.lookout.selector, logger)
+        self._alive: set[Life] = set()
         self._at_work = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
@@ -77,7 +78,7 @@ class ProxyMiddleware:
             self._go_to_work(env)
         method = env["REQUEST_METHOD"]
         named = logical(target)
-        life = Life(self.meter.begin(*named), method, env.get("swift.source"))
+        life = Life(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
         paying = None
         if method == "PUT":
             paying = self.regulator.upload(env, target)
@@ -119,6 +120,8 @@ class ProxyMiddleware:
 
     def _tell(self) -> None:
         """Tell the agent what was counted; uploaded metrics come and go here, between two messages."""
+        for life in self._alive:
+            life.look()
         if self._measuring.take(self.reader.uploads):
             self.reporter.announce(self._actions())
         self.reporter.tick()

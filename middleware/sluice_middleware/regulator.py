@@ -132,7 +132,7 @@ class Regulator:
 class PayingBody:
     """A body whose pieces pass when they are paid, in parts when many wait for a low rate."""
 
-    __slots__ = ("_body", "_pay", "_pieces", "_rest", "_transfer")
+    __slots__ = ("_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
 
     def __init__(self, body: Iterable[bytes], transfer: Transfer) -> None:
         self._body = body
@@ -141,6 +141,15 @@ class PayingBody:
         self._pay = transfer.pay_some
         #: What is not paid yet of a piece that was taken.
         self._rest: memoryview | None = None
+        self._then: Callable[[], None] | None = None
+
+    def passed(self) -> int:
+        """Bytes that were given on until now."""
+        return self._transfer.moved
+
+    def then(self, ended: Callable[[], None]) -> None:
+        """Have somebody else told when the request is over."""
+        self._then = ended
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -167,6 +176,8 @@ class PayingBody:
     def close(self) -> None:
         """The request is over, taken to the end or not."""
         self._transfer.close()
+        if self._then is not None:
+            self._then()
         close_if_possible(self._body)
 
 

@@ -144,20 +144,29 @@ def test_the_parts_of_a_request_count_bytes_but_no_operation():
     counted = meter()
     life = Life(counted.begin("AUTH_a", "c"), "GET", "SLO")
     life.answered("200 OK")
-    life.sent(10)
+    life.went += 10
     life.ended()
     found = totals(counted)
     assert (found["GETS_SEC"], found["ACTIVE_REQUESTS"], found["GET_BW"]) == (0, 0, 10)
 
 
 def test_an_upload_counts_from_its_first_read_and_while_it_runs():
-    counted = meter()
-    body = CountedInput(io.BytesIO(b"abcdef\nghi"), Life(counted.begin("AUTH_a", "c"), "PUT", None))
+    counted, alive = meter(), set()
+    life = Life(counted.begin("AUTH_a", "c"), "PUT", None, alive)
+    body = CountedInput(io.BytesIO(b"abcdef\nghi"), life)
     assert totals(counted)["PUTS_SEC"] == 0
     assert body.read(3) == b"abc"
-    assert (totals(counted)["PUTS_SEC"], totals(counted)["PUT_BW"]) == (1, 3)
+    assert alive == {life}
+    for _ in range(2):
+        life.look()
+        assert (totals(counted)["PUTS_SEC"], totals(counted)["PUT_BW"]) == (1, 3)
     assert body.readline() == b"def\n"
+    life.look()
     assert totals(counted)["PUT_BW"] == 7
+    assert body.read() == b"ghi"
+    life.ended()
+    assert totals(counted)["PUT_BW"] == 10
+    assert alive == set()
 
 
 def test_a_download_that_is_cut_off_has_ended():

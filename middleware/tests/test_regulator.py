@@ -88,6 +88,27 @@ def test_what_is_uploaded_and_downloaded_is_counted_and_the_same(stand, agent):
     }
 
 
+def test_metrics_count_what_passed_while_it_passes(stand):
+    put(stand)
+    proxy = stand.proxy
+
+    def metrics():
+        proxy._tell()
+        rows = {path: values for path, _, values in proxy.meter.changed()}
+        found = dict(zip(proxy.meter.names, rows["AUTH_a"], strict=True))
+        return found["GET_BW"], found["ACTIVE_REQUESTS"]
+
+    response = Request.blank(PATH).get_response(proxy)
+    first = next(iter(response.app_iter))
+    assert 0 < len(first) < len(BODY)
+    for _ in range(2):
+        assert metrics() == (len(first), 1)
+    rest = list(response.app_iter)
+    response.app_iter.close()
+    assert metrics() == (len(first) + sum(map(len, rest)), 0)
+    assert metrics() == (len(BODY), 0)
+
+
 @pytest.mark.parametrize(("method", "path"), [("GET", PATH), ("HEAD", PATH), ("GET", "/v1/AUTH_a/c"), ("POST", PATH)])
 def test_what_is_no_object_costs_nothing(stand, agent, method, path):
     stand(method, path)
