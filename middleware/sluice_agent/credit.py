@@ -55,6 +55,7 @@ class Credit:
         self.door.open(self._settings.worker_mode, self._settings.worker_group)
         if self._bus is not None:
             self.inbox.restore()
+            self.door.spend()
 
     async def run(self) -> None:
         """Tell of each second until cancelled."""

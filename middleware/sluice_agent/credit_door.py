@@ -116,6 +116,10 @@ class CreditDoor:
             self._send(self._names[name], pack(Anew()))
         self._serve()
 
+    def spend(self) -> None:
+        """Whoever asks next gets nothing of what came in until now."""
+        self._ledger.spend(self._clock())
+
     def tell_levels(self, sides: Collection[str]) -> None:
         """Tell the workers of ``sides`` what :class:`Levels` says now, and what newcomers go on with alone."""
         raw = {side: self._standing(side) for side in sides}

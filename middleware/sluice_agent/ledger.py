@@ -62,6 +62,11 @@ class Ledger:
             for worker, flow in freed:
                 self._set_free(worker, flow)
 
+    def spend(self, now: float) -> None:
+        """Nothing is left of what came in until now: workers were going on alone."""
+        for book in self._books.values():
+            book.spend(now)
+
     def _newcomers(self, shares: Shares) -> Iterator[tuple[tuple[str, str], float]]:
         """Side and method → rate; that of before where it is no number."""
         for side, rates in shares.newcomer.items():

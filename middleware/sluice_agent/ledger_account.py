@@ -118,6 +118,12 @@ class Account:
         over = self.bucket.settle(now)
         return over if self.lends else 0.0
 
+    def spend(self) -> None:
+        """Nothing is left of what came in until now."""
+        self.bucket.level = min(self.bucket.level, 0.0)
+        if self.ceiling is not None:
+            self.ceiling.level = min(self.ceiling.level, 0.0)
+
     def ask(self, worker: str, size: int, now: float) -> None:
         """A worker wants ``size`` bytes more."""
         asker = self._askers.get(worker)

@@ -108,6 +108,15 @@ class Book:
             self._note(account)
         return anew, freed
 
+    def spend(self, now: float) -> None:
+        """Nothing is left of what came in until now."""
+        self._advance(now)
+        for account in self._accounts.values():
+            self._settle(account)
+            account.spend()
+            self._note(account)
+        self._pool = 0.0
+
     def _sound(self, row: Share) -> Share | None:
         """The row, or that of before when it is no number; None when there was none."""
         return self._rows.get(row.flow) if any(map(isnan, row[5:8])) else row

@@ -124,6 +124,20 @@ def test_who_comes_back_has_its_share_at_once():
     assert 60 * MB * 0.99 <= moved["b"] <= 60 * MB * (1 + DEPTH) + 90 * MB * POOL
 
 
+def test_after_a_restart_nobody_begins_with_what_it_had_alone():
+    node = Node(share("a", 30 * MB), share("b", 60 * MB, ceiling=60 * MB), share("c", 10 * MB))
+    node.run(2.0)
+    node.ledger.spend(node.now)
+    for account in "abc":
+        node.client(account, 256 * KIB, 4)
+    moved = node.run(1.0)
+    assert moved == {
+        "a": pytest.approx(30 * MB, rel=0.02),
+        "b": pytest.approx(60 * MB, rel=0.02),
+        "c": pytest.approx(10 * MB, rel=0.02),
+    }
+
+
 def test_a_ceiling_also_bounds_what_is_borrowed():
     node = Node(share("a", 10 * MB, ceiling=12 * MB), share("b", 10 * MB), share("c", 70 * MB))
     node.client("a", 256 * KIB, 4)
