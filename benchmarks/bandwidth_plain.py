@@ -1,9 +1,11 @@
 """What the regulator and the disk-file classes cost when nothing is promised: throughput beside plain Swift.
 
 Two clusters stand side by side, one with a regulator in proxies and object servers and Sluice's disk files, one
-without anything of ours.  They are loaded in turns, one right after the other; the ratio is taken within each turn.
-Of identical instances the one that was started first is slower, by some percent: so everything is done twice, with
-new clusters, each of the two first once.
+without anything of ours.  Both are loaded at once, each by as many clients, so that they have the same machine in each
+moment and the same part of its processors: who needs less of these for a byte moves more.  (In turns of some seconds
+a shared machine differs from itself by a tenth.)  Of identical instances some are faster than others for as long as
+they live: so the servers that data pass are started anew in each of many rounds, those of one cluster first in one
+round and last in the next.  The mean over the rounds is given with its standard error.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +27,7 @@ from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.common_conf import USERS
 from sluice_aio.components import PLAIN_SWIFT
-from sluice_aio.layout import Layout
+from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.load import Load, Spec
 from sluice_aio.swift_http import SwiftHttp
 
@@ -40,41 +43,58 @@ _METHODS: Final = ("GET", "PUT")
 _TERMS: Final = Terms(capacity=Capacity(get=None, put=None), sizes=(_SIZE,))
 _SETUP: Final = Setup(parts=frozenset(), s3api=False, proxy_workers=1)
 
-#: Clients for a method, not started yet.
-_Make = Callable[[str], Load]
-#: Bytes per second of ours and of plain Swift, of one turn.
-_Pair = tuple[float, float]
+#: Proxy, and the other servers that data pass.
+_OURS: Final = ("proxy", *OBJECT_DEVICES)
+_THEIRS: Final = ("plain", *OBJECT_DEVICES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the two clusters; ``make`` makes clients for a method, not started yet."""
+
+    cluster: Cluster
+    servers: Sequence[str]
+    make: Callable[[str], Load]
+
+    def restart(self) -> None:
+        for name in self.servers:
+            self.cluster.remove(name)
+        self.cluster.add(self.servers)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Bytes per second of ours and of plain Swift, round by round."""
+
+    ours: list[float]
+    theirs: list[float]
 
 
 def plain(row: Row) -> list[Figure]:
     """GET and PUT of 4 MiB through one proxy worker."""
-    found: dict[str, dict[str, list[_Pair]]] = {method: {} for method in _METHODS}
-    for first in ("ours", "plain"):
-        with _clusters(row, first) as (ours, theirs):
-            for method in _METHODS:
-                found[method][first] = _pairs(row, f"{method}, {first} started first", ours, theirs, method)
-    return [_figure(method, pairs) for method, pairs in found.items()]
-
-
-@contextlib.contextmanager
-def _clusters(row: Row, first: str) -> Iterator[tuple[_Make, _Make]]:
-    """Both, one of them started first."""
+    found = {method: _Found([], []) for method in _METHODS}
+    rounds = row.scale.pick(24, 2)
     with contextlib.ExitStack() as stack:
-        if first == "ours":
-            ours = _ours(stack.enter_context(row.stage(_TERMS)))
-            theirs = _theirs(row, stack)
-        else:
-            theirs = _theirs(row, stack)
-            ours = _ours(stack.enter_context(row.stage(_TERMS)))
-        yield ours, theirs
+        ours = _ours(stack.enter_context(row.stage(_TERMS)))
+        theirs = _theirs(row, stack)
+        for number in range(rounds):
+            for side in (ours, theirs) if number % 2 else (theirs, ours):
+                side.restart()
+            for method, one in found.items():
+                mine, other = _rates(ours.make(method), theirs.make(method), row.scale.pick(6, 2))
+                one.ours.append(mine)
+                one.theirs.append(other)
+                both = f"{method} {mine / MB:.0f} MB/s, plain {other / MB:.0f}"
+                say(f"bandwidth: beside plain Swift, round {number + 1} of {rounds}, {both}")
+    return [_figure(method, one) for method, one in found.items()]
 
 
-def _ours(stage: Stage) -> _Make:
+def _ours(stage: Stage) -> _Side:
     stage.fill(_ACCOUNT)
-    return lambda method: stage.load(_ACCOUNT, _CLIENTS, method, proxies=("proxy",))
+    return _Side(stage.cluster, _OURS, lambda method: stage.load(_ACCOUNT, _CLIENTS, method, proxies=("proxy",)))
 
 
-def _theirs(row: Row, stack: contextlib.ExitStack) -> _Make:
+def _theirs(row: Row, stack: contextlib.ExitStack) -> _Side:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bp-", dir=row.scale.folder))
     cluster = stack.enter_context(Cluster(Layout.free(Path(folder)), PLAIN_SWIFT, setup=_SETUP))
     swift = SwiftHttp(cluster.plain_url).login("test:tester6", USERS["test:tester6"][0])
@@ -83,40 +103,30 @@ def _theirs(row: Row, stack: contextlib.ExitStack) -> _Make:
     for number in range(4):
         swift.raw("PUT", f"/v1/{_ACCOUNT}/c/{_SIZE}-{number}", named, bytes(_SIZE))
     place = cluster.plain_url.removeprefix("http://")
-    return lambda method: Load(Spec([place], swift.token, f"/v1/{_ACCOUNT}", "c", method, _CLIENTS, (_SIZE,)))
+
+    def make(method: str) -> Load:
+        return Load(Spec([place], swift.token, f"/v1/{_ACCOUNT}", "c", method, _CLIENTS, (_SIZE,)))
+
+    return _Side(cluster, _THEIRS, make)
 
 
-def _pairs(row: Row, what: str, ours: _Make, theirs: _Make, method: str) -> list[_Pair]:
-    pairs: list[_Pair] = []
-    seconds, cycles = row.scale.pick(4, 2), row.scale.pick(14, 2)
-    for cycle in range(cycles):
-        say(f"bandwidth: beside plain Swift, {what}, {cycle + 1} of {cycles}")
-        if cycle % 2:
-            mine, other = _rate(ours(method), seconds), _rate(theirs(method), seconds)
-        else:
-            other, mine = _rate(theirs(method), seconds), _rate(ours(method), seconds)
-        pairs.append((mine, other))
-    return pairs
+def _rates(ours: Load, theirs: Load, seconds: int) -> tuple[float, float]:
+    """Mean of so many whole seconds, after one of settling."""
+    with ours, theirs:
+        first = int(time.time()) + 2
+        for load in (ours, theirs):
+            load.await_second(first + seconds)
+        mine, other = (statistics.mean(load.rates(first, first + seconds - 1).values()) for load in (ours, theirs))
+        return mine, other
 
 
-def _figure(method: str, found: dict[str, list[_Pair]]) -> Figure:
-    """The mean of the two orders, each the median of its pairs."""
-    ratios = {first: [mine / other for mine, other in pairs] for first, pairs in found.items()}
-    medians = {first: statistics.median(one) for first, one in ratios.items()}
-    ratio = statistics.mean(medians.values())
-    every = [one for several in ratios.values() for one in several]
-    quarters = statistics.quantiles(every, n=4)
-    mine, other = (statistics.median(pair[which] for pairs in found.values() for pair in pairs) for which in (0, 1))
-    orders = ", ".join(f"{first} started first {median:.3f}" for first, median in medians.items())
-    half = f"half of the {len(every)} pairs {quarters[0]:.3f}..{quarters[2]:.3f}"
-    beside = f"{mine / MB:.0f} / {other / MB:.0f} MB/s; {half}; {orders}"
+def _figure(method: str, found: _Found) -> Figure:
+    ratios = [mine / other for mine, other in zip(found.ours, found.theirs, strict=True)]
+    ratio = statistics.geometric_mean(ratios)
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    quarters = statistics.quantiles(ratios, n=4)
+    half = f"half of the {len(ratios)} rounds {quarters[0]:.3f}..{quarters[2]:.3f}"
+    medians = f"{statistics.median(found.ours) / MB:.0f} and {statistics.median(found.theirs) / MB:.0f} MB/s at once"
+    beside = f"standard error {error:.3f}; {half}; {medians}"
     what = f"{method} of 4 MiB, no assignment: throughput × plain Swift"
     return Figure(f"plain {method}", what, ratio, f"{ratio:.3f} ×", f"≥ {_TARGET:g} ×", ratio >= _TARGET, beside)
-
-
-def _rate(load: Load, seconds: int) -> float:
-    """Mean of so many whole seconds, after one of settling."""
-    with load:
-        first = int(time.time()) + 1
-        load.await_second(first + seconds)
-        return statistics.mean(load.rates(first + 1, first + seconds).values())
