@@ -27,7 +27,18 @@ class Life:
     Bytes of every request count; requests that are parts of another one count no operation.
     """
 
-    __slots__ = ("_alive", "_came", "_handle", "_method", "_operation", "_progress", "_sample", "_told", "begun", "went")
+    __slots__ = (
+        "_alive",
+        "_came",
+        "_handle",
+        "_method",
+        "_operation",
+        "_progress",
+        "_sample",
+        "_told",
+        "begun",
+        "went",
+    )
 
     def __init__(self, handle: Handle, method: str, source: str | None, alive: set[Life] | None = None) -> None:
         """
