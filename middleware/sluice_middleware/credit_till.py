@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from sluice_core.bandwidth import Flow
 from sluice_middleware import green
 from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_tally import Passage, Tally
@@ -28,6 +29,11 @@ _SHORTEST: Final = 0.002
 _SOON: Final = 0.25
 #: … as long as a turn is worth the way, bytes.
 LEAST_TURN: Final = 1024
+
+
+#: Of what is counted only.
+_NOBODYS: Final = CreditAccount(Flow("", ""))
+_NOBODYS.free = True
 
 
 class Line(Protocol):
@@ -160,10 +166,10 @@ class Transfer:
     """One body on its way: :meth:`pay`, or :meth:`pay_some`, before its bytes pass, :meth:`close` when no more come.
 
     Without a till nothing is held back, and all is counted.  What ``moved`` comes into the tally when it is looked at,
-    each second and at the end: whoever finds :attr:`held` to be False may count by itself there.
+    each second and at the end: whoever finds its ``account`` to be free may count by itself there.
     """
 
-    __slots__ = ("_line", "_open", "_patience", "_progress", "_seen", "_tally", "moved", "passage", "till")
+    __slots__ = ("_line", "_open", "_patience", "_progress", "_seen", "_tally", "account", "moved", "passage", "till")
 
     def __init__(
         self, line: Line, till: Till | None, tally: Tally, patience: float, passage: Passage | None = None
@@ -172,6 +178,8 @@ class Transfer:
         :param patience: seconds that one piece waits at most
         """
         self.till = till
+        #: Where it pays, unless that is free.
+        self.account = _NOBODYS if till is None else till.account
         self.passage = passage
         self._line = line
         self._tally = tally
@@ -196,7 +204,7 @@ class Transfer:
     def pay(self, size: int) -> None:
         """Wait until ``size`` bytes may pass, and count them."""
         till = self.till
-        if till is not None and not till.account.free and size and self._open:
+        if till is not None and not self.account.free and size and self._open:
             till.pay(size, size, self._tally, self._patience)
         self.moved += size
 
@@ -206,7 +214,7 @@ class Transfer:
         All, unless many wait for a low rate; never none of some.
         """
         till = self.till
-        if till is not None and not till.account.free and size and self._open:
+        if till is not None and not self.account.free and size and self._open:
             size = till.pay(size, min(size, LEAST_TURN), self._tally, self._patience)
         self.moved += size
         return size
@@ -217,11 +225,6 @@ class Transfer:
             self.till.account.charge(size)
             self._line.ask(self.till)
         self.moved += size
-
-    @property
-    def held(self) -> bool:
-        """Its bytes have to be paid."""
-        return self.till is not None and not self.till.account.free
 
     @property
     def free(self) -> bool:

@@ -67,6 +67,9 @@ class PlainFile:
         """Plain offset of the next byte."""
         return self._position
 
+    def look(self) -> None:
+        """No thread reads it: nothing to look for."""
+
     def seek(self, offset: int, stop: int | None = None) -> int:
         """Go to a plain offset; reading is expected to end at ``stop``, but may go on."""
         self._position = min(offset, self._size)

@@ -51,6 +51,7 @@ class PlainReaderMixin(RangeMixin):
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
         """Swift speaks of plain offsets; only the file knows which stored bytes those were."""
+        self._fp.look()
         if not self._keep_cache:
             self._fp.drop_cache()
 

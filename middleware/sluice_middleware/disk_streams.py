@@ -11,7 +11,8 @@ Rules:
 
 * While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
 * A stream may get its thread in the middle, when an objective comes into force or the page cache has no more; then it
-  keeps it to its end.  Whether one is wanted is looked at once for each step.
+  keeps it to its end.  Whether one is wanted is looked at once for each step; until the next look Swift reads the file
+  itself.
 * What leaves the page cache between the look at it and the read is waited for in the hub, as plain Swift would.
 * An error in a step is raised where the stream asks for its outcome, as if it had happened there.
 """
@@ -72,7 +73,6 @@ class StreamFile:
         self._ahead: Call | None = None
         self._move: tuple[int, int | None] | None = None
         self._sure = 0  # up to where the page cache has it all
-        self._plain = 0  # up to where it is read as plain Swift reads it
         self._turn = 0
 
     def fileno(self) -> int:
@@ -82,13 +82,14 @@ class StreamFile:
 
     def tell(self) -> int:
         """Offset of the next byte."""
-        return self._position
+        return int(self._file.tell()) if "read" in self.__dict__ else self._position
 
     def seek(self, offset: int, stop: int | None = None) -> int:
         """Go to an offset; nothing is read ahead from ``stop`` on."""
+        self.__dict__.pop("read", None)
         self._block, self._at, self._ahead = b"", 0, None
         self._position = self._place = offset
-        self._sure = self._plain = 0
+        self._sure = 0
         self._turn = offset
         self._stop = self._size if stop is None else min(stop, self._size)
         self._move = None if self._lane is None else (offset, stop)
@@ -101,10 +102,6 @@ class StreamFile:
 
         :raises OSError: of the file
         """
-        if self._place < self._plain:  # by far the most frequent
-            block: bytes = self._file.read(size)
-            self._position = self._place = self._place + len(block)
-            return block
         if self._at >= len(self._block):
             data = self._at_once(size) if self._ahead is None else None
             if data is not None:
@@ -118,6 +115,12 @@ class StreamFile:
             self._at += size
         self._position += len(data)
         return data
+
+    def look(self) -> None:
+        """To be told after each step: a thread may be wanted now."""
+        if "read" in self.__dict__ and self._streams.wanted():
+            del self.__dict__["read"]
+            self._position = self._place = self._file.tell()
 
     def drop(self, offset: int, length: int) -> None:
         """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
@@ -148,7 +151,7 @@ class StreamFile:
             return data
         if self._lane is None and not (wanted and self._join()):
             if not wanted:
-                self._plain = self._place + STEP
+                self.__dict__["read"] = self._file.read  # without a detour
             data = self._step(self._taken(), size)
             self._place += len(data)
             return data
@@ -167,14 +170,14 @@ class StreamFile:
 
     def _cached(self, size: int) -> bytes:
         """The next bytes out of the page cache, without a hand-over; empty when a disk is needed."""
-        if self._place >= self._sure and not self._look():
+        if self._place >= self._sure and not self._is_cached():
             return b""
         data = os.pread(self.fileno(), min(self._sure - self._place, size), self._place)
         self._place += len(data)
         self._move = (self._place, self._stop)
         return data
 
-    def _look(self) -> bool:
+    def _is_cached(self) -> bool:
         """Whether the page cache has the next step."""
         if self._sure and self._place - self._turn >= _TURN:
             green.pause()  # nobody else had a turn, unless the client was slow
@@ -233,7 +236,8 @@ class StreamReaderMixin(RangeMixin):
         return False
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
-        """As of Swift's reader."""
+        """As of Swift's reader, which tells it after each MiB."""
+        self._fp.look()
         if not self._keep_cache:
             self._fp.drop(offset, length)
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.resolve import Candidates
 from sluice_middleware import credit_line, metadata
 from sluice_middleware.answers import Answer, Env
 from sluice_middleware.credit_line import CreditLine
@@ -66,12 +67,17 @@ class Regulator:
             address = env.get("SERVER_NAME", "")
         return f"{address}:{port or env.get('SERVER_PORT', '')}"
 
-    def download(self, env: Env, target: Target, answer: Answer) -> Iterable[bytes]:
-        """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list."""
+    def download(
+        self, env: Env, target: Target, answer: Answer, candidates: Candidates | None = None
+    ) -> Iterable[bytes]:
+        """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list.
+
+        :param candidates: what may concern ``target``, when the caller has it
+        """
         body = answer.body
         if self.line is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
             return body
-        transfer = self._open(self.line, env, target, GET)
+        transfer = self._open(self.line, env, target, GET, candidates)
         if isinstance(body, list | tuple):
             size = sum(map(len, body))
             if transfer.free:
@@ -83,14 +89,17 @@ class Regulator:
             body = Cut(body)
         return PayingBody(body, transfer)
 
-    def upload(self, env: Env, target: Target) -> PayingInput | Transfer | None:
-        """Have the body of a PUT pay as it is read; to be closed when the PUT is answered."""
+    def upload(self, env: Env, target: Target, candidates: Candidates | None = None) -> PayingInput | Transfer | None:
+        """Have the body of a PUT pay as it is read; to be closed when the PUT is answered.
+
+        :param candidates: as of :meth:`download`
+        """
         if self.line is None or _REPLICATION_ENV in env:
             return None
         if self._side == PROXY:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
         elif (progress := _progress(env)) is not None:
-            transfer = self.opened(env, target)
+            transfer = self._open(self.line, env, target, PUT, candidates)
             transfer.follow(progress)
             return transfer
         made = env["wsgi.input"] = PayingInput(env["wsgi.input"], self, env, target)
@@ -101,9 +110,12 @@ class Regulator:
         assert self.line is not None
         return self._open(self.line, env, target, PUT)
 
-    def _open(self, line: CreditLine, env: Env, target: Target, method: str) -> Transfer:
+    def _open(
+        self, line: CreditLine, env: Env, target: Target, method: str, candidates: Candidates | None = None
+    ) -> Transfer:
         account, container, _ = logical(target)
-        candidates = self._selector.candidates(target)
+        if candidates is None:
+            candidates = self._selector.candidates(target)
         policy = self._policy(env, target)
         flow = Flow(_text(account), method, policy, _text(container) if method in candidates.own_account else "")
         ceiling = 0.0
@@ -132,12 +144,13 @@ class Regulator:
 class PayingBody:
     """A body whose pieces pass when they are paid, in parts when many wait for a low rate."""
 
-    __slots__ = ("_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
+    __slots__ = ("_account", "_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
 
     def __init__(self, body: Iterable[bytes], transfer: Transfer) -> None:
         self._body = body
         self._pieces = iter(body)
         self._transfer = transfer
+        self._account = transfer.account
         self._pay = transfer.pay_some
         #: What is not paid yet of a piece that was taken.
         self._rest: memoryview | None = None
@@ -159,7 +172,7 @@ class PayingBody:
             return self._part(self._rest)
         piece = next(self._pieces)
         size = len(piece)
-        if not self._transfer.held:  # by far the most frequent
+        if self._account.free:  # by far the most frequent
             self._transfer.moved += size
             return piece
         paid = self._pay(size)
@@ -224,23 +237,23 @@ class PayingInput:
         """As the wrapped input, or a part of that."""
         data: bytes
         transfer = self._transfer or self._begun()
-        whole = not args or args[0] is None or args[0] < 0
-        if self._rest and not whole:
+        if not self._rest:
+            data = self._source.read(*args)
+            if data and transfer is not None and transfer.account.free:  # by far the most frequent
+                transfer.moved += len(data)
+                return data
+        elif not _is_bounded(args):
+            data = bytes(self._rest) + self._source.read(*args)
+        else:
             data = bytes(self._rest[: args[0]])
             paid = self._paid_some(transfer, data, args)
             self._rest = self._rest[paid:]
             return data[:paid]
-        data = self._source.read(*args)
-        if data and transfer is not None and not transfer.held and not self._rest:  # by far the most frequent
-            transfer.moved += len(data)
-            return data
-        if whole:
-            data, self._rest = bytes(self._rest) + data, _NOTHING
+        if not _is_bounded(args):
+            self._rest = _NOTHING
             self._paid(transfer, data, args)
             return data
         paid = self._paid_some(transfer, data, args)
-        if paid == len(data):
-            return data
         self._rest = memoryview(data)[paid:]
         return data[:paid]
 
@@ -294,6 +307,11 @@ def _progress(env: Env) -> Callable[[], int] | None:
     if "HTTP_TRANSFER_ENCODING" in env or getattr(source, "position", None) != 0:
         return None
     return lambda: int(source.position)
+
+
+def _is_bounded(args: tuple[Any, ...]) -> bool:
+    """Whether who reads says how many bytes it wants at most."""
+    return bool(args) and args[0] is not None and args[0] >= 0
 
 
 def _span(header: str | None) -> str:

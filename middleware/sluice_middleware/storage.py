@@ -102,7 +102,7 @@ class StorageMiddleware:
         self.regulator.start(env)
         selector = self.lookout.selector
         candidates = selector.candidates(target)
-        paying = self.regulator.upload(env, target) if method == "PUT" else None
+        paying = self.regulator.upload(env, target, candidates) if method == "PUT" else None
         try:
             if selector.visiting.isdisjoint(candidates.keywords) or not _is_replicated(env):
                 answer = self._plain(env, target)
@@ -117,7 +117,7 @@ class StorageMiddleware:
         finally:
             if paying is not None:
                 paying.close()
-        body = self.regulator.download(env, target, answer) if method == "GET" else answer.body
+        body = self.regulator.download(env, target, answer, candidates) if method == "GET" else answer.body
         start_response(answer.status, answer.headers, answer.exc_info)
         return body
 

@@ -102,10 +102,11 @@ def test_an_etag_that_is_wrong_is_refused_and_nothing_is_stored(make):
     assert node.files() == []
 
 
-def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make, uncached):
+@pytest.mark.parametrize("chain", [(), ("xor",)], ids=str)
+def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make, uncached, chain):
     node = make(sluice_io_threads="objective")
     levels = node.manager().streams.standings = Levels(on=False, a=0)
-    node.put(BODY)
+    node.put(BODY, *chain)
     assert node.get().body == BODY
     assert threads() == 0
     with node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[REPLICATED]).open() as file:

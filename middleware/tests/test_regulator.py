@@ -13,6 +13,7 @@ from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.testing import assignment
 from sluice_middleware import green, regulator
 from sluice_middleware.answers import Answer
+from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.regulator import PayingBody, PayingInput, Regulator
 from sluice_middleware.swift_door import Request
@@ -295,7 +296,7 @@ def test_a_range_is_told_as_it_was_asked_for(header, span):
 class Paid:
     """A transfer that only notes."""
 
-    held = True
+    account = CreditAccount(ONE)
 
     def __init__(self):
         self.sizes = []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sluice_core.bandwidth import GET, PUT, Flow
 from sluice_core.describe import PROXY
 from sluice_middleware import credit_till, green
+from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.inputs import PassingInput
 from sluice_middleware.regulator import PayingBody, PayingInput
@@ -30,9 +31,7 @@ turns = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 class Turns:
     """A transfer that lets so many bytes pass each time, again and again, and notes what it was asked for."""
 
-    held = True
-
-    held = True
+    account = CreditAccount(FLOWS[GET])
 
     def __init__(self, sizes):
         self.sizes = sizes
