@@ -148,8 +148,8 @@ def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, machine, 
 
 
 def test_when_all_agents_die_nothing_stalls(stage, machine):
-    # they come back one after the other, and who divides hears of the first while the others' workers are on their own
-    # still: for some seconds tenants get up to a seventh more
+    # they come back one after the other, and until all are there tenants get up to a seventh more; the likely reason is
+    # that who divides hears of the first while the workers of others go on alone
     agents = ["agent", "agent2", "agent-object1", "agent-object2", "agent-object3"]
     with loaded(stage) as loads:
         outlive(stage, loads, machine, agents, until_back=False)
