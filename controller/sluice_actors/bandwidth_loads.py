@@ -116,6 +116,8 @@ class Loads:
             number = self._ids.setdefault(load.node, len(self._ids))
             node = self.nodes[load.node] = Node(load.node, number, load.started, load.number, arrived)
             seconds = MEAN
+        elif load.started != node.started:
+            seconds = 1.0  # that nobody told of what moved is no sign that nothing did
         else:
             seconds = min(max(float(round(arrived - node.arrived)), 1.0), MEAN)
         node.started, node.number, node.arrived, node.at = load.started, load.number, arrived, load.at

@@ -101,6 +101,16 @@ def test_who_is_gone_loses_everything_at_once_and_who_is_silent_after_a_while(lo
     assert set(loads.nodes) == {"n"}
 
 
+def test_an_agent_that_comes_back_before_its_workers_leaves_flows_where_they_were(loads):
+    loads.feed(load("n", 9, row("a", 1), started=100.0, sides=(PROXY,)), 1.0)
+    loads.feed(load("n", 1, started=120.0), 20.0)
+    assert trace(loads).idle == 1.0
+    loads.feed(load("n", 2, row("a", 1), started=120.0, sides=(PROXY,)), 21.0)
+    assert trace(loads).idle == 0.0
+    loads.feed(load("n", 6, started=120.0, sides=(PROXY,)), 25.0)
+    assert not places(loads)
+
+
 def test_a_side_without_workers_loses_what_it_had(loads):
     loads.feed(load("n", 1, row("a", 1), row("a", 1, STORAGE_NODE), sides=(PROXY, STORAGE_NODE)), 1.0)
     loads.feed(load("n", 2, row("a", 1, STORAGE_NODE), sides=(STORAGE_NODE,)), 2.0)

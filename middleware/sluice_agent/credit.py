@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 #: Loads are of the past second: few are worth to be sent later.
 _KEPT: Final = 3
+#: Seconds of a new agent's life that it tells nobody of: workers join within one, and only what they tell after
+#: another one is of a whole second.
+SILENT: Final = 2 * PERIOD
 #: Seconds for which shares are worth to be delivered.
 _LIFE: Final = 5.0
 
@@ -32,10 +35,17 @@ _LIFE: Final = 5.0
 class Credit:
     """All of it but the broker; :meth:`tick` a moment after each second, :attr:`inbox` for each message."""
 
-    def __init__(self, settings: Settings, bus: Bus | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        bus: Bus | None,
+        clock: Callable[[], float] = time.time,
+        silent: float = SILENT,
+    ) -> None:
         """
         :param bus: loads go there; None: nowhere
         :param clock: the wall's
+        :param silent: seconds for which loads are kept to oneself
         """
         self._settings = settings
         self._bus = bus
@@ -43,6 +53,7 @@ class Credit:
         self._ledger = Ledger()
         self._levels = Levels()
         self._governed = False
+        self._speaks = time.monotonic() + silent
         self._loads = Loads(settings.node, settings.capacity, clock)
         self.door = CreditDoor(settings.socket, self._ledger, self._loads, self._levels)
         self.inbox = Inbox(settings.node, self._took, Path(f"{settings.snapshot_dir}{SUFFIX}"))
@@ -55,7 +66,6 @@ class Credit:
         self.door.open(self._settings.worker_mode, self._settings.worker_group)
         if self._bus is not None:
             self.inbox.restore()
-            self.door.spend()
 
     async def run(self) -> None:
         """Tell of each second until cancelled."""
@@ -67,7 +77,7 @@ class Credit:
     def tick(self) -> None:
         """Close the second that ended, unless it was closed before."""
         load = self._loads.close(self._ledger.governed, self._settings.publish_delay)
-        if load is not None and self._bus is not None:
+        if load is not None and self._bus is not None and time.monotonic() >= self._speaks:
             self._bus.publish(load_routing_key(self._settings.node), load.encode())
         sides = self._levels.look(self.inbox.last, moved_at_disks(self._loads.rows))
         governed, self._governed = self._ledger.governed or self._governed, self._ledger.governed

@@ -116,10 +116,6 @@ class CreditDoor:
             self._send(self._names[name], pack(Anew()))
         self._serve()
 
-    def spend(self) -> None:
-        """Whoever asks next gets nothing of what came in until now."""
-        self._ledger.spend(self._clock())
-
     def tell_levels(self, sides: Collection[str]) -> None:
         """Tell the workers of ``sides`` what :class:`Levels` says now, and what newcomers go on with alone."""
         raw = {side: self._standing(side) for side in sides}
@@ -172,6 +168,7 @@ class CreditDoor:
             worker.hello = message
             self._names[worker.name] = worker
             self._ledger.join(worker.name, message.side)
+            self._ledger.spend(message.side, self._clock())
             self._loads.join(worker.name, message)
             log.info("%s worker %d asks for credit from now on", message.side, message.pid)
             self._send(worker, self._standing(message.side))

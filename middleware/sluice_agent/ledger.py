@@ -62,10 +62,11 @@ class Ledger:
             for worker, flow in freed:
                 self._set_free(worker, flow)
 
-    def spend(self, now: float) -> None:
-        """Nothing is left of what came in until now: workers were going on alone."""
-        for book in self._books.values():
-            book.spend(now)
+    def spend(self, side: str, now: float) -> None:
+        """Nothing is left of what came in until now: workers of ``side`` were going on alone."""
+        for (where, _), book in self._books.items():
+            if where == side:
+                book.spend(now)
 
     def _newcomers(self, shares: Shares) -> Iterator[tuple[tuple[str, str], float]]:
         """Side and method → rate; that of before where it is no number."""

@@ -1,8 +1,8 @@
 """What was divided for this node: the newest counts, for as long as nothing newer comes, and over a restart.
 
 A restarted agent knows nothing, and the node's workers are at it again within a second: so that none of them runs
-free until the next round, the last shares lie in a small file beside the snapshot.  It is written now and then while
-they are in force, in silence too.
+free until the next round, which may be far away, the last shares lie in a small file beside the snapshot.  However old
+it is, it counts until something newer comes, as it would have with an agent that lived on.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ log = logging.getLogger(__name__)
 SUFFIX: Final = ".shares"
 #: Seconds without news after which that is told, and rounds of a host that counts from the beginning again are taken.
 _SILENCE: Final = 10.0
-#: Seconds after which the file is of no use; and before it was written, as far as clocks that are set can be believed.
-_STALE: Final = 60.0
-#: Seconds between two writes, and after which it is written though nothing changed.
+#: Seconds between two writes, and after which newer shares are written though their rates are the same.
 _SOONEST: Final = 1.0
 _LATEST: Final = 15.0
 #: Part by which a rate must differ to be written soon.
@@ -59,7 +57,7 @@ class Inbox:
         self.last: Shares | None = None
 
     def restore(self) -> None:
-        """Go on by what the agent before this one knew, if that is not old."""
+        """Go on by what the agent before this one knew."""
         if self._file is None:
             return
         try:
@@ -70,7 +68,7 @@ class Inbox:
         except (OSError, DecodeError) as error:
             log.warning("cannot read the last shares in `%s`: %s", self._file, error)
             return
-        if shares.node == self._node and abs(age) <= _STALE:
+        if shares.node == self._node:
             log.info("goes on by shares that are %.0f s old", age)
             self.last = self._written = shares
             self._took(shares)
@@ -104,7 +102,7 @@ class Inbox:
 
     def _keep(self, file: Path, shares: Shares) -> None:
         since = self._clock() - self._wrote
-        if since < _SOONEST or (since < _LATEST and not differ(self._written, shares)):
+        if shares is self._written or since < _SOONEST or (since < _LATEST and not differ(self._written, shares)):
             return
         self._wrote = self._clock()
         fresh = file.with_name(f".{file.name}.{os.getpid()}")

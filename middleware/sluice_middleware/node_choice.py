@@ -19,6 +19,7 @@ from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
 from sluice_middleware import swift_proxy_door as swift
 from sluice_middleware.credit_now import CurrentStandings
+from sluice_middleware.methods import knowing
 
 Node = Mapping[str, Any]
 
@@ -37,7 +38,7 @@ _LEAST: Final = 0.05
 
 
 class Application(swift.Application):  # type: ignore[misc]
-    """Swift's, with another :meth:`sort_nodes`."""
+    """Swift's, with another :meth:`sort_nodes`, and object controllers that know their methods."""
 
     def __init__(self, conf: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         """
@@ -47,6 +48,11 @@ class Application(swift.Application):  # type: ignore[misc]
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
         self.spares: Callable[[], Mapping[str, float]] = CurrentStandings(path, PROXY).spares if path else dict
+
+    def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
+        """As of Swift's."""
+        kind, path = super().get_controller(req)
+        return (knowing(kind) if path.get("object_name") else kind), path
 
     def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
         """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""

@@ -127,7 +127,7 @@ def test_who_comes_back_has_its_share_at_once():
 def test_after_a_restart_nobody_begins_with_what_it_had_alone():
     node = Node(share("a", 30 * MB), share("b", 60 * MB, ceiling=60 * MB), share("c", 10 * MB))
     node.run(2.0)
-    node.ledger.spend(node.now)
+    node.ledger.spend(PROXY, node.now)
     for account in "abc":
         node.client(account, 256 * KIB, 4)
     moved = node.run(1.0)

@@ -200,3 +200,27 @@ def test_paste_makes_it_with_the_options_of_each_storage_policy(rings, tmp_path,
     assert isinstance(app, Application)
     assert app.get_policy_options(POLICIES[0]).sorting_method == "affinity"
     assert app.spares() == {}
+
+
+# -- controllers ----------------------------------------------------------------------------------------
+
+_INFO = {"status": 204, "storage_policy": "0"}
+
+
+@pytest.mark.parametrize("policy", list(POLICIES), ids=lambda policy: policy.policy_type)
+def test_object_controllers_know_the_methods_that_swift_finds(proxy, policy):
+    app = proxy({})
+    request = Request.blank("/v1/a/c/o", headers={"X-Backend-Storage-Policy-Index": str(int(policy))})
+    request.environ["swift.infocache"] = {"container/a/c": _INFO}
+    kind, path = app.get_controller(request)
+    plain = app.obj_controller_router[policy]
+    assert kind(app, **path).allowed_methods == plain(app, **path).allowed_methods > {"GET", "PUT", "DELETE"}
+    assert issubclass(kind, plain)
+    assert app.get_controller(request)[0] is kind
+
+
+@pytest.mark.parametrize("path", ["/v1/a", "/v1/a/c", "/info"])
+def test_other_controllers_are_swifts(proxy, path):
+    app = proxy({})
+    request = Request.blank(path)
+    assert app.get_controller(request)[0] is super(Application, app).get_controller(request)[0]

@@ -56,11 +56,19 @@ def client(cluster):
         yield made
 
 
+def capped(client):
+    """Bytes per second that storage nodes were told last for all replication; 0: as much as it likes."""
+    return sum(row["assigned"] for row in client.collection("bw/nodes", "nodes") if row["method"] == "REPLICATION")
+
+
 @pytest.fixture
-def cap(client):
+def cap(client, eventually):
     policy = client.create_policy("FOR CLUSTER DO SET replication WITH max_bw=1MBps", wait=10)["id"]
+    # a replicator that begins before is free for one job
+    eventually(lambda: capped(client) == pytest.approx(CAP))
     yield
     client.delete_policy(policy)
+    eventually(lambda: not capped(client))
 
 
 def folder(cluster, server):

@@ -118,11 +118,8 @@ def falls_short(rates):
     return all(rate <= wanted * (1 + CLOSE) for rate, wanted in zip(rates, EXPECTED, strict=True))
 
 
-def outlive(stage, loads, machine, victims, until_back=True):
-    """They are killed, and come back some windows later: all stays as it was, then follows again what is said.
-
-    :param until_back: whether it stays also while they come back, until shares are right again
-    """
+def outlive(stage, loads, machine, victims):
+    """They are killed, and come back some windows later: all stays as it was, then follows again what is said."""
     assert settled(loads, EXPECTED) == close(EXPECTED)
     begin = time.time()
     try:
@@ -134,8 +131,7 @@ def outlive(stage, loads, machine, victims, until_back=True):
             stage.cluster.restart(victim)
     await_shares(stage, EXPECTED)
     assert settled(loads, EXPECTED) == close(EXPECTED)
-    if until_back:
-        stay(loads, machine, begin)
+    stay(loads, machine, begin)
     changed(stage, loads, "1750kBps", EQUAL)
     changed(stage, loads, "750kBps", EXPECTED)
     assert [load.errors() for load in loads] == [(0, "")] * len(loads)
@@ -147,12 +143,10 @@ def test_bandwidth_stays_when_somebody_is_killed_and_comes_back(stage, machine, 
         outlive(stage, loads, machine, [victim])
 
 
-def test_when_all_agents_die_nothing_stalls(stage, machine):
-    # they come back one after the other, and until all are there tenants get up to a seventh more; the likely reason is
-    # that who divides hears of the first while the workers of others go on alone
+def test_bandwidth_stays_when_all_agents_are_killed_and_come_back(stage, machine):
     agents = ["agent", "agent2", "agent-object1", "agent-object2", "agent-object3"]
     with loaded(stage) as loads:
-        outlive(stage, loads, machine, agents, until_back=False)
+        outlive(stage, loads, machine, agents)
 
 
 def test_a_proxy_dies_and_joins_and_shares_are_right_again(stage):
