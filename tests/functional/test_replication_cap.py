@@ -58,7 +58,8 @@ def client(cluster):
 
 def capped(client):
     """Bytes per second that storage nodes were told last for all replication; 0: as much as it likes."""
-    return sum(row["assigned"] for row in client.collection("bw/nodes", "nodes") if row["method"] == "REPLICATION")
+    rows = client.collection("/bw/nodes", "nodes").all(method="REPLICATION")
+    return sum(row["assigned"] or 0.0 for row in rows)
 
 
 @pytest.fixture
