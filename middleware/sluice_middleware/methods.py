@@ -20,4 +20,4 @@ def knowing(kind: type[Any]) -> type[Any]:
     """
     members = inspect.getmembers(kind, inspect.isfunction)
     names = frozenset(name for name, one in members if getattr(one, "publicly_accessible", False))
-    return type(kind.__name__, (kind,), {"allowed_methods": property(lambda _: set(names)), "__doc__": kind.__doc__})
+    return type(kind.__name__, (kind,), {"allowed_methods": property(lambda _: set(names))})
