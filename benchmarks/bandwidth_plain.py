@@ -76,7 +76,7 @@ class _Found:
 def plain(row: Row) -> list[Figure]:
     """GET and PUT of 4 MiB through one proxy worker."""
     found = {method: _Found([], []) for method in _METHODS}
-    rounds = row.scale.pick(24, 2)
+    rounds = row.scale.pick(48, 2)
     with contextlib.ExitStack() as stack:
         ours = _ours(stack.enter_context(row.stage(_TERMS)))
         theirs = _theirs(row, stack)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from swift.common.concurrency import Event, hubs, patcher, sleep, spawn, spawn_n, tpool, trampoline
 
@@ -45,16 +46,46 @@ def hub() -> int:
     return id(hubs.get_hub())
 
 
-def each_second(function: Callable[[], None]) -> None:
-    """Call ``function`` just after each wall-clock second, for ever; it must not raise."""
+class _Seconds:
+    """What a hub does just after each wall-clock second.
 
-    def loop() -> None:
+    One timer for all: the hub that Swift uses (``poll``) counts whole milliseconds, so that it turns in circles for
+    up to one before each timer.
+    """
+
+    def __init__(self) -> None:
+        self._due: list[Callable[[], None]] = []
+        spawn_n(self._loop)
+
+    def add(self, function: Callable[[], None]) -> None:
+        """From the next second on."""
+        self._due.append(function)
+
+    def _loop(self) -> None:
         while True:
-            now = time.time()
-            sleep(1.002 - now % 1.0)
-            function()
+            sleep(1.002 - time.time() % 1.0)
+            due, self._due = self._due, []
+            for function in due:
+                spawn_n(self._call, function)
 
-    spawn_n(loop)
+    def _call(self, function: Callable[[], None]) -> None:
+        """Due again when it is over, so that it never runs twice at once and nobody waits for it."""
+        try:
+            function()
+        finally:
+            self._due.append(function)
+
+
+#: By hub; what went on before a fork goes on after it, as its timers do.
+_seconds: WeakKeyDictionary[Any, _Seconds] = WeakKeyDictionary()
+
+
+def each_second(function: Callable[[], None]) -> None:
+    """Call ``function`` just after each wall-clock second, for ever; others that are due do not wait for it."""
+    here = hubs.get_hub()
+    if here not in _seconds:
+        _seconds[here] = _Seconds()
+    _seconds[here].add(function)
 
 
 def run(function: Callable[..., Any], *args: Any) -> Pending:
