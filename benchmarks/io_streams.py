@@ -1,7 +1,8 @@
 """Threads of streams and their I/O priorities, beside Swift's own disk files: one object server with one worker, and
 clients that read large objects from it, each its own one over and over.
 
-Two servers serve the same devices: plain Swift, and ours with a thread for every stream.  Windows of both take turns.
+Servers of the same devices take turns, window by window: plain Swift, ours with a thread for every stream, and, where
+all of them may take what the disk gives, plain Swift once more, which says how much a difference of totals means.
 On the *slow* disk (100 MB/s, ``sluice_aio.slow_disk``; as root) nothing is in the page cache when it is asked for; the
 benchmark's readers see to that, for what Swift forgets behind a reader leaves some of each MiB there.  For the page
 cache everything is.
@@ -29,6 +30,8 @@ from typing import Final
 
 from benchmarks.cpu import cpu_seconds
 from benchmarks.figures import Figure, at_most
+from benchmarks.pairs import PLAIN as FIRST
+from benchmarks.pairs import SLUICE, TWIN, compare, rotated
 from benchmarks.scale import Scale, say
 
 from sluice_aio import slow_disk
@@ -215,8 +218,9 @@ def measure(scale: Scale) -> list[Figure]:
         say(f"io_streams: a slow disk with BFQ, {disk.device}")
         devices = disk.folder / "node"
         objects = fill(devices, max(STREAMS))
-        with server(devices, PLAIN) as plain, server(devices, OURS) as ours:
-            figures = [*priorities(plain, ours, objects, scale), *slow_threads(plain, ours, objects, scale)]
+        with server(devices, PLAIN) as plain, server(devices, OURS) as ours, server(devices, PLAIN) as twin:
+            figures = priorities(plain, ours, objects, scale)
+            figures += slow_threads({FIRST: plain, SLUICE: ours, TWIN: twin}, objects, scale)
         with server(devices, PLAIN, keep=True) as plain, server(devices, OURS, keep=True) as ours:
             figures += cached_threads(plain, ours, objects, scale)
         figures += hand_over(devices, objects, scale)
@@ -258,26 +262,49 @@ def priorities(plain: Server, ours: Server, objects: Mapping[str, list[Stored]],
     ]
 
 
-def slow_threads(plain: Server, ours: Server, objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
-    """Streams of one tenant on the slow disk."""
+def slow_threads(servers: Mapping[str, Server], objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
+    """Streams of one tenant on the slow disk; ``servers`` by their names in ``pairs``."""
     figures = []
     for number in STREAMS:
-        totals, spreads, beside = _compared(plain, ours, objects[LOW][:number], scale)
+        cycles: list[dict[str, Window]] = []
+        for cycle in range(scale.pick(4, 1)):
+            order = rotated(cycle)
+            cycles.append({name: servers[name].window(objects[LOW][:number], scale.pick(15, 2)) for name in order})
+            words = (f"{one.total / 1e6:.2f} {name} ({one.spread:.3f})" for name, one in cycles[-1].items())
+            say(f"io_streams: {number} streams, MB/s and fastest / slowest: {', '.join(words)}")
+        totals = compare([{name: one.total for name, one in cycle.items()} for cycle in cycles])
+        spread = statistics.median(cycle[SLUICE].spread for cycle in cycles)
+        rates = " / ".join(f"{totals.medians[name] / 1e6:.2f}" for name in (SLUICE, FIRST, TWIN))
         what = f"{number} streams, a thread each, slow disk: "
-        figures.append(at_most("threads", f"{what}fastest / slowest", statistics.median(spreads), FAIR_LIMIT, "×"))
-        figures.append(_at_least("threads", f"{what}total × plain", statistics.median(totals), 1.0, beside))
+        figures.append(at_most("threads", f"{what}fastest / slowest", spread, FAIR_LIMIT, "×"))
+        figures.append(
+            Figure(
+                "threads",
+                f"{what}total × plain",
+                totals.ratio,
+                f"{totals.ratio:.4f} ×",
+                totals.band_text(more_is_better=True),
+                totals.in_band(more_is_better=True),
+                f"{totals.beside()}; {rates} MB/s (sluice/plain/plain)",
+            )
+        )
     return figures
 
 
 def cached_threads(plain: Server, ours: Server, objects: Mapping[str, list[Stored]], scale: Scale) -> list[Figure]:
     """The same when everything is in the page cache."""
     figures = []
+    seconds = scale.pick(15, 2)
     for number in STREAMS:
         chosen = objects[LOW][:number]
         _fetch(chosen)
-        totals, _, beside = _compared(plain, ours, chosen, scale)
+        pairs = [(plain.window(chosen, seconds), ours.window(chosen, seconds)) for _ in range(scale.pick(3, 1))]
+        ratio = statistics.median(found.total / before.total for before, found in pairs)
+        middle = [statistics.median(one.total for one in column) / 1e6 for column in zip(*pairs, strict=True)]
         what = f"{number} streams, a thread each, page cache: total × plain"
-        figures.append(_at_least("threads", what, statistics.median(totals), CACHED_LIMIT, beside))
+        beside = f"plain {middle[0]:.0f}, ours {middle[1]:.0f} MB/s"
+        say(f"io_streams: {number} streams, page cache: {beside}")
+        figures.append(_at_least("threads", what, ratio, CACHED_LIMIT, beside))
     return figures
 
 
@@ -321,22 +348,3 @@ def _reported(what: str, value: float, measured: str, beside: str) -> Figure:
 
 def _at_least(name: str, what: str, value: float, limit: float, beside: str = "") -> Figure:
     return Figure(name, what, value, f"{value:.3f} ×", f"≥ {limit:g} ×", value >= limit, beside)
-
-
-def _compared(
-    plain: Server, ours: Server, chosen: Sequence[Stored], scale: Scale
-) -> tuple[list[float], list[float], str]:
-    """Totals in units of plain, spreads of ours, and MB/s in words."""
-    seconds = scale.pick(15, 2)
-    pairs = [(plain.window(chosen, seconds), ours.window(chosen, seconds)) for _ in range(scale.pick(3, 1))]
-    for before, found in pairs:
-        say(
-            f"io_streams: {len(chosen)} streams {found.total / 1e6:.0f} MB/s, plain {before.total / 1e6:.0f}, "
-            f"fastest / slowest {found.spread:.3f}, plain {before.spread:.3f}"
-        )
-    middle = [statistics.median(one.total for one in column) / 1e6 for column in zip(*pairs, strict=True)]
-    return (
-        [found.total / before.total for before, found in pairs],
-        [found.spread for _, found in pairs],
-        f"plain {middle[0]:.0f}, ours {middle[1]:.0f} MB/s",
-    )

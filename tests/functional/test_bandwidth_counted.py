@@ -105,11 +105,18 @@ def test_all_workers_of_a_node_share_one_budget(stage, promised, loads):
     promised(f"FOR TENANT {TENANT} DO SET bandwidth WITH get_bw=3MBps")
     workers = [worker for proxy in PROXIES for worker in stage.cluster.workers(proxy)]
     assert len(workers) == WORKERS * len(PROXIES)
-    before = [seconds_of(worker) for worker in workers]
-    found = [loads(TENANT), loads(OTHER)]
-    assert settled(found, [4.5 * MB, 1.5 * MB]) == close([4.5 * MB, 1.5 * MB])
-    used = [seconds_of(worker) - last for worker, last in zip(workers, before, strict=True)]
-    assert min(used) > 0.1 * sum(used) / len(used), f"somebody served nobody: {used}"
+    for _ in range(ATTEMPTS):
+        before = [seconds_of(worker) for worker in workers]
+        found = [loads(TENANT), loads(OTHER)]
+        assert settled(found, [4.5 * MB, 1.5 * MB]) == close([4.5 * MB, 1.5 * MB])
+        used = [seconds_of(worker) - last for worker, last in zip(workers, before, strict=True)]
+        if min(used) > 0.1 * sum(used) / len(used):
+            break
+        # on a busy machine one of two that listen may take all connections, which last
+        for load in found:
+            load.stop()
+    else:
+        raise AssertionError(f"somebody served nobody: {used}")
 
 
 def test_one_transfer_may_move_all_that_its_tenant_may(stage, promised, loads):

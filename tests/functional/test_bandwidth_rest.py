@@ -156,7 +156,7 @@ def test_osinfo_speaks_of_megabytes_of_the_last_second_and_bw_is_the_same(stage,
     assert statistics.median(moved) * MB == pytest.approx(GET, rel=0.2)
     assert min(ages) <= 1.5
     for path in ("/bw", f"/bw/{TENANT}"):
-        assert set(lines(ask(stage, path)[2], TENANT)) == set(servers(stage))
+        assert set(lines(await_table(stage, TENANT, path), TENANT)) == set(servers(stage))
     assert lines(ask(stage, f"/bw/{OTHER}")[2], TENANT) == {}
     load.stop()
     await_nothing(stage, TENANT)
