@@ -130,7 +130,7 @@ class Divider:
         known.weights = Spots.of(wanted.here.spots, wanted.here.portions())
         cap = objectives.replication
         if method == REPLICATION and cap is not None:
-            made = capped(cap, table, known.assigned)
+            made = capped(cap, table, known.assigned, self._capacity(method))
         elif objectives.floors(method):
             self._estimate(known, wanted, table, now, seconds)
             copies = {policy: self._copies.of(policy) for policy in {one.flow.policy for one in wanted.flows}}

@@ -32,7 +32,9 @@ OPTIONS: Final = (
     Option("proxy_put_bw", "", f"bytes that the proxy here can take from clients, {_HELP}"),
     Option("storage_get_bw", "", f"bytes that the object servers here can read, all disks together, {_HELP}"),
     Option("storage_put_bw", "", f"bytes that they can write, each copy counted, {_HELP}"),
-    Option("storage_replication_bw", "", f"bytes that replication can move here, {_HELP}"),
+    Option(
+        "storage_replication_bw", "", "bytes that replication can move here, as in 90MBps; empty: the cap alone counts"
+    ),
 )
 
 
