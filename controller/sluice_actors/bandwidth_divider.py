@@ -27,11 +27,11 @@ from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.bandwidth_picture import flows_of, nodes_of, objects_of, parts_of
 from sluice_actors.bandwidth_replication import capped
 from sluice_actors.bandwidth_rooms import rooms
-from sluice_actors.bandwidth_shortfall import Slow, idle_ones, lacking_of, missing_of
+from sluice_actors.bandwidth_shortfall import Missing, Promised, Slow, lacking_of, missing_of
 from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_told import Heads, encoded, packed, together
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Picture, Shares
+from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Picture, Shares, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
 
 #: Seconds that one round may stand for.
@@ -92,6 +92,8 @@ class Divider:
         self._gone = Gone()
         self._heads = Heads(self.loads.names)
         self._methods = {method: _Method(method) for method in METHODS}
+        self._promised = {method: Promised(method) for method in METHODS}
+        self._missing, self._infeasible = Standing(), Standing()
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
         """Take what a node told at ``arrived`` (monotonic seconds); False when it is not news."""
@@ -195,13 +197,13 @@ class Divider:
             for node in table.nodes
         }
         servers = len(table.serving(STORAGE_NODE))
-        idle = {method: idle_ones(method, one, self.objectives, servers) for method, one in made.items()}
+        idle = {method: self._promised[method].step(one, self.objectives, servers) for method, one in made.items()}
         lacking = {
             method: lacking_of(one, idle[method], self._carried(method, table.nodes), self._stored(method))
             for method, one in made.items()
             if self.objectives.floors(method)
         }
-        missing = missing_of(made, idle, lacking)
+        self._know_missing(missing_of(made, idle, lacking))
         heard = np.array([now - node.arrived <= HEARD for node in table.nodes], dtype=bool)
         assigned = {method: one.assigned for method, one in self._methods.items()}
         lists = {
@@ -215,10 +217,16 @@ class Divider:
             empty,
             **shown,
             left_out={name: more for name, (_, more) in lists.items() if more},
-            infeasible={policy: sum(parts.values()) for policy, parts in missing.items()},
-            lacking=missing,
+            infeasible=self._infeasible,
+            lacking=self._missing,
             policies=dict(self.loads.policies),
         )
+
+    def _know_missing(self, missing: Missing) -> None:
+        """Keep what is missing, and how it is told, while it is the same."""
+        if missing != self._missing:
+            self._missing = Standing(missing)
+            self._infeasible = Standing({policy: sum(parts.values()) for policy, parts in missing.items()})
 
     def _carried(self, method: str, nodes: Sequence[Node]) -> dict[str, float]:
         """Side → what its nodes carry; infinite when one's capacity is not configured."""

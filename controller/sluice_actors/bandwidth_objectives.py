@@ -6,7 +6,7 @@ CONTAINERS before one tenant, and so on.  What is left at each level after newer
 DELETE for a container its bytes are its tenant's again.  A tenant's ceiling bounds the sum over its containers too.
 
 Thousands of idle tenants with objectives cost memory alone: only flows that move are looked up, and answers are kept
-until something changes.
+until something changes, of which :attr:`Objectives.changes` tells who keeps more.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class Objectives:
     """
 
     def __init__(self, groups: Groups) -> None:
+        #: How often what holds for anybody may have changed.
+        self.changes = 0
         self._groups = groups
         self._by_id: dict[str, Assignment] = {}
         self._policies: dict[str, str] = {}
@@ -238,6 +240,7 @@ class Objectives:
 
     def _forget(self) -> None:
         """What was found is to be looked up anew."""
+        self.changes += 1
         self._known: dict[Flow, Promise] = {}
         self._members: dict[str, Sequence[Member]] = {}
 

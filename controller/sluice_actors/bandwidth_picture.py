@@ -1,8 +1,11 @@
 """The picture of one round, for people.
 
 Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
-those with objectives are shown first, then the busiest, and members of groups of whom nothing ever moved where there
-is room left.  What is left out is said.  What was measured is of nodes that were heard a moment ago.
+those with objectives are shown first, then the busiest.  Where the list of flows has room left, it shows promises of
+which nothing moves, and then members of groups of whom nothing ever moved.  What is left out is said.  What was
+measured is of nodes that were heard a moment ago.
+
+Rows of what is idle are made once, and again when what is promised or what of it is lacking changes.
 
 Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
 likes.
@@ -21,14 +24,16 @@ from sluice_actors.bandwidth_demand import Demand
 from sluice_actors.bandwidth_dividing import FREE, Divided
 from sluice_actors.bandwidth_loads import Node, Table
 from sluice_actors.bandwidth_names import DEVICES, KINDS, kind
-from sluice_actors.bandwidth_shortfall import SLIGHT, Idle
+from sluice_actors.bandwidth_shortfall import SLIGHT, Idle, Idles
 from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_weights import poured
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import METHODS, SIDES, MovedObject
+from sluice_core.bandwidth import METHODS, SIDES, MovedObject, Standing
 
 #: Rows that are shown, of each list.
 MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
+#: What is lacking of an idle floor is shown to within this part of it.
+_STEADY: Final = 0.001
 #: More than anything moves.
 _FIRST: Final = 1e18
 Row = dict[str, Any]
@@ -38,35 +43,36 @@ Known = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
 def flows_of(
-    made: Made, promised: Mapping[str, list[Idle]], lacking: Mapping[str, float], heard: BoolArray
+    made: Made, idle: Mapping[str, Idles], lacking: Mapping[str, float], heard: BoolArray
 ) -> tuple[list[Row], int]:
-    """Those that are active, and ``promised`` ones that are not, by method; and how many are left out.
+    """Those that are active, and promised ones that are not where there is room; and how many are left out.
 
     :param lacking: method → the part of all its floors that the cluster lacks
     :param heard: (nodes,) those that spoke a moment ago
     """
+    rows, left_out = _active(made, heard)
+    for unseen in (False, True):
+        counts = [several.count(unseen) for several in idle.values()]
+        shares = _fairly(counts, MOST["flows"] - len(rows))
+        left_out += sum(counts) - sum(shares)
+        for (method, several), most in zip(idle.items(), shares, strict=True):
+            part = lacking.get(method, 0.0)
+            part = part if part > SLIGHT else 0.0
+            rows += [_standing(one, part) for one in several.some(unseen, most)]
+    return rows, left_out
+
+
+def _active(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
     rows: list[Row] = []
-    left_out = 0
-    idle = {method: [one for one in promised[method] if not one.unseen] for method in made}
-    counts = [len(divided.demands.flows) + len(idle[method]) for method, divided in made.items()]
-    shares = _fairly(counts, MOST["flows"])
-    for (method, divided), most in zip(made.items(), shares, strict=True):
+    counts = [len(divided.demands.flows) for divided in made.values()]
+    for divided, most in zip(made.values(), _fairly(counts, MOST["flows"]), strict=True):
         here = divided.demands.here
         measured = here.sums(here.traces.moved * heard[here.node]).tolist()
         active = divided.demands.flows
-        if len(active) + len(idle[method]) > most:
-            left_out += len(active) + len(idle[method]) - most
+        if len(active) > most:
             active = heapq.nsmallest(most, active, key=lambda one: (one.promise.nothing, -one.moved))
-            del idle[method][most - sum(not one.promise.nothing for one in active) :]
-            del active[most - len(idle[method]) :]
-        rows += [_idle(one, lacking.get(method, 0.0)) for one in idle[method]]
         rows += [_flow(one, divided, measured[one.index]) for one in active]
-    unseen = {method: [one for one in promised[method] if one.unseen] for method in made}
-    counts = list(map(len, unseen.values()))
-    for (method, several), most in zip(unseen.items(), _fairly(counts, MOST["flows"] - sum(shares)), strict=True):
-        rows += [_idle(one, lacking.get(method, 0.0)) for one in several[:most]]
-        left_out += max(len(several) - most, 0)
-    return rows, left_out
+    return rows, sum(counts) - len(rows)
 
 
 def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[list[Row], int]:
@@ -221,23 +227,30 @@ def _flow(one: Demand, divided: Divided, measured: float) -> Row:
     }
 
 
-def _idle(one: Idle, lacking: float) -> Row:
-    short = one.floor * lacking if lacking > SLIGHT else 0.0
-    return {
-        "account": one.account,
-        "container": one.container,
-        "method": one.own.method,
-        "policy": one.policy,
-        "floor": one.floor,
-        "ceiling": one.own.ceiling,
-        "share": 0.0,
-        "measured": 0.0,
-        "waiting": 0.0,
-        "active": False,
-        "met": one.floor - short,
-        "short": short,
-        "policies": [one.own.policy],
-    }
+def _standing(one: Idle, part: float) -> Row:
+    """How an idle one is shown: as before, unless what it lacks has changed."""
+    if one.row is None or abs(one.part - part) > _STEADY:
+        one.row, one.part = _idle(one, part), part
+    return one.row
+
+
+def _idle(one: Idle, part: float) -> Standing:
+    short = one.floor * part
+    return Standing(
+        account=one.account,
+        container=one.container,
+        method=one.own.method,
+        policy=one.policy,
+        floor=one.floor,
+        ceiling=one.own.ceiling,
+        share=0.0,
+        measured=0.0,
+        waiting=0.0,
+        active=False,
+        met=one.floor - short,
+        short=short,
+        policies=[one.own.policy],
+    )
 
 
 def _greatest(numbers: FloatArray, most: int) -> IntArray:

@@ -5,19 +5,24 @@
   the disks are the same.
 * *At once*: promises to targets by name, to members of groups, and to those of ALL that were ever seen to move.  What
   nodes can carry is known when all of a side are configured.
+
+Promises are made by ten thousands and nearly all of them are idle: these are kept from one second to the next, and
+summed up in arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Final
 
 import numpy as np
 
 from sluice_actors.bandwidth_dividing import Divided
 from sluice_actors.bandwidth_objectives import Objectives
-from sluice_core.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
+from sluice_actors.division import BoolArray, FloatArray, IntArray
+from sluice_core.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages import NAME
 
@@ -32,10 +37,12 @@ _OPEN, _HELD = 0.9, 0.1
 Missing = Mapping[str, Mapping[str, float]]
 
 
-class Idle(NamedTuple):
-    """A promise to somebody of whom nothing moves now; ``policy`` is the storage policy's index, if known.
+@dataclass(slots=True)
+class Idle:
+    """A promise to somebody of whom nothing moves, while nothing does.
 
-    ``unseen`` is a member of a group of whom nothing moved lately.
+    ``policy`` is the storage policy's index, if known; ``unseen`` is a member of a group of whom nothing moved lately.
+    ``row`` is how it was shown last, with what it lacked when ``part`` of all floors was lacking.
     """
 
     own: Objective
@@ -44,6 +51,8 @@ class Idle(NamedTuple):
     policy: int
     floor: float
     unseen: bool = False
+    row: Standing | None = None
+    part: float = 0.0
 
 
 @dataclass(slots=True)
@@ -71,68 +80,152 @@ class Slow:
                     made.met[index] = moved[index]
 
 
-def idle_ones(method: str, divided: Divided, objectives: Objectives, servers: int) -> list[Idle]:
-    """Promises by ``method`` of which nothing moves.
+@dataclass(slots=True)
+class Promised:
+    """All promises by ``method``, whether anything of them moves or not.
 
-    :param servers: object servers there are
+    They are looked up once, and again when objectives or groups change, or there are more or fewer object servers; who
+    is seen for the first time is added.  So a second costs what is active, however many are idle.
     """
-    flows = divided.demands.flows
-    there = {(one.flow.account, one.flow.container) for one in flows}
 
-    def of(own: Objective, account: str, container: str, policy: int, unseen: bool = False) -> Idle:
-        return Idle(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
+    method: str
+    _ones: list[Idle] = field(default_factory=list)
+    _made_of: tuple[int, int] = (-1, -1)
+    _flows: Sequence[Flow] = ()
+    _looked: int = 0
+    _of: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    _places: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _columns: _Columns | None = None
 
-    found = [
-        of(own, account, container, objectives.index_of(own.storage_policy))
-        for own in objectives.named(method)
-        for account, _, container in (own.name.partition("/"),)
-        if (account, container) not in there
-    ]
-    if objectives.wide(method):
-        seen: dict[tuple[str, str, str], Idle] = {}
-        for flow in divided.table.names.flows:
-            if flow.method == method and (flow.account, flow.container) not in there:
-                promised = objectives.promise(flow).own
-                if promised is not None and promised.select != NAME:
-                    key = (promised.assignment, flow.account, flow.container)
-                    seen[key] = of(promised, flow.account, flow.container, flow.policy)
-        found += seen.values()
-        found += [
-            of(*one, unseen=True)
-            for one in objectives.members(method)
-            if (one.account, one.container) not in there
-            and (one.own.assignment, one.account, one.container) not in seen
-        ]
-    return found
+    def step(self, divided: Divided, objectives: Objectives, servers: int) -> Idles:
+        """Those of which nothing moves now.
+
+        :param servers: object servers there are
+        """
+        flows = divided.table.names.flows
+        if self._made_of != (objectives.changes, servers) or self._flows is not flows:
+            self._made_of, self._flows, self._looked = (objectives.changes, servers), flows, 0
+            self._begin(objectives, servers)
+        if objectives.wide(self.method):
+            for flow in flows[self._looked :]:
+                if flow.method == self.method:
+                    self._see(flow, objectives, servers)
+        self._looked = len(flows)
+        if self._columns is None:
+            self._columns = _Columns.of(self._ones)
+        idle = np.ones(len(self._ones), dtype=bool)
+        active = (self._of.get((one.flow.account, one.flow.container), ()) for one in divided.demands.flows)
+        idle[list(chain.from_iterable(active))] = False
+        return Idles(self._ones, self._columns, idle)
+
+    def _begin(self, objectives: Objectives, servers: int) -> None:
+        self._ones, self._of, self._places, self._columns = [], {}, {}, None
+        for own in objectives.named(self.method):
+            account, _, container = own.name.partition("/")
+            self._put(_idle(own, account, container, objectives.index_of(own.storage_policy), servers))
+        for member in objectives.members(self.method) if objectives.wide(self.method) else ():
+            self._put(_idle(*member, servers, unseen=True))
+
+    def _see(self, flow: Flow, objectives: Objectives, servers: int) -> None:
+        own = objectives.promise(flow).own
+        if own is not None and own.select != NAME:
+            self._put(_idle(own, flow.account, flow.container, flow.policy, servers))
+
+    def _put(self, one: Idle) -> None:
+        """Add it, or put it in the place of what was known of the same promise to the same."""
+        place = self._places.setdefault((one.own.assignment, one.account, one.container), len(self._ones))
+        if place == len(self._ones):
+            self._ones.append(one)
+            self._of.setdefault((one.account, one.container), []).append(place)
+        else:
+            self._ones[place] = one
+        self._columns = None
 
 
-def lacking_of(
-    divided: Divided, idle: Iterable[Idle], carried: Mapping[str, float], copies: Callable[[int], float]
-) -> float:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Promises in arrays: ``policy`` and ``term`` are places in ``policies`` and ``terms``.
+
+    ``policies`` are indexes of storage policies, ``terms`` policies and parameters that promise.
+    """
+
+    floor: FloatArray
+    unseen: BoolArray
+    policy: IntArray
+    policies: tuple[int, ...]
+    term: IntArray
+    terms: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, ones: Sequence[Idle]) -> _Columns:
+        policies: dict[int, int] = {}
+        terms: dict[tuple[str, str], int] = {}
+        policy = [policies.setdefault(one.policy, len(policies)) for one in ones]
+        term = [terms.setdefault((one.own.policy, _parameter(one.own)), len(terms)) for one in ones]
+        return cls(
+            np.array([one.floor for one in ones], dtype=np.float64),
+            np.array([one.unseen for one in ones], dtype=bool),
+            np.array(policy, dtype=np.intp),
+            tuple(policies),
+            np.array(term, dtype=np.intp),
+            tuple(terms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Idles:
+    """Those of all promises by one method of which nothing moves now."""
+
+    _ones: Sequence[Idle]
+    _columns: _Columns
+    _idle: BoolArray
+
+    def count(self, unseen: bool) -> int:
+        """How many there are, of those who were seen or of those who were not."""
+        return int(np.count_nonzero(self._idle & (self._columns.unseen == unseen)))
+
+    def some(self, unseen: bool, most: int) -> list[Idle]:
+        """So many of them."""
+        return [self._ones[place] for place in np.flatnonzero(self._idle & (self._columns.unseen == unseen))[:most]]
+
+    def floors(self) -> dict[int, float]:
+        """Storage policy → the sum of floors."""
+        return dict(zip(self._columns.policies, self._sums(self._columns.policy), strict=True))
+
+    def terms(self) -> dict[tuple[str, str], float]:
+        """Policy and parameter → the sum of floors, where there are any."""
+        sums = zip(self._columns.terms, self._sums(self._columns.term), strict=True)
+        return {term: floor for term, floor in sums if floor > 0}
+
+    def _sums(self, index: IntArray) -> list[float]:
+        found: list[float] = np.bincount(index, self._columns.floor * self._idle).tolist()
+        return found
+
+
+def lacking_of(divided: Divided, idle: Idles, carried: Mapping[str, float], copies: Callable[[int], float]) -> float:
     """The part of all floors that the cluster lacks, should all of them be asked for at once.
 
     :param carried: side → what all its nodes carry, infinite when that is not known
     :param copies: bytes stored for each that is promised, by storage policy
     """
-    each = [(one.floor, one.policy) for one in idle]
-    each += [(max(one.floor, one.promised), one.flow.policy) for one in divided.demands.flows]
-    stored = {policy: copies(policy) for policy in {policy for _, policy in each}}
+    floors = idle.floors()
+    for one in divided.demands.flows:
+        floors[one.flow.policy] = floors.get(one.flow.policy, 0.0) + max(one.floor, one.promised)
     wanted = {
-        PROXY: sum(floor for floor, _ in each),
-        STORAGE_NODE: sum(floor * stored[policy] for floor, policy in each),
+        PROXY: sum(floors.values()),
+        STORAGE_NODE: sum(floor * copies(policy) for policy, floor in floors.items()),
     }
     return max([0.0, *(1.0 - carried[side] / total for side, total in wanted.items() if total > 0)])
 
 
-def missing_of(made: Mapping[str, Divided], idle: Mapping[str, list[Idle]], lacking: Mapping[str, float]) -> Missing:
+def missing_of(made: Mapping[str, Divided], idle: Mapping[str, Idles], lacking: Mapping[str, float]) -> Missing:
     """What is missing, now or if all floors were asked for at once, whichever is more."""
     found: dict[str, dict[str, float]] = {}
     for method, divided in made.items():
         part = lacking.get(method, 0.0)
-        later: dict[tuple[str, str], float] = {}
+        terms = idle[method].terms() if part > SLIGHT else {}
+        later = {term: floor * part for term, floor in terms.items()}
         now: dict[tuple[str, str], float] = {}
-        for gone in idle[method] if part > SLIGHT else ():
-            _add(later, gone.own, gone.floor * part)
         for one, short in zip(divided.demands.flows, divided.short.tolist(), strict=True):
             if one.promise.own is not None:
                 if part > SLIGHT:
@@ -143,6 +236,10 @@ def missing_of(made: Mapping[str, Divided], idle: Mapping[str, list[Idle]], lack
             key = policy, parameter
             found.setdefault(policy, {})[parameter] = max(later.get(key, 0.0), now.get(key, 0.0))
     return {policy: found[policy] for policy in sorted(found)}
+
+
+def _idle(own: Objective, account: str, container: str, policy: int, servers: int, unseen: bool = False) -> Idle:
+    return Idle(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
 
 
 def _add(sums: dict[tuple[str, str], float], own: Objective, missing: float) -> None:

@@ -10,8 +10,10 @@ answers every node with its :class:`Shares`.  What people look at is the :class:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from sluice_core.amounts import MOST, MOST_RATE, NO_BOUND, Bounds, rates_within, rows_within
@@ -275,6 +277,24 @@ class Shares(Message):
         return made
 
 
+class Standing(dict[str, Any]):
+    """What stands unchanged in one :class:`Picture` after the other, a row or a mapping: its JSON is made once.
+
+    Nothing is to be changed in it.
+    """
+
+    __slots__ = ("_raw",)
+
+    @property
+    def raw(self) -> bytes:
+        """Itself as JSON."""
+        try:
+            return self._raw
+        except AttributeError:
+            self._raw: bytes = _json(self)
+        return self._raw
+
+
 @dataclass(frozen=True, slots=True)
 class Picture(Message):
     """What was measured and assigned in the last second, for people (REST, dashboards).
@@ -308,6 +328,15 @@ class Picture(Message):
         lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
         return super(Picture, cls).from_data({**data, **lists})
 
+    def encode(self) -> bytes:
+        data = {"v": self.version, **self.to_data()}
+        flows = list(_pieces(data.pop("flows"))) or [b""]
+        flows[0] = b'"flows":[' + flows[0]
+        flows[-1] += b"]}"
+        kept = {name: data.pop(name) for name in ("infeasible", "lacking") if isinstance(data[name], Standing)}
+        pieces = [b'"%b":%b' % (name.encode(), one.raw) for name, one in kept.items()]
+        return b",".join([_json(data)[:-1], *pieces, *flows])  # megabytes, which are copied once
+
 
 #: Of what object servers tell.
 OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
@@ -318,6 +347,19 @@ _DIVIDED: Final[Bounds] = {
     "floor": (NO_BOUND, MOST_RATE),
     "ceiling": (NO_BOUND, MOST_RATE),
 }
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _pieces(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """What is between the brackets of a list of rows, without the commas in between."""
+    for standing, some in groupby(rows, key=lambda row: isinstance(row, Standing)):
+        if standing:
+            yield from (row.raw for row in some if isinstance(row, Standing))
+        else:
+            yield _json(list(some))[1:-1]
 
 
 def _rows(kind: type[Row], rows: Iterable[Iterable[Any]]) -> tuple[Row, ...]:
