@@ -51,6 +51,8 @@ _LOADS: Final = load_routing_key("#")
 _LOOK_AGAIN: Final = 1.0
 #: A node that said something within this time is waited for.
 _LATELY: Final = 2.5
+#: The seconds of two rounds end so much apart, however our clock was set meanwhile.
+_APART: Final = 0.5
 #: Where nothing is held back: what nodes are told at once, and then every so many rounds.
 _QUIET, _NOW_AND_THEN = 3, 5
 _COMPLAIN: Final = 60.0
@@ -123,8 +125,7 @@ class Bandwidth:
         self._readings = 0
         self._heard: float | None = None
         self._awaited: set[str] = set()
-        self._boundary = 0.0
-        self._second = 0
+        self._boundary = -math.inf
         self._number = 0
         self._quiet = 0
         self._picture: Picture | None = None
@@ -293,7 +294,8 @@ class Bandwidth:
         if self._divider is None:
             log.info("dividing bandwidth from now on")
             self._divider = Divider(self._groups, self._host)
-            self._number = int(self._clock())  # more than before a restart in the same term
+            # More than before, in the same term: also by a process before this one, unless the clock was set back.
+            self._number = max(self._number, int(self._clock()))
             self._heard = None
             self._quiet = 0
             self.reread()
@@ -312,13 +314,15 @@ class Bandwidth:
     # -- rounds
 
     def _await_second(self) -> float:
-        """Wait for everybody's news of the second that ends next; for so long at most."""
+        """Wait for everybody's news of the second that ends next; for so long at most.
+
+        The wall's clock only says where seconds end; which had their round is known by the other, which never jumps.
+        """
         now, there = self._clock(), self._monotonic()
-        second = math.floor(now - self._delay) + 1
-        if second == self._second:
-            second += 1
-        self._second = second
-        self._boundary = there + second - now
+        boundary = there + math.floor(now - self._delay) + 1 - now
+        if boundary - self._boundary < _APART:
+            boundary += 1.0
+        self._boundary = boundary
         nodes = () if self._divider is None else self._divider.loads.nodes.values()
         self._awaited = {node.name for node in nodes if self._boundary - node.arrived < _LATELY}
         for node in nodes:
