@@ -280,23 +280,59 @@ def test_a_floor_that_suffers_where_no_capacity_is_known():
     assert sum(sum(one.values()) for one in moved) / 30 > 0.9 * 100
 
 
+def test_a_floor_above_what_nodes_were_estimated_to_carry_is_said_to_be():
+    cluster = three(known=False)
+    cluster.proxies = dict.fromkeys(TWO, 1000.0)
+    cluster.storage = dict.fromkeys(FOUR, 25.0)
+    cluster.promise(promise("T1", get_bw=160))
+    cluster.run(4)
+    assert cluster.last.picture.infeasible == {}  # nobody knows yet that it is not carried
+    for second in range(50):
+        cluster.run(1)
+        picture = cluster.last.picture
+        sources = {one["source"] for one in picture.nodes if (one["side"], one["method"]) == (STORAGE_NODE, GET)}
+        assert sources == {"estimated"}
+        (flow,) = (one for one in picture.flows if one["account"] == "T1")
+        assert flow["floor"] == 160 * MB
+        assert flow["met"] + flow["short"] == pytest.approx(160 * MB)
+        assert picture.infeasible == {"T1": pytest.approx(flow["short"])}
+        assert flow["short"] == pytest.approx(60 * MB, rel=0.5 if second < 20 else 0.03)
+
+
 def test_doubled_late_and_lost_messages_change_little():
     cluster = three()
     cluster.run(5)
     feed = cluster.divider.feed
-    lost = iter(range(10_000))
+    turns = iter(range(10_000))
+    held, news = {}, {"late": 0, "overtaken": 0}
+
+    def late(told, arrived):
+        """What this node told a round ago comes only now."""
+        if feed(held.pop(told.node), arrived):
+            news["late"] += 1
+        else:
+            news["overtaken"] += 1
 
     def unreliable(told, arrived):
-        if next(lost) % 7 == 0:
+        turn = next(turns)
+        if told.node in held and turn % 2:
+            late(told, arrived - 0.01)
+        if turn % 7 == 0:
             return False
+        if turn % 5 == 0 and told.node not in held:
+            held[told.node] = told
+            return True
         assert feed(told, arrived)
         assert not feed(told, arrived + 0.01)
+        if told.node in held:
+            late(told, arrived + 0.02)
         return True
 
     cluster.divider.feed = unreliable
     for _ in range(20):
         assert cluster.run(1) == near(T1=40, T2=30, T3=20)
-    assert cluster.divider.loads.repeated
+    assert min(news.values()) > 3
+    assert cluster.divider.loads.repeated > news["overtaken"]
 
 
 def test_idle_tenants_with_floors_are_not_looked_at():
@@ -306,7 +342,8 @@ def test_idle_tenants_with_floors_are_not_looked_at():
     cluster.run(2)
     assert len(cluster.divider._methods[GET].assigned) == 3 * (len(TWO) + len(FOUR))
     assert len(cluster.last.picture.flows) == 10_000
-    assert cluster.last.picture.left_out == {"flows": 3}
+    assert [one["account"] for one in cluster.last.picture.flows if one["active"]] == ["T1", "T2", "T3"]
+    assert cluster.last.picture.left_out == {"flows": 3}  # idle ones
     assert cluster.last.picture.took < 0.5
 
 

@@ -246,6 +246,24 @@ def test_more_capacity_everywhere_gives_no_tenant_less(seed, factor):
         assert divide(more).share.min() >= 0.98 * least
 
 
+@settings(STEADY, max_examples=40)
+@given(SEEDS, st.floats(1.01, 2.0))
+def test_who_is_promised_more_or_wants_more_gets_no_less(seed, factor):
+    """A greater floor that can be met leaves less spare, but never takes more of it than it gives."""
+    given = any_problem(seed)
+    limit = limits(given)
+    if not feasible(given, limit):
+        return
+    before = divide(given).share
+    one = seed % len(before)
+    for name in ("floor", "want"):
+        column = getattr(given, name).copy()
+        column[one] = column[one] * factor + 1e6
+        more = dataclasses.replace(given, **{name: column})
+        if feasible(more, limit):
+            assert divide(more).share[one] >= before[one] * (1 - 1e-3)
+
+
 def test_a_little_change_changes_little():
     changes = []
     for seed in range(40):
