@@ -3,11 +3,15 @@
 A flow that was promised a floor and moves less stands first (0).  While any such flow is there, those that move
 more than their own floor stand last (idle), and what is copied between nodes, whoever sends it; so do those that move
 more than their rate while others are held back.  All others stand where their class puts them.
+
+Which object servers have room is told for as long as somebody divides: what was said of it seconds ago leads astray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +24,9 @@ _BELOW: Final = 0.95
 #: Above counts who moves more than so many times what it should, until it moves no more than that.
 _ABOVE: Final = 1.05
 _FIRST: Final = 0
+#: Seconds without newer shares after which nothing is told of spares: as many as :mod:`sluice_agent.shares` calls
+#: silence.
+SILENCE: Final = 10.0
 
 #: Flow → bytes per second, transfers open, transfers held back.
 Moving = Mapping[Flow, tuple[float, float, float]]
@@ -43,9 +50,13 @@ class _Fact:
 
 
 class Levels:
-    """Remembers who was below or above, so that nobody goes to and fro."""
+    """Remembers who was below or above, so that nobody goes to and fro, and since when shares are what they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """:param clock: monotonic seconds"""
+        self._clock = clock
+        self._round: tuple[int, int] | None = None
+        self._came = -math.inf
         self._below: set[Flow] = set()
         self._above: set[Flow] = set()
         #: Side → what its workers are told.
@@ -55,13 +66,21 @@ class Levels:
         """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
         rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
         active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
-        spares = dict(shares.spares) if shares is not None and shares.spares else None
+        spares = self._spares(shares)
         found = {
             PROXY: Standing((), active, spares),
             STORAGE_NODE: Standing(tuple(self._levels(rows, moving)), active),
         }
         before, self.told = self.told, found
         return tuple(side for side, standing in found.items() if active or standing != before[side])
+
+    def _spares(self, shares: Shares | None) -> dict[str, float] | None:
+        """As the shares say; None when they say nothing, or are old."""
+        if shares is None:
+            return None
+        if (shares.term, shares.number) != self._round:
+            self._round, self._came = (shares.term, shares.number), self._clock()
+        return dict(shares.spares) if shares.spares and self._clock() - self._came <= SILENCE else None
 
     def _levels(self, rows: list[Share], moving: Moving) -> Iterator[Level]:
         shares = {row.flow: row for row in rows}

@@ -1,8 +1,10 @@
 """Who stands where on a node's disks."""
 
+from dataclasses import replace
+
 import pytest
 
-from sluice_agent.standing import Levels, packed
+from sluice_agent.standing import SILENCE, Levels, packed
 from sluice_core.bandwidth import COPIES, GET, Flow, Share, Shares
 from sluice_core.credit_wire import IDLE, MESSAGE_LIMIT, Level, Standing, unpack
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -83,6 +85,21 @@ def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():
     assert levels.look(given, {}) == (PROXY,)
     assert levels.told[PROXY].spares == {"n2": 0.5}
     assert levels.look(given, {}) == ()
+
+
+def test_spares_are_told_no_more_once_nobody_divides():
+    now = 100.0
+    levels = Levels(lambda: now)
+    given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
+    levels.look(given, {})
+    now += SILENCE
+    assert levels.look(given, {}) == ()
+    assert levels.told[PROXY].spares == {"n2": 0.5}
+    now += 1.0
+    assert levels.look(given, {}) == (PROXY,)
+    assert levels.told[PROXY].spares is None
+    assert levels.look(replace(given, number=2), {}) == (PROXY,)
+    assert levels.told[PROXY].spares == {"n2": 0.5}
 
 
 def test_while_any_objective_is_in_force_everybody_is_told_each_time():
