@@ -2,15 +2,15 @@
 
     python -m benchmarks.bandwidth [--only ROW] [--quick] [--folder DIR] [--out DIR]
 
-Rows run one after the other on clusters of their own; each is measured where clients are, per wall-clock second, and
-painted over time with the floors as lines (``--out``).  *Mean error* is the mean of |measured ÷ expected - 1| over
-all tenants and seconds, *worst second* its greatest value; ``floor + equal spare`` is what is expected.
+Rows run one after the other on clusters of their own, as root on loop devices with XFS and BFQ; each is measured where
+clients are, per wall-clock second, and painted over time with the floors as dashed lines (``--out``).  *Mean error* is
+the mean of |measured ÷ expected - 1| over all tenants and seconds, *worst second* its greatest value; ``floor + equal
+spare`` is what is expected, the dotted lines of some pictures.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import logging
 import signal
@@ -18,35 +18,32 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.bandwidth_plain import plain
-from benchmarks.bandwidth_plots import paint
+from benchmarks.bandwidth_row import CONNECTIONS, FLOORS, MB, Row, await_all, faults, loading, promise, say_floor
 from benchmarks.bandwidth_storm import storm
-from benchmarks.figures import Figure, table
+from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
 from benchmarks.scale import Scale, say
 
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from sluice_aio.bandwidth_stage import Capacity, Terms
 from sluice_aio.load import Load, totals
 from sluice_client import ClientError
-from sluice_core.errors import PeerError, SluiceError
+from sluice_core.errors import SluiceError
 
-MB: Final = 1_000_000
-TENANTS: Final = ("AUTH_t1", "AUTH_t2", "AUTH_t3")
-FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
+TENANTS: Final = tuple(FLOORS)
 TOTAL: Final = 90 * MB
 SETTLE: Final = 5
-#: Connections of each tenant: object servers need more of them, since clients choose where they wait.
-CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
-#: The same beside somebody who has ten times as many: what two processors can do.
+#: Connections beside somebody who has ten times as many: what two processors can do.
 _BESIDE_NOISE: Final = {"proxy": 12, "storage_node": 24}
 SIDES: Final = ("proxy", "storage_node")
-_WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}
 _NAMES: Final = {"proxy": "proxies", "storage_node": "object servers"}
+#: Uploads are held back at the proxies wherever the policy says.
+_MIXED: Final = {"proxy": "proxies enforce", "storage_node": "object servers enforce GET, proxies PUT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,72 +62,10 @@ class Errors:
         return cls(statistics.mean(found), max(found), mean / sum(expected.values()))
 
 
-@dataclass(slots=True)
-class Row:
-    """What a row has: where it works, how long, and what it paints."""
-
-    scale: Scale
-    out: Path | None
-    pictures: dict[str, Any] = field(default_factory=dict)
-
-    def seconds(self, full: int = 60, quick: int = 8) -> int:
-        """How long is measured."""
-        return self.scale.pick(full, quick)
-
-    @contextlib.contextmanager
-    def stage(self, terms: Terms) -> Iterator[Stage]:
-        """A cluster of its own."""
-        with (
-            tempfile.TemporaryDirectory(prefix="bw-", dir=self.scale.folder) as folder,
-            Stage(Path(folder), terms) as on,
-        ):
-            yield on
-
-    def keep(
-        self,
-        name: str,
-        title: str,
-        loads: Mapping[str, Load],
-        first: int,
-        last: int,
-        lines: Mapping[str, float],
-        copies: Mapping[int, float] | None = None,
-    ) -> None:
-        """Paint it, if pictures are wanted."""
-        if self.out is not None:
-            rates = {who: load.rates(first, last) for who, load in loads.items()}
-            if copies is not None:
-                rates["copies"] = {at: rate for at, rate in copies.items() if first <= at <= last}
-            paint(self.out / f"{name}.png", title, rates, lines)
-            data = {who: {str(at): rate for at, rate in one.items()} for who, one in rates.items()}
-            (self.out / f"{name}.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
-
-
 def shares(floors: Mapping[str, float], total: float) -> dict[str, float]:
     """Floor and an equal part of what is spare."""
     spare = (total - sum(floors.values())) / len(floors)
     return {name: floor + spare for name, floor in floors.items()}
-
-
-@contextlib.contextmanager
-def loading(loads: Mapping[str, Load]) -> Iterator[int]:
-    """All of them at work; the first whole second."""
-    with contextlib.ExitStack() as stack:
-        for load in loads.values():
-            stack.enter_context(load)
-        yield int(time.time()) + 1
-
-
-def promise(stage: Stage, floors: Mapping[str, float], side: str, parameter: str = "get_bw") -> None:
-    """A policy for each tenant."""
-    for name, floor in floors.items():
-        stage.say(f"FOR TENANT {name} DO SET bandwidth WITH {parameter}={round(floor)}Bps ON {_WORDS[side]}")
-
-
-def faults(loads: Mapping[str, Load]) -> str:
-    """What went wrong for clients, in words."""
-    found = [(name, *load.errors()) for name, load in loads.items()]
-    return "; ".join(f"{name}: {count} errors, {last}" for name, count, last in found if count) or "no errors"
 
 
 def _figures(name: str, what: str, errors: Errors, mean: float, worst: float | None, beside: str) -> list[Figure]:
@@ -157,6 +92,7 @@ def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
     # sockets take megabytes of an upload when it begins, and clients count them as sent: here each lasts longer than
     # the row
     connections, size = (CONNECTIONS[side], 2 << 20) if method == "GET" else (6, 1 << 30)
+    what = method if method == "GET" else f"{method} of 1 GiB, longer than the row"
     with row.stage(Terms(side=side, sizes=(size,), fallocate=method == "GET")) as stage:
         for name in TENANTS:
             stage.fill(name, sizes=(2 << 20,))
@@ -164,14 +100,14 @@ def floors(row: Row, side: str = "proxy", method: str = "GET") -> list[Figure]:
         loads = {name: stage.load(name, connections, method, seed=at) for at, name in enumerate(TENANTS)}
         with loading(loads) as begin:
             first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
-            for load in loads.values():
-                load.await_second(last)
+            await_all(loads, last)
         rates = {name: load.rates(first, last) for name, load in loads.items()}
         errors = Errors.of(rates, expected)
-        row.keep(f"floors-{method}-{side}", f"{method}, {_NAMES[side]} enforce", loads, begin, last, expected)
+        title = f"{method}, {_NAMES[side]} enforce"
+        row.keep(f"floors-{method}-{side}", title, loads, (begin, last), wanted, expected=expected)
         means = " / ".join(f"{statistics.mean(one.values()) / MB:.1f}" for one in rates.values())
         beside = f"{means} MB/s; total {errors.total:.3f} of what was expected; {faults(loads)}"
-        return _figures(f"floors {method}", f"{method}, {_NAMES[side]} enforce", errors, 0.02, 0.10, beside)
+        return _figures(f"floors {method}", f"{what}, {_NAMES[side]} enforce", errors, 0.02, 0.10, beside)
 
 
 def mixed(row: Row, side: str = "proxy") -> list[Figure]:
@@ -184,20 +120,22 @@ def mixed(row: Row, side: str = "proxy") -> list[Figure]:
         loads: dict[str, Load] = {}
         for at, name in enumerate(TENANTS):
             stage.fill(name)
-            rates = f"get_bw={round(floors_get[name])}Bps put_bw={round(floors_put[name])}Bps"
-            stage.say(f"FOR TENANT {name} DO SET bandwidth WITH {rates} ON {_WORDS[side]}")
+            floor = [f"get_bw={round(floors_get[name])}Bps", f"put_bw={round(floors_put[name])}Bps"]
+            say_floor(stage, name, side, floor)
             loads[f"{name} GET"] = stage.load(name, CONNECTIONS[side] // 2, "GET", seed=at)
             loads[f"{name} PUT"] = stage.load(name, 6, "PUT", seed=at)
         expected = {f"{name} GET": rate for name, rate in shares(floors_get, get).items()}
         expected |= {f"{name} PUT": rate for name, rate in shares(floors_put, put).items()}
         with loading(loads) as begin:
             first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
-            for load in loads.values():
-                load.await_second(last)
+            await_all(loads, last)
         errors = Errors.of({name: load.rates(first, last) for name, load in loads.items()}, expected)
-        row.keep(f"mixed-{side}", f"mixed sizes, {_NAMES[side]} enforce", loads, begin, last, expected)
+        lines = {f"{name} GET": rate for name, rate in floors_get.items()}
+        lines |= {f"{name} PUT": rate for name, rate in floors_put.items()}
+        title = f"mixed sizes, {_MIXED[side]}"
+        row.keep(f"mixed-{side}", title, loads, (begin, last), lines, expected=expected)
         beside = f"worst second {errors.worst:.1%}, total {errors.total:.3f}; {faults(loads)}"
-        return _figures("mixed", f"GET and PUT, 64 KB to 64 MB, {_NAMES[side]} enforce", errors, 0.05, None, beside)
+        return _figures("mixed", f"GET and PUT, 64 KB to 64 MB, {_MIXED[side]}", errors, 0.05, None, beside)
 
 
 def unused(row: Row, side: str = "proxy") -> list[Figure]:
@@ -222,7 +160,7 @@ def unused(row: Row, side: str = "proxy") -> list[Figure]:
         took = max(full[0] - stopped, 0.0) if full else float(last)
         settled = statistics.mean(rate for at, rate in together.items() if at >= stopped + 2) / TOTAL
         errors = Errors.of({name: load.rates(int(stopped) + 3, last) for name, load in rest.items()}, expected)
-        row.keep(f"unused-{side}", f"a tenant stops, {_NAMES[side]} enforce", loads, begin, last, FLOORS)
+        row.keep(f"unused-{side}", f"a tenant stops, {_NAMES[side]} enforce", loads, (begin, last), FLOORS)
     what = f"a floor is unused, {_NAMES[side]} enforce"
     beside = f"then mean error {errors.mean:.1%}; {faults(loads)}"
     return [
@@ -243,14 +181,13 @@ def noisy(row: Row, side: str = "proxy") -> list[Figure]:
         loads["AUTH_t3"] = stage.load("AUTH_t3", connections * 10, seed=9)
         with loading(loads) as begin:
             first, last = begin + SETTLE, begin + SETTLE + row.seconds() - 1
-            for load in loads.values():
-                load.await_second(last)
+            await_all(loads, last)
         below = [
             max(0.0, 1 - rate / floor)
             for name, floor in wanted.items()
             for rate in loads[name].rates(first, last).values()
         ]
-        row.keep(f"noisy-{side}", f"a noisy tenant, {_NAMES[side]} enforce", loads, begin, last, wanted)
+        row.keep(f"noisy-{side}", f"a noisy tenant, {_NAMES[side]} enforce", loads, (begin, last), wanted)
         worst = max(below)
         what = f"ten times the load, {_NAMES[side]} enforce: others below their floor, worst second"
         return [Figure("noisy", what, worst, f"{worst:.1%}", "≤ 5 %", worst <= 0.05, faults(loads))]
@@ -272,11 +209,9 @@ def proxy(row: Row, side: str = "proxy") -> list[Figure]:
             stage.cluster.restart("proxy2")
             joined = time.time()
             last = int(joined) + row.seconds(20)
-            for load in loads.values():
-                load.await_second(last)
-        row.keep(
-            f"proxy-{side}", f"a proxy dies and joins, {_NAMES[side]} enforce", loads, begin, last, {"floor": each}
-        )
+            await_all(loads, last)
+        title = f"a proxy dies and joins, {_NAMES[side]} enforce"
+        row.keep(f"proxy-{side}", title, loads, (begin, last), {"floor of each": each})
         found = []
         for word, moment, end in (("dies", died, int(joined) - 1), ("joins", joined, last)):
             took, equal = _settled(loads, moment, end)
@@ -324,8 +259,9 @@ def measure(scale: Scale, out: Path | None = None, names: Sequence[str] = ()) ->
     failed: dict[str, str] = {}
     for name in names or ROWS:
         say(f"bandwidth: {name}")
+        row = Row(scale, out)
         try:
-            found = ROWS[name](Row(scale, out))
+            found = [replace(one, beside=_joined(one.beside, row.on)) for one in ROWS[name](row)]
         except (SluiceError, ClientError, OSError, StopIteration) as error:
             failed[name] = str(error)
             say(f"failed: {error}")
@@ -335,14 +271,18 @@ def measure(scale: Scale, out: Path | None = None, names: Sequence[str] = ()) ->
     return figures, failed
 
 
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
 def figures(scale: Scale) -> list[Figure]:
     """All rows, for ``python -m benchmarks --only bandwidth``.
 
-    :raises PeerError: when a row could not be measured
+    :raises Partly: when a row could not be measured; it has the others
     """
-    found, failed = measure(scale)
+    found, failed = measure(scale, scale.pictures)
     if failed:
-        raise PeerError("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+        raise Partly(_joined(*(f"{name}: {reason}" for name, reason in failed.items())), found)
     return found
 
 

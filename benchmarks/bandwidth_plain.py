@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
+from benchmarks.bandwidth_row import Row
 from benchmarks.figures import Figure
 from benchmarks.scale import say
 
@@ -32,9 +31,6 @@ from sluice_aio.components import PLAIN_SWIFT
 from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.load import Load, Spec
 from sluice_aio.swift_http import SwiftHttp
-
-if TYPE_CHECKING:
-    from benchmarks.bandwidth import Row
 
 MB: Final = 1_000_000
 _ACCOUNT: Final = "AUTH_t1"
@@ -99,17 +95,18 @@ def _ours(stage: Stage) -> _Side:
 
 
 def _theirs(row: Row, stack: contextlib.ExitStack) -> _Side:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bp-", dir=row.scale.folder))
-    cluster = stack.enter_context(Cluster(Layout.free(Path(folder)), PLAIN_SWIFT, setup=_SETUP))
+    place = stack.enter_context(row.place("bp-"))
+    layout = replace(Layout.free(place.folder), disks=place.disks)
+    cluster = stack.enter_context(Cluster(layout, PLAIN_SWIFT, setup=_SETUP))
     swift = SwiftHttp(cluster.plain_url).login("test:tester6", USERS["test:tester6"][0])
     named = {"X-Auth-Token": swift.token}
     swift.raw("PUT", f"/v1/{_ACCOUNT}/c", {**named, "Content-Length": "0"})
     for number in range(4):
         swift.raw("PUT", f"/v1/{_ACCOUNT}/c/{_SIZE}-{number}", named, bytes(_SIZE))
-    place = cluster.plain_url.removeprefix("http://")
+    address = cluster.plain_url.removeprefix("http://")
 
     def make(method: str) -> Load:
-        return Load(Spec([place], swift.token, f"/v1/{_ACCOUNT}", "c", method, _CLIENTS, (_SIZE,)))
+        return Load(Spec([address], swift.token, f"/v1/{_ACCOUNT}", "c", method, _CLIENTS, (_SIZE,)))
 
     return _Side(cluster, _THEIRS, make)
 

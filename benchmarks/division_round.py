@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -12,9 +12,12 @@ from benchmarks.figures import Figure, at_most
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.bandwidth_loads import Report
 from sluice_actors.division import FloatArray, Problem, Side
+from sluice_actors.simulation_clusters import Sizes, random_problem
 from sluice_actors.simulation_decider import whole
+from sluice_actors.testing_bandwidth import MB, promise
 from sluice_core.bandwidth import GET, Load, NodeLoad
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages import Change
 
 #: From reports in memory to encoded shares; and with reading and taking the reports before, and the picture after.
 ROUND_LIMIT: Final = 1.0
@@ -22,6 +25,10 @@ SECOND_LIMIT: Final = 2.0
 #: Rounds before those that count: flows are known then, and have shares.
 _BEFORE: Final = 2
 _TRANSFERS: Final = 16.0
+#: Tenants of whom nothing moves, what each is promised (B/s; together a tenth of the capacity), and who is beside them.
+_IDLE: Final = 10_000
+_PROMISED: Final = 1e4
+_BESIDE: Final = Sizes(flows=1000, proxies=10, storage=100, parts=10)
 
 
 @dataclass(slots=True)
@@ -62,7 +69,43 @@ def rounds(problem: Problem, random: np.random.Generator, times: int, words: str
             f" longest round {max(took.round):.2f} s",
             digits=2,
         ),
+        _idle(problem, random, times, words),
     ]
+
+
+def _idle(problem: Problem, random: np.random.Generator, times: int, words: str) -> Figure:
+    """What idle floors cost beside a small cluster whose floors ask for the same part of the capacity."""
+    small = random_problem(random, replace(_BESIDE, asked=float(problem.floor.sum() / problem.proxies.capacity.sum())))
+    dividers = {idle: _promised(small, idle) for idle in (0, _IDLE)}
+    took: dict[int, list[float]] = {idle: [] for idle in dividers}
+    sizes = {}
+    for number in range(1, times + _BEFORE + 1):
+        bodies = _bodies(small, number, random)
+        for idle, divider in dividers.items():
+            for body in bodies:
+                divider.feed(Report.decode(body), number + 0.06)
+            began = time.process_time()
+            sizes[idle] = len(divider.round(number + 0.18, number).picture.encode())
+            if number > _BEFORE:
+                took[idle].append(time.process_time() - began)
+    without, beside = (float(np.median(one)) for one in took.values())
+    return Figure(
+        "idle floors",
+        f"{words}, but {_BESIDE.flows:,} active tenants on {_BESIDE.proxies + _BESIDE.storage} nodes: round,"
+        f" picture and encoding with {_IDLE:,} idle floors beside them, processor time",
+        beside / without,
+        f"{beside / without:.2f} × without",
+        beside=f"{beside * 1e3:.0f} ms with, {without * 1e3:.0f} ms without;"
+        f" picture of {sizes[_IDLE] / 1e6:.1f} MB with, {sizes[0] / 1e6:.1f} MB without",
+    )
+
+
+def _promised(problem: Problem, idle: int) -> Divider:
+    """With the objectives of a problem, and floors of so many more."""
+    divider = whole(problem).divider
+    more = tuple(promise(f"idle{number}", get_bw=_PROMISED / MB) for number in range(idle))
+    divider.objectives.apply(Change(1, "benchmark", 0.0, puts=more))
+    return divider
 
 
 def _second(divider: Divider, bodies: list[bytes], number: int) -> tuple[float, ...]:

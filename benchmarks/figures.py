@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
+from sluice_core.errors import PeerError
+
 _HEADS: Final = ("name", "what", "measured", "target", "reached", "beside it")
 
 
@@ -14,7 +16,8 @@ class Figure:
     """One row: ``measured`` and ``target`` as people read them, ``value`` as machines do.
 
     ``reached`` is None for what is only reported.  ``beside`` is what the figure must be read with (the
-    spread of two plain instances, what limits it); ``details`` goes into the JSON alone.
+    spread of two plain instances, what limits it); ``details`` goes into the JSON alone, and so do ``part``, whose row
+    it is, and ``run``, when that was measured (:mod:`benchmarks.results`).
     """
 
     name: str
@@ -25,6 +28,8 @@ class Figure:
     reached: bool | None = None
     beside: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
+    run: str = ""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
@@ -39,6 +44,14 @@ class Figure:
         """The row, in the order of the table's columns."""
         reached = "-" if self.reached is None else "yes" if self.reached else "NO"
         return (self.name, self.what, self.measured, self.target, reached, self.beside)
+
+
+class Partly(PeerError):
+    """A part could not measure all of its rows; ``figures`` are those that it has."""
+
+    def __init__(self, reason: str, figures: Sequence[Figure]) -> None:
+        super().__init__(reason)
+        self.figures = figures
 
 
 def at_most(

@@ -254,7 +254,7 @@ def priorities(plain: Server, ours: Server, objects: Mapping[str, list[Stored]],
         totals.append(found.total / before.total)
         rates.append(f"{sum(found.rates[:2]) / 1e6:.0f}+{sum(found.rates[2:]) / 1e6:.0f}")
         say(f"io_streams: below and above {rates[-1]} MB/s, plain {before.total / 1e6:.0f}")
-    beside = f"MB/s of both, window by window: {', '.join(rates)}"
+    beside = f"levels given by hand, nothing is divided; MB/s of both, window by window: {', '.join(rates)}"
     what = "2 streams below their floor against 2 of class idle, slow disk: "
     return [
         _at_least("ioprio", f"{what}bytes", statistics.median(ratios), RATIO_LIMIT, beside),
@@ -299,12 +299,12 @@ def cached_threads(plain: Server, ours: Server, objects: Mapping[str, list[Store
         chosen = objects[LOW][:number]
         _fetch(chosen)
         pairs = [(plain.window(chosen, seconds), ours.window(chosen, seconds)) for _ in range(scale.pick(3, 1))]
-        ratio = statistics.median(found.total / before.total for before, found in pairs)
+        ratios = [found.total / before.total for before, found in pairs]
         middle = [statistics.median(one.total for one in column) / 1e6 for column in zip(*pairs, strict=True)]
         what = f"{number} streams, a thread each, page cache: total × plain"
-        beside = f"plain {middle[0]:.0f}, ours {middle[1]:.0f} MB/s"
+        beside = f"{_between(ratios)}; medians plain {middle[0]:.0f}, ours {middle[1]:.0f} MB/s"
         say(f"io_streams: {number} streams, page cache: {beside}")
-        figures.append(_at_least("threads", what, ratio, CACHED_LIMIT, beside))
+        figures.append(_at_least("threads", what, statistics.median(ratios), CACHED_LIMIT, beside))
     return figures
 
 
@@ -324,16 +324,21 @@ def hand_over(devices: Path, objects: Mapping[str, list[Stored]], scale: Scale) 
     works = {mode: statistics.median(one.work for one in windows) for mode, windows in found.items()}
     figures = []
     for mode, words in MODES.items():
-        pairs = zip(found[mode], found[PLAIN], strict=True)
-        ratio = statistics.median(ours.total / plain.total for ours, plain in pairs)
+        ratios = [ours.total / plain.total for ours, plain in zip(found[mode], found[PLAIN], strict=True)]
+        ratio = statistics.median(ratios)
         say(f"io_streams: {mode} {totals[mode] / 1e6:.0f} MB/s, plain {totals[PLAIN] / 1e6:.0f}")
-        beside = f"{works[mode]:.0f} µs of a processor for each MiB, plain {works[PLAIN]:.0f}"
+        beside = f"{_between(ratios)}; {works[mode]:.0f} µs of a processor for each MiB, plain {works[PLAIN]:.0f}"
         figures.append(_reported(f"2 streams, page cache, {words}: total × plain", ratio, f"{ratio:.3f} ×", beside))
     more = works["forced"] - works[PLAIN]
     longer = (1 / totals["forced"] - 1 / totals[PLAIN]) * (1 << 20) * 1e6
     beside = f"the two streams together take {longer:.0f} µs longer for each MiB"
     figures.append(_reported("hand-over of a step of 1 MiB: time of a processor", more, f"{more:.0f} µs", beside))
     return figures
+
+
+def _between(ratios: Sequence[float]) -> str:
+    """The lowest and the highest of the pairs whose median is the figure."""
+    return f"median of {len(ratios)} pairs, {min(ratios):.3f}..{max(ratios):.3f}"
 
 
 def _fetch(chosen: Sequence[Stored]) -> None:

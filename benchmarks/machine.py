@@ -23,7 +23,7 @@ def machine_facts(folder: Path) -> dict[str, Any]:
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
         "load_before": round(os.getloadavg()[0], 2),
         "kernel": platform.release(),
-        "file_system": _file_system(folder),
+        "file_system": file_system(folder),
         "python": platform.python_version(),
         **{name: _version(name) for name in _PACKAGES},
         **{program[0]: _asked(program) for program in _PROGRAMS},
@@ -35,7 +35,7 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _file_system(folder: Path) -> str:
+def file_system(folder: Path) -> str:
     """The type of the innermost mount that holds ``folder``."""
     here = str(folder.resolve())
     best, found = "", "unknown"

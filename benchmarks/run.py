@@ -3,14 +3,14 @@
     python -m benchmarks [--only NAME] [--quick] [--json FILE]
     python -m benchmarks --markdown [--json FILE]
 
-Parts run one after the other; one that fails is reported and does not keep the others from running.
+Parts run one after the other; one that fails is reported and does not keep the others from running.  In the file
+their rows replace what earlier runs found; rows of other parts stay, with the machine that they were measured on.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import shutil
 import signal
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,8 +44,9 @@ from benchmarks import (
     storlets,
     two_hosts,
 )
-from benchmarks.figures import Figure, markdown, table
+from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
+from benchmarks.results import Results
 from benchmarks.scale import Scale, say
 from benchmarks.trio import Trio
 
@@ -107,8 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0 when every part ran, whatever it measured; 1 when one failed."""
     given = arguments(argv)
     if given.markdown:
-        found = json.loads((given.json or RESULTS).read_text(encoding="utf-8"))
-        print(markdown([Figure.from_data(one) for one in found["figures"]], found["machine"]))
+        print(Results.load(given.json or RESULTS).markdown())
         return 0
     file = given.json or (None if given.quick else RESULTS)
     for number in (signal.SIGTERM, signal.SIGHUP):  # leave as with Ctrl-C: stop everything that was started
@@ -116,20 +117,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # it reports each step of each connection attempt
     begin = time.monotonic()
     with _folder(given.folder) as folder:
-        machine = machine_facts(folder)
-        figures, failed = measure(Scale(folder, given.quick), given.only or PARTS)
+        facts = machine_facts(folder)
+        figures, failed = measure(Scale(folder, given.quick, _pictures(file)), given.only or PARTS)
     print(table(figures))
     for name, reason in failed.items():
         print(f"FAILED {name}: {reason}")
     if file is not None:
-        document = {
-            "machine": machine,
-            "quick": given.quick,
-            "seconds": round(time.monotonic() - begin),
-            "figures": [one.to_data() for one in figures],
-            "failed": failed,
-        }
-        file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        facts |= {"seconds": round(time.monotonic() - begin), **({"quick": True} if given.quick else {})}
+        found = Results.of_run(facts, figures, failed)
+        Results.load(file).merged(found, given.only or PARTS).save(file)
         print(f"written to {file}")
     return 1 if failed else 0
 
@@ -143,11 +139,15 @@ def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[st
         say(f"== {name}")
         try:
             found = part(*given)
+        except Partly as error:
+            failed[name] = str(error)
+            say(f"failed: {error}")
+            found = list(error.figures)
         except (SluiceError, ClientError, OSError) as error:
             failed[name] = str(error)
             say(f"failed: {error}")
             return
-        figures.extend(found)
+        figures.extend(replace(one, part=name) for one in found)
         print(table(found), file=sys.stderr, flush=True)
 
     for name, part in FIRST.items():
@@ -161,13 +161,18 @@ def measure(scale: Scale, names: Collection[str]) -> tuple[list[Figure], dict[st
                 for name in paired:
                     attempt(name, PAIRED[name], trio, scale)
         except SluiceError as error:
-            failed["trio"] = str(error)
+            failed |= {name: str(error) for name in paired if name not in failed}
             say(f"failed: {error}")
         shutil.rmtree(scale.folder / "trio", ignore_errors=True)
     for name, part in (*ALONE.items(), *LONG.items()):
         if name in names:
             attempt(name, part, scale)
     return figures, failed
+
+
+def _pictures(file: Path | None) -> Path | None:
+    """The folder for pictures, beside the file of results."""
+    return None if file is None else file.with_name("pictures")
 
 
 @contextlib.contextmanager

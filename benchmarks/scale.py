@@ -10,10 +10,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Repetitions of every part; ``folder`` is where clusters live, ``quick`` says which sort of run it is."""
+    """Repetitions of every part; ``folder`` is where clusters live, ``quick`` says which sort of run it is.
+
+    Pictures go to ``pictures``, if any are wanted.
+    """
 
     folder: Path
     quick: bool = False
+    pictures: Path | None = None
 
     def pick(self, full: int, quick: int) -> int:
         """One of two numbers."""

@@ -44,6 +44,26 @@ class Disk:
         """Set one of the queue's properties, as in ``/sys/block/loop3/queue``."""
         (Path("/sys/block") / self.device / "queue" / name).write_text(value, encoding="ascii")
 
+    @contextlib.contextmanager
+    def dirty_within(self, size: int) -> Iterator[None]:
+        """Let no more than ``size`` bytes wait in memory to be written back: then whoever writes waits for the disk.
+
+        :raises LaunchError: when the kernel cannot bound that for one disk
+        """
+        device = Path("/sys/block") / self.device / "bdi"
+        files = (device / "max_bytes", device / "max_ratio", device / "strict_limit")
+        if not all(file.exists() for file in files):
+            raise LaunchError(f"cannot bound what waits to be written to `{self.device}`, expected Linux 6.2")
+        most, ratio, strict = files
+        before = ratio.read_text(encoding="ascii")
+        most.write_text(str(size), encoding="ascii")
+        strict.write_text("1", encoding="ascii")
+        try:
+            yield
+        finally:  # loop devices outlive what is behind them
+            strict.write_text("0", encoding="ascii")
+            ratio.write_text(before, encoding="ascii")
+
 
 def missing() -> str:
     """Why there can be no slow disks here; empty when there can."""
