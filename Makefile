@@ -66,7 +66,6 @@ swift-sample: everything  ## a few of these tests in every set-up, others every 
 	@$(PYTHON) -m sluice_aio.swift_suite --all --sample $(or $(SAMPLE),12)
 
 bench: everything  ## measure, print a table and write JSON
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@$(PYTHON) -m benchmarks $(BENCH)
 
 constraints:  ## renew constraints.txt in a throw-away environment
