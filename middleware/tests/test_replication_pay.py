@@ -241,6 +241,23 @@ def test_a_run_takes_the_rate_of_its_time(tmp_path, agent, line, rsync, monkeypa
     assert limits(found) == ["2322", "21450"]
 
 
+def test_when_the_agent_dies_the_last_rate_stays(tmp_path, agent, line, rsync, target, monkeypatch):
+    agent.pace(COPIES, 1e6)
+    replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
+    replicator.payer.leave()
+    job = job_of(tmp_path, [3 * MB] * 2)
+    with commands(replicator, monkeypatch) as found:
+        sent = green.run(send, replicator, job)
+        agent.until(lambda: found)
+        agent.close()
+        outcome, seconds = sent.wait()
+    assert outcome == (True, {})
+    assert same(job, target)
+    assert limits(found) == ["1161"] * 2  # the second one begins without an agent
+    assert 1e6 * (seconds + LEAD + MOST_SAVED) >= 6 * MB
+    assert 0.5e6 * seconds <= 6 * MB  # a machine may be busy
+
+
 def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monkeypatch):
     agent.pace(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)

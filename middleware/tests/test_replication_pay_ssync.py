@@ -1,12 +1,17 @@
 """SSYNC under a cap: what a sender pays, and that it sends the same as before."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from sluice_middleware import green
+from sluice_core.bandwidth import COPIES
+from sluice_core.describe import STORAGE_NODE
+from sluice_middleware import credit_line, green
+from sluice_middleware.credit_account import BURST
+from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.disk_testing import CODED, StorageNode, swift_conf
-from sluice_middleware.replication_credit import NoPayment
+from sluice_middleware.replication_credit import LinePayer, NoPayment
 from sluice_middleware.ssync_pay import PaidFile, Sender
 from sluice_middleware.swift_daemon_door import RebuildingECDiskFileStream
 from sluice_middleware.swift_disk_door import POLICIES
@@ -15,6 +20,8 @@ from sluice_middleware.swift_disk_door import POLICIES
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
+#: Bytes per second that an agent gives.
+RATE = 0.8e6
 
 
 class Purse(NoPayment):
@@ -100,6 +107,42 @@ def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
     green.later(1.1, purse.held.end)
     assert paid(left, right, purse, node_timeout=0.5)[0]
     assert right.get().body == BODY
+
+
+@pytest.fixture
+def line(path, agent, monkeypatch):
+    """A storage node's to the agent."""
+    made = CreditLine(path, STORAGE_NODE)
+    made.tick()
+    monkeypatch.setattr(credit_line, "current", lambda path, **more: made)
+    yield made
+    made.hang_up()
+    agent.settle()
+
+
+def moved(line):
+    line._look()
+    return line._tallies.find(COPIES, "sda").moved
+
+
+def test_when_the_agent_dies_the_last_rate_stays_for_a_transfer_that_runs(pair, paid, agent, line):
+    left, right = pair
+    agent.pace(COPIES, RATE)
+    body = BODY * 10
+    left.put(body)
+    sent = green.run(paid, left, right, LinePayer({"sluice_agent_socket": "named"}))
+    agent.until(lambda: moved(line) >= len(body) // 5)
+    agent.close()
+    begun, before = time.monotonic(), moved(line)
+    line.tick()  # nobody answers
+    agent.finish(sent)
+    seconds, size = time.monotonic() - begun, len(body) - before
+    assert size > RATE
+    assert RATE * (seconds + BURST) >= size
+    assert 0.5 * RATE * seconds <= size  # a machine may be busy
+    assert sent.wait()[0]
+    assert moved(line) == len(body)
+    assert right.get().body == body
 
 
 def test_a_transfer_ends_when_the_other_node_is_gone(pair):

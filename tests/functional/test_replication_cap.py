@@ -1,4 +1,7 @@
-"""A cap on replication holds for rsync and SSYNC, is used, and copies are whole."""
+"""A cap on replication holds for rsync, SSYNC and the reconstructor, is used, and copies are whole.
+
+What nodes say that they moved is what was copied, and a cap that is changed is soon that of the copy under way.
+"""
 
 import contextlib
 import hashlib
@@ -7,11 +10,12 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 
 import pytest
 
 from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import DISKFILE, OBJECT, PROXY, STORAGE, Setup
+from sluice_aio.cluster_setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
 from sluice_aio.common_conf import USERS
 from sluice_aio.components import DEFAULT
 from sluice_aio.layout import STORAGE_AGENTS, Layout
@@ -29,6 +33,15 @@ USED, USED_BY_SSYNC, EARLY = 0.85, 0.8, 1.5
 #: Enough for twenty seconds of it, each.
 SIZES = {"small": (44, 512 * 1024), "large": (3, 8 << 20)}
 FROM, OTHER, TO = "object1", "object2", "object3"
+#: Likewise, when a fragment that is half of an object costs three times its size: it is built from two others.
+CODED_SIZE, COST = (52, 256 * 1024), 3
+FOLDERS = {"c": "objects", EC21: "objects-1"}
+#: Part of what was copied that nodes may tell too much or too little of: a daemon tells once a second and not when it
+#: ends, so that up to a second of twenty is missing; rsync's own words come on top.
+TOLD = 0.1
+#: Caps before and after, or after and before; seconds that are looked at, and part by which their mean may be beside
+#: the cap: a piece of 64 KiB more or less is 8 % of the lesser, and a node is told a bit less than all of it.
+SLOW, QUICK, LATELY, ABOUT = 0.2e6, 0.6e6, 4, 0.2
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +56,14 @@ def cluster(tmp_path_factory):
 def fill(cluster):
     with contextlib.closing(SwiftHttp(cluster.proxy_url)) as swift:
         swift.login(USER, USERS[USER][0])
-        url = "/v1/AUTH_test/c"
-        bodies = [(f"{url}/{kind}{n}", size) for kind, (count, size) in SIZES.items() for n in range(count)]
-        for target, size in [(url, 0), *bodies]:
-            headers = {"X-Auth-Token": swift.token, **({} if size else {"Content-Length": "0"})}
-            assert swift.raw("PUT", target, headers, os.urandom(size)).status < 300
+        for container, kinds in (("c", SIZES), (EC21, {"coded": CODED_SIZE})):
+            url = f"/v1/AUTH_test/{container}"
+            bodies = [(f"{url}/{kind}{n}", size) for kind, (count, size) in kinds.items() for n in range(count)]
+            for target, size in [(url, 0), *bodies]:
+                headers = {"X-Auth-Token": swift.token}
+                if not size:
+                    headers |= {"Content-Length": "0", "X-Storage-Policy": EC21 if container == EC21 else GOLD}
+                assert swift.raw("PUT", target, headers, os.urandom(size)).status < 300
 
 
 @pytest.fixture
@@ -63,32 +79,50 @@ def capped(client):
 
 
 @pytest.fixture
-def cap(client, eventually):
-    policy = client.create_policy("FOR CLUSTER DO SET replication WITH max_bw=1MBps", wait=10)["id"]
-    # a replicator that begins before is free for one job
-    eventually(lambda: capped(client) == pytest.approx(CAP))
-    yield
-    client.delete_policy(policy)
+def capping(client, eventually):
+    """Sets the cap, again and again; it is in force when that returns."""
+    made = []
+
+    def cap(rate):
+        sentence = f"FOR CLUSTER DO SET replication WITH max_bw={rate:.0f}Bps"
+        if made:
+            client.update_policy(made[0], {"policy": sentence}, wait=10)
+        else:
+            made.append(client.create_policy(sentence, wait=10)["id"])
+        # a replicator that begins before is free for one job
+        eventually(lambda: capped(client) == pytest.approx(rate))
+
+    yield cap
+    for policy in made:
+        client.delete_policy(policy)
     eventually(lambda: not capped(client))
 
 
-def folder(cluster, server):
-    return cluster.layout.device(server) / "objects"
+@pytest.fixture
+def cap(capping):
+    capping(CAP)
 
 
-def files(cluster, server):
+def folder(cluster, server, container="c"):
+    return cluster.layout.device(server) / FOLDERS[container]
+
+
+def files(cluster, server, container="c"):
     """Path below the device → digest of each object."""
-    root = folder(cluster, server)
+    root = folder(cluster, server, container)
     found = (path for path in root.rglob("*.data") if path.is_file())
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-def partitions(cluster, server, kind):
+def large(path):
+    """The objects below ``path`` that are not small."""
+    return [file for file in path.rglob("*.data") if file.stat().st_size > 1 << 20]
+
+
+def partitions(cluster, server, kind, container="c"):
     """Those with a large object in them, or the others; lowest first."""
-    found = [one for one in folder(cluster, server).iterdir() if one.is_dir()]
-    large = {one for one in found if any(file.stat().st_size > 1 << 20 for file in one.rglob("*.data"))}
-    chosen = large if kind == "large" else set(found) - large
-    return sorted((one.name for one in chosen), key=int)
+    found = [one for one in folder(cluster, server, container).iterdir() if one.is_dir()]
+    return sorted((one.name for one in found if bool(large(one)) == (kind == "large")), key=int)
 
 
 def size_of(cluster):
@@ -102,8 +136,11 @@ def size_of(cluster):
     return total
 
 
-class Watched:
-    """Measures how fast all disks grow while it is entered."""
+class Looking:
+    """Looks at something again and again while it is entered; ``seen`` is what it saw."""
+
+    #: Seconds between two looks.
+    pause = 0.05
 
     def __init__(self, cluster):
         self._cluster = cluster
@@ -120,8 +157,49 @@ class Watched:
         self._thread.join()
 
     def _look_on(self):
-        while not self._over.wait(0.05):
-            self.seen.append((time.monotonic(), size_of(self._cluster)))
+        while not self._over.wait(self.pause):
+            self.look()
+
+
+class Told(Looking):
+    """What the API says that storage nodes replicate: second by second, as (node, its end, bytes per second)."""
+
+    pause = 0.2
+
+    def look(self):
+        with Client(self._cluster.api_url, self._cluster.token) as client:
+            for row in client.collection("/bw/nodes", "nodes").all(method="REPLICATION", side="storage_node"):
+                one = row["node"], datetime.fromisoformat(row["at"]).timestamp(), row["measured"]
+                if one not in self.seen[-50:]:
+                    self.seen.append(one)
+
+    def size(self):
+        """Bytes of all seconds."""
+        total, ends = 0.0, {}
+        for node, end, rate in list(self.seen):
+            total += rate * (end - ends.get(node, end))
+            ends[node] = end
+        return total
+
+    def lately(self, since=0.0):
+        """Bytes per second of all nodes, a mean over the last seconds; 0 when not as many began since then."""
+        rates = {}
+        for node, end, rate in list(self.seen):
+            if end - 1 >= since:
+                rates.setdefault(node, []).append(rate)
+        return sum(sum(some[-LATELY:]) / LATELY for some in rates.values() if len(some) >= LATELY)
+
+    def all_until(self, when):
+        """Whether all nodes have told of the seconds that ended until then."""
+        ends = {node: end for node, end, _ in list(self.seen)}
+        return bool(ends) and min(ends.values()) >= when
+
+
+class Watched(Looking):
+    """Measures how fast all disks grow while it is entered."""
+
+    def look(self):
+        self.seen.append((time.monotonic(), size_of(self._cluster)))
 
     def span(self):
         """Bytes, and the seconds from where it began to grow to where it ended."""
@@ -144,21 +222,27 @@ class Watched:
         return worst
 
 
+def copy(cluster, server, method):
+    """One round of the daemon of ``server`` that copies so."""
+    if method == "fragments":
+        cluster.run_daemon("object-reconstructor", servers=[server])
+    else:
+        cluster.run_daemon("object-replicator", servers=[server], options={"sync_method": method})
+
+
 def copied(cluster, lost, method="rsync", senders=(FROM,)):
-    """One round of the replicators of ``senders``, at once, after servers lost these partitions; what was measured."""
-    whole = files(cluster, FROM)
+    """One round of the daemons of ``senders``, at once, after servers lost these partitions; what was measured."""
+    container = EC21 if method == "fragments" else "c"
+    # each has fragments of its own, but all have the same replicas
+    whole = {server: files(cluster, server if method == "fragments" else FROM, container) for server in lost}
     for server, names in lost.items():
         for name in names:
-            shutil.rmtree(folder(cluster, server) / name)
+            shutil.rmtree(folder(cluster, server, container) / name)
     with Watched(cluster) as watched, ThreadPoolExecutor() as pool:
-        rounds = [
-            pool.submit(cluster.run_daemon, "object-replicator", servers=[one], options={"sync_method": method})
-            for one in senders
-        ]
+        rounds = [pool.submit(copy, cluster, one, method) for one in senders]
         for one in rounds:
             one.result()
-    for server in lost:
-        assert files(cluster, server) == whole
+    assert {server: files(cluster, server, container) for server in lost} == whole
     return watched
 
 
@@ -171,10 +255,20 @@ def within(watched, cap, what, used=USED):
     assert early <= EARLY
 
 
-@pytest.mark.parametrize(("method", "kind"), [("rsync", "small"), ("rsync", "large"), ("ssync", "small")])
-def test_copies_use_the_cap_are_no_faster_and_whole(cluster, cap, method, kind):
-    watched = copied(cluster, {TO: partitions(cluster, TO, kind)}, method)
-    within(watched, CAP, f"{method}, {kind}", USED if method == "rsync" else USED_BY_SSYNC)
+@pytest.mark.parametrize(
+    ("method", "kind", "cost"),
+    [("rsync", "small", 1), ("rsync", "large", 1), ("ssync", "small", 1), ("fragments", "coded", COST)],
+)
+def test_copies_use_the_cap_are_no_faster_whole_and_told(cluster, cap, eventually, method, kind, cost):
+    container = EC21 if method == "fragments" else "c"
+    with Told(cluster) as told:
+        watched = copied(cluster, {TO: partitions(cluster, TO, kind, container)}, method)
+        over = time.time()
+        eventually(lambda: told.all_until(over + 1))
+    size = cost * watched.span()[0]
+    print(f"{method}, {kind}: {told.size() / size:.1%} of what was copied is told")
+    within(watched, CAP / cost, f"{method}, {kind}", USED if method == "rsync" else USED_BY_SSYNC)
+    assert told.size() == pytest.approx(size, rel=TOLD)
 
 
 def test_two_that_send_share_one_cap(cluster, cap):
@@ -182,6 +276,27 @@ def test_two_that_send_share_one_cap(cluster, cap):
     names = partitions(cluster, TO, "small")
     watched = copied(cluster, {TO: names, FROM: names[::2], OTHER: names[1::2]}, senders=(FROM, OTHER))
     within(watched, CAP, "rsync, two send")
+
+
+@pytest.mark.parametrize(("first", "second"), [(SLOW, QUICK), (QUICK, SLOW)], ids=["raised", "lowered"])
+def test_a_changed_cap_is_soon_that_of_an_object_on_its_way_by_ssync(cluster, capping, eventually, first, second):
+    whole = files(cluster, TO)
+    lost = next(one for one in folder(cluster, TO).iterdir() if one.is_dir() and len(large(one)) == 1)
+    capping(first)
+    shutil.rmtree(lost)
+    with Told(cluster) as told, ThreadPoolExecutor() as pool:
+        running = pool.submit(copy, cluster, FROM, "ssync")
+        eventually(lambda: told.lately() == pytest.approx(first, rel=ABOUT), 20)
+        capping(second)
+        since = time.time() + 1  # what nodes and daemons have in advance is gone by then
+        rate = eventually(lambda: told.lately(since), 20)
+        print(f"from {first / 1e6} to {second / 1e6} MB/s: {rate / 1e6:.3f} MB/s")
+        assert rate == pytest.approx(second, rel=ABOUT)
+        assert not running.done()
+        assert not large(lost)  # it is still the same object
+        capping(5 * CAP)
+        running.result()
+    assert files(cluster, TO) == whole
 
 
 @pytest.mark.parametrize("method", ["rsync", "ssync"])
