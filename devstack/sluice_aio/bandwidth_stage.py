@@ -8,6 +8,7 @@ three times as much, so that they never decide.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class Terms:
     objects: int = 4
     storage_options: Mapping[str, str] = field(default_factory=dict)
     proxy_workers: int = 1
+    storage_workers: int = 0
     #: Whether object servers reserve the place of an upload when it begins.
     fallocate: bool = True
 
@@ -69,6 +71,7 @@ class Stage:
             parts=frozenset({PROXY, STORAGE, OBJECT, DISKFILE}),
             s3api=False,
             proxy_workers=self.terms.proxy_workers,
+            storage_workers=self.terms.storage_workers,
             storage_agents=True,
             agent_options=self._capacities(),
             storage_options=self.terms.storage_options,
@@ -171,6 +174,17 @@ class Stage:
             body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
             for number in range(objects or self.terms.objects):
                 self._ask("PUT", f"{url}/{size}-{number}", body)
+
+    def forget(self, sizes: Collection[int] = ()) -> None:
+        """Have the kernel forget what is stored (files of ``sizes``, if any are given), to be read from disks then."""
+        for folder in self.cluster.device_folders:
+            for path in folder.rglob("*.data"):
+                if sizes and path.stat().st_size not in sizes:
+                    continue
+                descriptor = os.open(path, os.O_RDONLY)
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(descriptor)
 
     def _ask(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         headers = {"X-Auth-Token": self.swift.token, **_length(body), **(headers or {})}

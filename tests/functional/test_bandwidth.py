@@ -122,6 +122,24 @@ def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promis
         assert settled((whole, part), [3 * MB, 1 * MB]) == close([3 * MB, 1 * MB])
 
 
+def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others(stage, promised):
+    stage.fill("AUTH_t1", "other")
+    promised('FOR CONTAINER "AUTH_t1/other" DO SET bandwidth WITH get_bw=6MBps')
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=2MBps")
+    with (
+        loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (rest, other),
+        stage.load("AUTH_t1", many(stage, 16), container="other") as part,
+    ):
+        # of what is spare each tenant has the same, and each flow of a tenant
+        expected = [7 * MB, 3 * MB, 2 * MB]
+        assert settled((part, rest, other), expected) == close(expected)
+        floors = {(row["account"], row["container"]): row["floor"] for row in stage.flows() if row["active"]}
+        assert floors == {("AUTH_t1", "other"): 6 * MB, ("AUTH_t1", ""): 2 * MB, ("AUTH_t2", ""): 0}
+        part.stop()
+        expected = [7 * MB, 5 * MB]
+        assert settled((rest, other), expected) == close(expected)
+
+
 def test_a_change_reaches_transfers_in_flight(stage, promised):
     policy = promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=1MBps")
     stage.fill("AUTH_t1", "large", sizes=(20 * MB,))

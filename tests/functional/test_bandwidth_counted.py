@@ -37,18 +37,40 @@ WHOLE = PARTS * PART
 CEILING = 1_250_000
 #: On a machine that others use too, one request may last longer than it should.
 ATTEMPTS = 3
+#: Of a worker to get any of the work.
+TURNS = 50
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory):
-    terms = Terms(capacity=Capacity(get=GET, put=PUT), sizes=(SIZE,), proxy_workers=WORKERS)
+    terms = Terms(capacity=Capacity(get=GET, put=PUT), sizes=(SIZE,), proxy_workers=WORKERS, storage_workers=WORKERS)
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
         for name in (TENANT, OTHER):
             found.fill(name)
         found.fill(TENANT, "coded", sizes=(CODED,), storage_policy=EC21)
         found.fill(TENANT, "large", sizes=(LARGE,))
+        wake(found)
         found.threads_at_rest = threads(found)
         yield found
+
+
+def workers_of(stage, names):
+    return [worker for name in names for worker in stage.cluster.workers(name)]
+
+
+def threads_of(process):
+    return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
+def wake(stage):
+    """Have every worker of the object servers work: from then on it has Swift's own threads."""
+    workers = workers_of(stage, OBJECT_DEVICES)
+    assert len(workers) == WORKERS * len(OBJECT_DEVICES)
+    for _ in range(TURNS):
+        if min(map(threads_of, workers)) > 1:
+            return
+        stage.fill(TENANT)
+    raise AssertionError(f"somebody had no work: {[threads_of(worker) for worker in workers]}")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +125,7 @@ def seconds_of(process):
 
 def test_all_workers_of_a_node_share_one_budget(stage, promised, loads):
     promised(f"FOR TENANT {TENANT} DO SET bandwidth WITH get_bw=3MBps")
-    workers = [worker for proxy in PROXIES for worker in stage.cluster.workers(proxy)]
+    workers = workers_of(stage, PROXIES)
     assert len(workers) == WORKERS * len(PROXIES)
     for _ in range(ATTEMPTS):
         before = [seconds_of(worker) for worker in workers]
@@ -219,18 +241,8 @@ def test_what_swift_makes_of_one_request_counts_once_and_is_held_back_once(stage
 
 def threads(stage):
     """Threads of all object servers."""
-    found = [one for name in OBJECT_DEVICES for one in (stage.cluster.process(name), *stage.cluster.workers(name))]
-    return sum(len(os.listdir(f"/proc/{one.pid}/task")) for one in found)
-
-
-def forget(stage):
-    """Have the kernel forget the objects on all disks."""
-    for folder in stage.cluster.device_folders:
-        for path in folder.rglob("*.data"):
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+    parents = [stage.cluster.process(name) for name in OBJECT_DEVICES]
+    return sum(map(threads_of, parents + workers_of(stage, OBJECT_DEVICES)))
 
 
 def test_fragments_are_held_back_as_the_objects_that_clients_move(stage, promised, loads):
@@ -260,7 +272,7 @@ def test_fragments_have_threads_of_their_own_come_back_whole_and_leave_none(stag
     stage.await_share(TENANT)
     ask(stage, "PUT", f"{TENANT}/coded/random", body)
     written = threads(stage)
-    forget(stage)
+    stage.forget()
     assert ask(stage, "GET", f"{TENANT}/coded/random").body == body
     read = threads(stage)
     ranges = ask(stage, "GET", f"{TENANT}/coded/random", Range="bytes=1000000-1999999,3000000-").body
