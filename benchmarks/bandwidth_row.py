@@ -26,7 +26,7 @@ from sluice_aio.load import Load
 MB: Final = 1_000_000
 FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}
 #: Connections of each tenant: object servers need more of them, since clients choose where they wait.
-CONNECTIONS: Final = {"proxy": 12, "storage_node": 48}
+CONNECTIONS: Final = {"proxy": 12, "storage_node": 96}
 #: Bytes of each device, sparse: all uploads of a row fit.
 _IMAGE: Final = 16 << 30
 _WORDS: Final = {"proxy": "PROXY", "storage_node": "STORAGE_NODE"}

@@ -2,9 +2,9 @@
 
 It takes the place of ``egg:swift#proxy`` in ``[app:proxy-server]``.  Swift's order comes first: primaries before
 handoffs, the groups of ``read_affinity``, or measured times (``sorting_method = timing``, which leaves no choice).
-Among equals the servers are drawn at random, with the square of their spare bandwidth as weight; only when these differ
-clearly, or all proxies would run to the same server.  While no objective is in force nobody tells of spares, and
-nothing changes.
+Among equals the servers are drawn at random, with the square of their spare bandwidth as weight, or all proxies would
+run to the same server.  Noise is left out of the spares by the host that divides.  While no objective is in force
+nobody tells of spares, and nothing changes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OPTIONS: Final = (
         "unix socket of the node's agent, which says how busy the object servers are; empty: nobody is asked",
     ),
 )
-#: Unused parts of two servers' capacity that differ by less are the same.
-CLEARLY: Final = 0.15
+#: Unused parts of servers' capacity that differ by less are the same.
+SLIGHT: Final = 0.02
 #: The spare that a server without any counts as: it is asked too, now and then.
 _LEAST: Final = 0.05
 
@@ -69,14 +69,14 @@ class Application(swift.Application):  # type: ignore[misc]
 
 
 def drawn(nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[], float] = random.random) -> list[Node]:
-    """``nodes`` in a random order in which those with more to spare come sooner; unchanged when none has clearly more.
+    """``nodes`` in a random order in which those with more to spare come sooner; unchanged when all have the same.
 
     :param spares: ``ip:port`` → unused part, 0 to 1; a server that is not there counts as the mean of the others
     :param draw: 0 to 1
     """
     known = [spare_of(node, spares) for node in nodes]
     told = [one for one in known if one is not None]
-    if not told or max(told) - min(told) < CLEARLY:
+    if not told or max(told) - min(told) < SLIGHT:
         return list(nodes)
     mean = sum(told) / len(told)
     # draws without replacement: the smallest of exponential variables, each with its weight as rate

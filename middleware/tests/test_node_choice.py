@@ -13,7 +13,7 @@ from swift.proxy.controllers.base import NodeIter
 from sluice_core.options import OptionError
 from sluice_middleware import node_choice
 from sluice_middleware.disk_testing import Log, swift_conf
-from sluice_middleware.node_choice import CLEARLY, Application, drawn, spare_of
+from sluice_middleware.node_choice import SLIGHT, Application, drawn, spare_of
 from sluice_middleware.swift_disk_door import POLICIES
 
 DRAWS = 3000
@@ -77,7 +77,7 @@ def test_servers_are_drawn_by_the_square_of_their_spare():
 
 
 def test_small_differences_change_nothing():
-    spares = {"10.0.0.1:6200": 0.5, "10.0.0.2:6200": 0.5 + CLEARLY - 0.01, "10.0.0.3:6200": 0.5}
+    spares = {"10.0.0.1:6200": 0.5, "10.0.0.2:6200": 0.5 + SLIGHT - 0.01, "10.0.0.3:6200": 0.5}
     assert all(drawn(NODES, spares) == NODES for _ in range(100))
 
 
