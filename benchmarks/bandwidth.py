@@ -216,15 +216,20 @@ def proxy(row: Row, side: str = "proxy") -> list[Figure]:
         for word, moment, end in (("dies", died, int(joined) - 1), ("joins", joined, last)):
             took, equal = _settled(loads, moment, end)
             what = f"a proxy {word}, {_NAMES[side]} enforce"
-            found.append(
-                Figure(
-                    "proxy", f"{what}: until shares are equal", took, f"{took:.1f} s", "≤ 3 s", took <= 3, faults(loads)
-                )
-            )
+            first = f"{what}: until shares are equal"
+            found.append(Figure("proxy", first, took, f"{took:.1f} s", "≤ 3 s", took <= 3, _cut(loads, died)))
             found.append(
                 Figure("proxy", f"{what}: min/max of equals then", equal, f"{equal:.3f}", "≥ 0.97", equal >= 0.97)
             )
         return found
+
+
+def _cut(loads: Mapping[str, Load], died: float) -> str:
+    """Requests that failed with the proxy, in words; what else went wrong, if anything did."""
+    failed = [(at, one.errors) for load in loads.values() for at, one in load.seconds.items() if one.errors]
+    if all(int(died) <= at <= died + 2 for at, _ in failed):
+        return f"{sum(count for _, count in failed)} requests cut with the proxy that was killed"
+    return faults(loads)
 
 
 def _settled(loads: Mapping[str, Load], moment: float, end: int) -> tuple[float, float]:
