@@ -108,7 +108,7 @@ class Divider:
         self._forget(now)
         self.objectives.name_policies(self.loads.policies)
         held = [(method, self.objectives.side(method)) for method in (GET, PUT) if self.objectives.governs(method)]
-        table = Table.of(self.loads, self._gone.step(self.loads, now, seconds, held))
+        table = Table.of(self.loads, self._gone.step(self.loads, now, held))
         self._copies.learn(table, seconds)
         made = {method: self._divide(method, table, now, seconds) for method in METHODS}
         bodies = self._bodies(table, made, at, term)

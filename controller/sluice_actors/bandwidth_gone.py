@@ -8,7 +8,8 @@ on at the rates that they have, and nobody else may have these before the node i
 
 from __future__ import annotations
 
-import math
+import statistics
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,13 +19,15 @@ import numpy as np
 from sluice_actors.bandwidth_loads import HEARD, Loads, Node
 from sluice_actors.bandwidth_names import KINDS, kind
 from sluice_core.bandwidth import GET, PUT, SIDES
+from sluice_core.describe import STORAGE_NODE
 
 #: Bytes that are not accounted for, as a part of those that are, up to which nodes count as gone, and as gone still.
 _SAME, _STILL = 0.10, 0.20
 #: Less per second tells nothing, nor does less of it on the other side.
 _TELLS: Final = 1e6
 _LEAST: Final = 0.2
-_MEAN: Final = 5.0
+#: So many seconds are remembered; in a few of them buffers may have taken much that had not passed the other side.
+_SECONDS: Final = 15
 #: Seconds since every node spoke, with which what they told is of one second.
 _SPEAKS: Final = 1.0
 
@@ -34,9 +37,9 @@ class Gone:
     """Remembers how much of each method moves on one side for what moves on the other, and who was gone."""
 
     names: frozenset[str] = frozenset()
-    _means: dict[str, dict[str, float]] = field(default_factory=dict)
+    _proportions: dict[str, deque[float]] = field(default_factory=dict)
 
-    def step(self, loads: Loads, now: float, seconds: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
+    def step(self, loads: Loads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
         """The nodes that count as gone.
 
         :param held: methods, each with the side where it is held back
@@ -44,7 +47,7 @@ class Gone:
         nodes = list(loads.nodes.values())
         silent = [node for node in nodes if now - node.arrived > HEARD]
         if all(now - node.arrived <= _SPEAKS for node in nodes):
-            self._learn(nodes, seconds)
+            self._learn(nodes)
         found: set[str] = set()
         for side in SIDES if silent else ():
             # one that serves both sides would hide its own bytes
@@ -56,26 +59,25 @@ class Gone:
         self.names = frozenset(found)
         return self.names
 
-    def _learn(self, nodes: list[Node], seconds: float) -> None:
-        part = 1.0 - math.exp(-seconds / _MEAN)
+    def _learn(self, nodes: list[Node]) -> None:
         sums = _sums(nodes)
         for method in (GET, PUT):
-            moved = {side: sums[kind(method, side)] for side in SIDES}
-            if min(moved.values()) >= _TELLS:
-                means = self._means.setdefault(method, dict(moved))
-                for side, rate in moved.items():
-                    means[side] += part * (rate - means[side])
+            proxies, stored = (sums[kind(method, side)] for side in SIDES)
+            if min(proxies, stored) >= _TELLS:
+                self._proportions.setdefault(method, deque(maxlen=_SECONDS)).append(stored / proxies)
 
     def _accounted(self, nodes: list[Node], silent: set[str], method: str, side: str, limit: float) -> bool | None:
         """Whether all that the other side moves passes those that are not silent; None when nothing tells."""
-        means, other = self._means.get(method), next(one for one in SIDES if one != side)
+        known, other = self._proportions.get(method), next(one for one in SIDES if one != side)
         speaking = _moved((node for node in nodes if node.name not in silent), method, side)
-        if means is None or speaking < _TELLS:
+        if not known or speaking < _TELLS:
             return None
-        expected = speaking * means[other] / means[side]
-        if means[other] < _LEAST * means[side]:
+        proportion = statistics.median(known)
+        if side == STORAGE_NODE:
+            proportion = 1.0 / proportion
+        if proportion < _LEAST:
             return False
-        return _moved(nodes, method, other) <= expected * (1.0 + limit)
+        return _moved(nodes, method, other) <= speaking * proportion * (1.0 + limit)
 
 
 def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
