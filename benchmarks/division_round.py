@@ -85,7 +85,8 @@ def _idle(problem: Problem, random: np.random.Generator, times: int, words: str)
             for body in bodies:
                 divider.feed(Report.decode(body), number + 0.06)
             began = time.process_time()
-            sizes[idle] = len(divider.round(number + 0.18, number).picture.encode())
+            picture, promises = divider.round(number + 0.18, number).shown
+            sizes[idle] = len(picture.encode())
             if number > _BEFORE:
                 took[idle].append(time.process_time() - began)
     without, beside = (float(np.median(one)) for one in took.values())
@@ -96,7 +97,8 @@ def _idle(problem: Problem, random: np.random.Generator, times: int, words: str)
         beside / without,
         f"{beside / without:.2f} × without",
         beside=f"{beside * 1e3:.0f} ms with, {without * 1e3:.0f} ms without;"
-        f" picture of {sizes[_IDLE] / 1e6:.1f} MB with, {sizes[0] / 1e6:.1f} MB without",
+        f" written each second {sizes[_IDLE] / 1e6:.2f} MB with, {sizes[0] / 1e6:.2f} MB without;"
+        f" {len(promises.raw) / 1e6:.1f} MB when promises change",
     )
 
 
@@ -122,7 +124,7 @@ def _second(divider: Divider, bodies: list[bytes], number: int) -> tuple[float, 
     divided = time.process_time() - began
     assert len(made.bodies) == len(bodies)
     began = time.process_time()
-    assert made.picture.flows
+    assert made.shown[0].flows
     return decode, feed, divided, time.process_time() - began
 
 

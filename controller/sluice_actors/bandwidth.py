@@ -30,7 +30,7 @@ from sluice_actors.groups import Groups
 from sluice_actors.ownership import Ownership
 from sluice_actors.tasks import keep_on
 from sluice_core import fencing
-from sluice_core.bandwidth import Picture
+from sluice_core.bandwidth_picture import Picture, Promises
 from sluice_core.bus import Consumer, Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
@@ -128,7 +128,7 @@ class Bandwidth:
         self._boundary = -math.inf
         self._number = 0
         self._quiet = 0
-        self._picture: Picture | None = None
+        self._picture: tuple[Picture, Promises] | None = None
         self._shown = asyncio.Event()
         self._complained = -math.inf
         #: Messages that could not be read.
@@ -175,7 +175,7 @@ class Bandwidth:
 
     def report(self) -> dict[str, Any]:
         """For the host's report."""
-        divider, picture = self._divider, self._picture
+        divider, shown = self._divider, self._picture
         if divider is None:
             return {"dividing": False}
         return {
@@ -184,7 +184,7 @@ class Bandwidth:
             "number": self._number,
             "nodes": len(divider.loads.nodes),
             "objectives": self._read.is_set(),
-            "took": 0.0 if picture is None else picture.took,
+            "took": 0.0 if shown is None else shown[0].took,
             "repeated": divider.loads.repeated,
             "unsound": divider.loads.unsound,
             "undecodable": self.undecodable,
@@ -236,17 +236,21 @@ class Bandwidth:
             self._quiet = 0
 
     async def show(self) -> None:
-        """Write the newest picture.
+        """Write the newest picture, and the promises beside it where they do not lie there yet.
 
         :raises PeerError: when Redis is away
         """
         await self._shown.wait()
         self._shown.clear()
-        picture = self._picture
-        if picture is not None and self._ours:
+        if self._picture is not None and self._ours:
+            (picture, promises), keys = self._picture, self._store.keys
+            if picture.promises:
+                key = keys.promises(picture.promises)
+                kept = await self._store.run(Operation((("EXPIRE", key, SHOWN),), lambda replies: replies[0]))
+                if not kept:
+                    await self._store.run(Operation((("SET", key, promises.raw, "EX", SHOWN),), nothing))
             data = await asyncio.to_thread(picture.encode)  # some megabytes in a big cluster
-            key = self._store.keys.bandwidth
-            await self._store.run(Operation((("SET", key, data, "EX", SHOWN),), nothing))
+            await self._store.run(Operation((("SET", keys.bandwidth, data, "EX", SHOWN),), nothing))
 
     # -- hearing
 
@@ -344,9 +348,9 @@ class Bandwidth:
             if divider is self._divider and self._ours:  # or else it was taken from us meanwhile
                 if self._heard is not None and now - self._heard >= HEARING:
                     self._publish(made)
-                picture = await asyncio.to_thread(lambda: made.picture)
+                shown = await asyncio.to_thread(lambda: made.shown)
                 if divider is self._divider and self._ours:
-                    self._picture = picture
+                    self._picture = shown
                     self._shown.set()
             await self._catch_up(divider)
 

@@ -24,14 +24,16 @@ from sluice_actors.bandwidth_gone import Gone
 from sluice_actors.bandwidth_loads import HEARD, Loads, Node, Table
 from sluice_actors.bandwidth_memory import Copies, Lingering
 from sluice_actors.bandwidth_objectives import Objectives
-from sluice_actors.bandwidth_picture import flows_of, nodes_of, objects_of, parts_of
+from sluice_actors.bandwidth_picture import flows_of, nodes_of, objects_of, parts_of, promises_of
 from sluice_actors.bandwidth_replication import capped
 from sluice_actors.bandwidth_rooms import rooms
 from sluice_actors.bandwidth_shortfall import Missing, Promised, Slow, lacking_of, missing_of
 from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_standing import StandingRows
 from sluice_actors.bandwidth_told import Heads, encoded, packed, together
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Picture, Shares, Standing
+from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
+from sluice_core.bandwidth_picture import Picture, Promises, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
 
 #: Seconds that one round may stand for.
@@ -42,17 +44,23 @@ _SHORTEST, _LONGEST = 0.2, 5.0
 class Round:
     """What came of one round: node → its shares, encoded; ``governed`` when anything is held back anywhere.
 
-    ``show`` makes the picture, which takes a while that shares need not wait for.
+    ``show`` makes the picture and the promises beside it, which takes a while that shares need not wait for.
     """
 
     bodies: Mapping[str, bytes]
     governed: bool
-    show: Callable[[], Picture]
+    show: Callable[[], tuple[Picture, Promises]]
+
+    @cached_property
+    def shown(self) -> tuple[Picture, Promises]:
+        """To be asked for before the divider takes anything else."""
+        return self.show()
 
     @cached_property
     def picture(self) -> Picture:
-        """To be asked for before the divider takes anything else."""
-        return self.show()
+        """As people will see it."""
+        picture, promises = self.shown
+        return picture.beside(promises)
 
     @cached_property
     def shares(self) -> Mapping[str, Shares]:
@@ -93,6 +101,7 @@ class Divider:
         self._heads = Heads(self.loads.names)
         self._methods = {method: _Method(method) for method in METHODS}
         self._promised = {method: Promised(method) for method in METHODS}
+        self._standing = StandingRows()
         self._missing, self._infeasible = Standing(), Standing()
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
@@ -189,7 +198,9 @@ class Divider:
         known = [carry(STORAGE_NODE, node) if node.serves(STORAGE_NODE) else math.inf for node in table.nodes]
         return rooms(table, np.array(known, dtype=np.float64))
 
-    def _picture(self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture) -> Picture:
+    def _picture(
+        self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture
+    ) -> tuple[Picture, Promises]:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
             for method, one in self._methods.items()
@@ -206,21 +217,26 @@ class Divider:
         self._know_missing(missing_of(made, idle, lacking))
         heard = np.array([now - node.arrived <= HEARD for node in table.nodes], dtype=bool)
         assigned = {method: one.assigned for method, one in self._methods.items()}
+        active, left_out = flows_of(made, heard)
+        promises, count, more = promises_of(self._standing, idle, lacking, len(active))
         lists = {
-            "flows": flows_of(made, idle, lacking, heard),
+            "flows": (active, left_out + more),
             "nodes": nodes_of(table, made, known, heard),
             "parts": parts_of(table, made, assigned, heard),
             "objects": objects_of(table, heard),
         }
         shown: dict[str, Any] = {name: tuple(rows) for name, (rows, _) in lists.items()}
-        return replace(
+        picture = replace(
             empty,
             **shown,
             left_out={name: more for name, (_, more) in lists.items() if more},
             infeasible=self._infeasible,
             lacking=self._missing,
             policies=dict(self.loads.policies),
+            promises=promises.digest,
+            idle=count,
         )
+        return picture, promises
 
     def _know_missing(self, missing: Missing) -> None:
         """Keep what is missing, and how it is told, while it is the same."""

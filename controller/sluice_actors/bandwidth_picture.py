@@ -1,11 +1,9 @@
 """The picture of one round, for people.
 
 Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
-those with objectives are shown first, then the busiest.  Where the list of flows has room left, it shows promises of
-which nothing moves, and then members of groups of whom nothing ever moved.  What is left out is said.  What was
-measured is of nodes that were heard a moment ago.
-
-Rows of what is idle are made once, and again when what is promised or what of it is lacking changes.
+those with objectives are shown first, then the busiest.  Where the list of flows has room left, promises are shown of
+which nothing moves (``sluice_actors.bandwidth_standing``).  What is left out is said.  What was measured is of nodes
+that were heard a moment ago.
 
 Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
 likes.
@@ -24,16 +22,16 @@ from sluice_actors.bandwidth_demand import Demand
 from sluice_actors.bandwidth_dividing import FREE, Divided
 from sluice_actors.bandwidth_loads import Node, Table
 from sluice_actors.bandwidth_names import DEVICES, KINDS, kind
-from sluice_actors.bandwidth_shortfall import SLIGHT, Idle, Idles
+from sluice_actors.bandwidth_shortfall import SLIGHT, Idles
 from sluice_actors.bandwidth_spots import Spots
+from sluice_actors.bandwidth_standing import StandingRows
 from sluice_actors.bandwidth_weights import poured
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import METHODS, SIDES, MovedObject, Standing
+from sluice_core.bandwidth import METHODS, SIDES, MovedObject
+from sluice_core.bandwidth_picture import Promises
 
 #: Rows that are shown, of each list.
 MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
-#: What is lacking of an idle floor is shown to within this part of it.
-_STEADY: Final = 0.001
 #: More than anything moves.
 _FIRST: Final = 1e18
 Row = dict[str, Any]
@@ -42,27 +40,11 @@ Made = Mapping[str, Divided]
 Known = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
-def flows_of(
-    made: Made, idle: Mapping[str, Idles], lacking: Mapping[str, float], heard: BoolArray
-) -> tuple[list[Row], int]:
-    """Those that are active, and promised ones that are not where there is room; and how many are left out.
+def flows_of(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
+    """Those that are active, and how many are left out.
 
-    :param lacking: method → the part of all its floors that the cluster lacks
     :param heard: (nodes,) those that spoke a moment ago
     """
-    rows, left_out = _active(made, heard)
-    for unseen in (False, True):
-        counts = [several.count(unseen) for several in idle.values()]
-        shares = _fairly(counts, MOST["flows"] - len(rows))
-        left_out += sum(counts) - sum(shares)
-        for (method, several), most in zip(idle.items(), shares, strict=True):
-            part = lacking.get(method, 0.0)
-            part = part if part > SLIGHT else 0.0
-            rows += [_standing(one, part) for one in several.some(unseen, most)]
-    return rows, left_out
-
-
-def _active(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
     rows: list[Row] = []
     counts = [len(divided.demands.flows) for divided in made.values()]
     for divided, most in zip(made.values(), _fairly(counts, MOST["flows"]), strict=True):
@@ -73,6 +55,19 @@ def _active(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
             active = heapq.nsmallest(most, active, key=lambda one: (one.promise.nothing, -one.moved))
         rows += [_flow(one, divided, measured[one.index]) for one in active]
     return rows, sum(counts) - len(rows)
+
+
+def promises_of(
+    rows: StandingRows, idle: Mapping[str, Idles], lacking: Mapping[str, float], active: int
+) -> tuple[Promises, int, int]:
+    """How promises are shown beside so many ``active`` flows, how many of the idle ones, and how many are left out.
+
+    :param lacking: method → the part of all its floors that the cluster lacks
+    """
+    most = MOST["flows"]
+    promises = rows.step(idle, lacking, most)
+    shown = min(rows.count(idle), most - active)
+    return promises, shown, sum(several.count() for several in idle.values()) - shown
 
 
 def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[list[Row], int]:
@@ -225,32 +220,6 @@ def _flow(one: Demand, divided: Divided, measured: float) -> Row:
         "short": short,
         "policies": list(one.promise.policies),
     }
-
-
-def _standing(one: Idle, part: float) -> Row:
-    """How an idle one is shown: as before, unless what it lacks has changed."""
-    if one.row is None or abs(one.part - part) > _STEADY:
-        one.row, one.part = _idle(one, part), part
-    return one.row
-
-
-def _idle(one: Idle, part: float) -> Standing:
-    short = one.floor * part
-    return Standing(
-        account=one.account,
-        container=one.container,
-        method=one.own.method,
-        policy=one.policy,
-        floor=one.floor,
-        ceiling=one.own.ceiling,
-        share=0.0,
-        measured=0.0,
-        waiting=0.0,
-        active=False,
-        met=one.floor - short,
-        short=short,
-        policies=[one.own.policy],
-    )
 
 
 def _greatest(numbers: FloatArray, most: int) -> IntArray:

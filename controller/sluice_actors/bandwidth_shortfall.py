@@ -22,7 +22,8 @@ import numpy as np
 from sluice_actors.bandwidth_dividing import Divided
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective, Standing
+from sluice_core.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
+from sluice_core.bandwidth_picture import Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages import NAME
 
@@ -39,7 +40,7 @@ Missing = Mapping[str, Mapping[str, float]]
 
 @dataclass(slots=True)
 class Idle:
-    """A promise to somebody of whom nothing moves, while nothing does.
+    """A promise to somebody, as it is while nothing of it moves.
 
     ``policy`` is the storage policy's index, if known; ``unseen`` is a member of a group of whom nothing moved lately.
     ``row`` is how it was shown last, with what it lacked when ``part`` of all floors was lacking.
@@ -174,19 +175,28 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class Idles:
-    """Those of all promises by one method of which nothing moves now."""
+    """All promises by one method, and those of them of which nothing moves now; each has its place."""
 
     _ones: Sequence[Idle]
     _columns: _Columns
     _idle: BoolArray
 
-    def count(self, unseen: bool) -> int:
-        """How many there are, of those who were seen or of those who were not."""
-        return int(np.count_nonzero(self._idle & (self._columns.unseen == unseen)))
+    def of_same(self, other: Idles | None) -> bool:
+        """Whether these are the same promises, whatever of them is idle."""
+        return other is not None and other._columns is self._columns
 
-    def some(self, unseen: bool, most: int) -> list[Idle]:
-        """So many of them."""
-        return [self._ones[place] for place in np.flatnonzero(self._idle & (self._columns.unseen == unseen))[:most]]
+    def places(self, unseen: bool) -> list[int]:
+        """All, idle or not, of who was seen or of who was not."""
+        found: list[int] = np.flatnonzero(self._columns.unseen == unseen).tolist()
+        return found
+
+    def one(self, place: int) -> Idle:
+        """That at a place."""
+        return self._ones[place]
+
+    def count(self, places: IntArray | None = None) -> int:
+        """How many are idle, of those at ``places`` if given."""
+        return int(np.count_nonzero(self._idle if places is None else self._idle[places]))
 
     def floors(self) -> dict[int, float]:
         """Storage policy → the sum of floors."""

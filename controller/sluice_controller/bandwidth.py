@@ -1,7 +1,8 @@
-"""What moves and what may: the :class:`~sluice_core.bandwidth.Picture` that one actor host puts into Redis each second.
+"""What moves and what may: the picture that one actor host puts into Redis each second.
 
-A picture is of use while it is fresh.  When nobody divides, or when what is there is too old, there is none: lists are
-empty then and say so (:attr:`Table.stale`).  Rates are bytes of payload per second; None is "as much as it likes".
+A picture (``sluice_core.bandwidth_picture``) is of use while it is fresh.  When nobody divides, or when what is there
+is too old, there is none: lists are empty then and say so (:attr:`Table.stale`).  Rates are bytes of payload per
+second; None is "as much as it likes".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from sluice_controller.backend import Backend
 from sluice_controller.render import iso_time
-from sluice_core.bandwidth import Picture
+from sluice_core.bandwidth_picture import Picture, Promises
 from sluice_core.keys import Keys
 from sluice_core.operations import Operation, decoded
 
@@ -47,15 +48,16 @@ class Table:
         return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale, "left_out": self.left_out}
 
 
-def picture_now(backend: Backend) -> Picture | None:
+def picture_now(backend: Backend, idle: bool = False) -> Picture | None:
     """The last picture; None when it is older than :data:`FRESH` seconds, or there is none.
 
+    :param idle: with the flows that are idle, which are many and to be read besides
     :raises PeerError: when Redis is away
     """
-    return picture_and_age(backend)[0]
+    return picture_and_age(backend, idle)[0]
 
 
-def picture_and_age(backend: Backend) -> tuple[Picture | None, float]:
+def picture_and_age(backend: Backend, idle: bool = False) -> tuple[Picture | None, float]:
     """The same, and how many seconds old it is: infinitely when there is none.
 
     :raises PeerError: when Redis is away
@@ -65,7 +67,11 @@ def picture_and_age(backend: Backend) -> tuple[Picture | None, float]:
         return None, math.inf
     # Redis' own clock says how old it is; those of two hosts may be apart
     age = KEPT - left if left >= 0 else backend.now() - picture.at
-    return (picture, age) if age <= FRESH else (None, math.inf)
+    if age > FRESH:
+        return None, math.inf
+    if idle and picture.promises:
+        picture = picture.beside(backend.store.run(_read_promises(backend.store.keys, picture.promises)))
+    return picture, age
 
 
 def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:
@@ -76,6 +82,11 @@ def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:
         return decoded(Picture, keys.bandwidth, raw), left / 1000
 
     return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
+
+
+def _read_promises(keys: Keys, digest: str) -> Operation[Promises | None]:
+    key = keys.promises(digest)
+    return Operation((("GET", key),), lambda replies: decoded(Promises, key, replies[0]))
 
 
 def shortfall(picture: Picture | None, policy_id: str, parameter: str = "") -> Data | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sluice_core.bandwidth import GET, Picture
+from sluice_core.bandwidth import GET
+from sluice_core.bandwidth_picture import Picture
 from sluice_core.describe import STORAGE_NODE
 
 #: ``{"ip:port": {"sdb1": {"0": {…}}}}``

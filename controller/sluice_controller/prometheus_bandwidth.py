@@ -17,7 +17,8 @@ from prometheus_client.registry import Collector
 from sluice_controller import bandwidth
 from sluice_controller.backend import Backend
 from sluice_controller.prometheus import gauges
-from sluice_core.bandwidth import ANY_POLICY, REPLICATION, Picture
+from sluice_core.bandwidth import ANY_POLICY, REPLICATION
+from sluice_core.bandwidth_picture import Picture
 
 Row = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 
     :raises PeerError: when Redis is away
     """
-    picture, age = bandwidth.picture_and_age(backend)
+    picture, age = bandwidth.picture_and_age(backend, idle=True)
     found: bytes = generate_latest(PictureCollector(picture, age, wanted))
     return found
 

@@ -16,7 +16,8 @@ from sluice_actors.ownership import SingleHost
 from sluice_actors.tasks import end_tasks
 from sluice_actors.testing_bandwidth import MB, load, promise, row
 from sluice_actors.testing_host import Story, play, settings, until
-from sluice_core.bandwidth import GET, Flow, NodeLoad, Picture, Shares
+from sluice_core.bandwidth import GET, Flow, NodeLoad, Shares
+from sluice_core.bandwidth_picture import Picture, Promises
 from sluice_core.describe import PROXY
 from sluice_core.fencing import slot_of
 from sluice_core.keys import load_routing_key, shares_routing_key
@@ -304,7 +305,7 @@ def test_shares_do_not_wait_for_the_picture(redis_server):
             def show():
                 loop.call_soon_threadsafe(begun.set)
                 assert go_on.wait(10)
-                return done.picture
+                return done.shown
 
             return replace(done, show=show)
 
@@ -324,6 +325,48 @@ def test_shares_do_not_wait_for_the_picture(redis_server):
             return found is not None and found.number >= number and "p2" in divider.loads.nodes
 
         await until(shown)
+
+    scene(redis_server.url, tell)
+
+
+def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_server):
+    async def tell(made):
+        client, keys = made.story.store.client, made.story.store.keys
+        writes = []
+
+        async def run(operation, before=made.story.store.run):
+            writes.extend(command for command in operation.commands if command[0] == "SET")
+            return await before(operation)
+
+        made.host._store.run = run
+        await made.put(*(promise(f"idle{number}", get_bw=1) for number in range(50)))
+        made.start()
+
+        async def shown(after=0, floors=50):
+            """The next picture but one after that with such a number, which speaks of so many floors."""
+
+            async def holds():
+                found = await made.picture()
+                return found is not None and found.number > after + 1 and found.idle == floors
+
+            await until(holds)
+            return await made.picture()
+
+        first = await shown()
+        assert [one["account"] for one in first.flows] == ["a"]
+        stored = await client.get(keys.promises(first.promises))
+        assert {one["account"] for one in Promises.decode(stored).rows} == {f"idle{number}" for number in range(50)}
+        assert 0 < await client.ttl(keys.promises(first.promises)) <= 10
+        then = await shown(first.number)
+        assert then.promises == first.promises
+        assert [command[1] for command in writes if command[1] != keys.bandwidth] == [keys.promises(first.promises)]
+        await client.delete(keys.promises(first.promises))
+        await shown(then.number)
+        assert await client.get(keys.promises(first.promises)) == stored
+        await made.put(promise("new", get_bw=1))
+        made.host.reread()
+        changed = await shown(floors=51)
+        assert len(Promises.decode(await client.get(keys.promises(changed.promises))).rows) == 51
 
     scene(redis_server.url, tell)
 

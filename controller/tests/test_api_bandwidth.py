@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_controller.bandwidth import FRESH, KEPT
-from sluice_core.bandwidth import Picture
+from sluice_core.bandwidth_picture import Picture, Promises
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -130,6 +130,25 @@ def test_what_is_no_picture_is_none(api, backend):
         backend.store.client.set(backend.store.keys.bandwidth, raw, ex=10)
         assert api.get("/bw/flows").json()["stale"] is True
         assert api.get("/bw").json() == {}
+
+
+def test_flows_show_promises_of_which_nothing_moves_beside_those_that_move(api, paint, backend):
+    rows = [{**FLOW, "account": f"AUTH_{name}", "policy": 7, "active": False} for name in "abcd"]
+    promises = Promises((*rows, {**rows[0], "container": "logs"}, {**rows[0], "method": "PUT"}))
+    key = backend.store.keys.promises(promises.digest)
+    picture = replace(PICTURE, promises=promises.digest, idle=3, left_out={"flows": 5})
+
+    def shown():
+        found = api.get("/bw/flows").json()
+        flows = [tuple(one[name] for name in ("account", "container", "method", "policy")) for one in found["flows"]]
+        return [one[:3] for one in flows if one[3] == 7], len(flows), found["left_out"]
+
+    paint(picture)
+    assert shown() == ([], 4, 8)
+    backend.store.client.set(key, promises.encode())
+    assert shown() == ([("AUTH_a", "logs", "GET"), ("AUTH_c", "", "GET"), ("AUTH_d", "", "GET")], 7, 5)
+    backend.store.client.set(key, b"nonsense")
+    assert shown() == ([], 4, 8)
 
 
 def test_flows_show_what_is_assigned_beside_what_is_measured(api, paint):

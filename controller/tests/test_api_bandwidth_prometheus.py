@@ -12,7 +12,7 @@ from sluice_aio.services import RedisServer, free_port
 from sluice_controller.backend import open_backend
 from sluice_controller.bandwidth import FRESH, KEPT
 from sluice_controller.identity import Identity
-from sluice_core.bandwidth import Picture
+from sluice_core.bandwidth_picture import Picture, Promises
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -248,3 +248,18 @@ def test_what_prometheus_accepts_is_given(api, paint, accept):
     answer = api.get("/bw/metrics", headers={"Accept": accept})
     assert (answer.status_code, b'account="AUTH_a"' in answer.content) == (200, True)
     assert api.head("/bw/metrics", headers={"Accept": accept}).status_code == 200
+
+
+def test_idle_promises_have_series_and_other_lists_do_not_read_them(read, paint, backend, api, caplog):
+    idle = {**PICTURE.flows[0], "account": "AUTH_idle", "active": False, "floor": 3.0}
+    promises = Promises((idle,))
+    key = backend.store.keys.promises(promises.digest)
+    paint(replace(PICTURE, promises=promises.digest, idle=1))
+    backend.store.client.set(key, promises.encode())
+    assert 3.0 in [value for labels, value in read()[FLOWS].items() if ("account", "AUTH_idle") in labels]
+    backend.store.client.set(key, b"nonsense")
+    for path in ("/bw", "/bw/nodes", "/bw/parts", "/bw/devices", "/bw/slo"):
+        assert api.get(path).status_code == 200
+    assert key not in caplog.text
+    assert read()[LEFT_OUT][frozenset({("list", "flows")})] == 1.0
+    assert key in caplog.text

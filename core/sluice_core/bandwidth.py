@@ -5,15 +5,13 @@ that) moves by one method under one storage policy.  Rates are bytes of client p
 the proxies; at the object servers each copy counts.
 
 What changes every second travels over the broker: each agent tells its :class:`NodeLoad`, one actor host divides and
-answers every node with its :class:`Shares`.  What people look at is the :class:`Picture`, once a second in Redis.
+answers every node with its :class:`Shares`.  What people look at is in ``sluice_core.bandwidth_picture``.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from sluice_core.amounts import MOST, MOST_RATE, NO_BOUND, Bounds, rates_within, rows_within
@@ -277,67 +275,6 @@ class Shares(Message):
         return made
 
 
-class Standing(dict[str, Any]):
-    """What stands unchanged in one :class:`Picture` after the other, a row or a mapping: its JSON is made once.
-
-    Nothing is to be changed in it.
-    """
-
-    __slots__ = ("_raw",)
-
-    @property
-    def raw(self) -> bytes:
-        """Itself as JSON."""
-        try:
-            return self._raw
-        except AttributeError:
-            self._raw: bytes = _json(self)
-        return self._raw
-
-
-@dataclass(frozen=True, slots=True)
-class Picture(Message):
-    """What was measured and assigned in the last second, for people (REST, dashboards).
-
-    ``flows`` have ``account, container, method, policy, floor, ceiling, share, measured, waiting, active, met,
-    short`` (``met`` is what of the floor the cluster can carry, ``short`` what is missing) and ``policies`` (ids of
-    the policies that speak of it).  ``nodes`` have ``node, server, side, method, capacity, source`` (configured,
-    estimated or unknown), ``assigned, measured, at``.  ``parts`` have ``node, side, device, account, container, method,
-    policy, share, measured``.  ``objects`` have ``node, server`` and the fields of :class:`MovedObject`.
-    ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
-    ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
-    many of its rows are not shown.  ``took`` seconds to divide.  Rates in bytes per second.
-    """
-
-    at: float
-    host: str
-    term: int
-    number: int
-    flows: tuple[Mapping[str, Any], ...] = ()
-    nodes: tuple[Mapping[str, Any], ...] = ()
-    parts: tuple[Mapping[str, Any], ...] = ()
-    objects: tuple[Mapping[str, Any], ...] = ()
-    infeasible: Mapping[str, float] = field(default_factory=dict)
-    policies: Mapping[str, str] = field(default_factory=dict)
-    took: float = 0.0
-    lacking: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
-        return super(Picture, cls).from_data({**data, **lists})
-
-    def encode(self) -> bytes:
-        data = {"v": self.version, **self.to_data()}
-        flows = list(_pieces(data.pop("flows"))) or [b""]
-        flows[0] = b'"flows":[' + flows[0]
-        flows[-1] += b"]}"
-        kept = {name: data.pop(name) for name in ("infeasible", "lacking") if isinstance(data[name], Standing)}
-        pieces = [b'"%b":%b' % (name.encode(), one.raw) for name, one in kept.items()]
-        return b",".join([_json(data)[:-1], *pieces, *flows])  # megabytes, which are copied once
-
-
 #: Of what object servers tell.
 OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
 _MEASURED: Final[Bounds] = {"moved": (0.0, MOST), "open": (0.0, MOST), "waiting": (0.0, MOST)}
@@ -347,19 +284,6 @@ _DIVIDED: Final[Bounds] = {
     "floor": (NO_BOUND, MOST_RATE),
     "ceiling": (NO_BOUND, MOST_RATE),
 }
-
-
-def _json(data: Any) -> bytes:
-    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
-
-
-def _pieces(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """What is between the brackets of a list of rows, without the commas in between."""
-    for standing, some in groupby(rows, key=lambda row: isinstance(row, Standing)):
-        if standing:
-            yield from (row.raw for row in some if isinstance(row, Standing))
-        else:
-            yield _json(list(some))[1:-1]
 
 
 def _rows(kind: type[Row], rows: Iterable[Iterable[Any]]) -> tuple[Row, ...]:

@@ -116,6 +116,10 @@ class Keys:
         """String of JSON: what was measured and assigned in the last second; expires when nobody divides."""
         return f"{self.prefix}:bandwidth"
 
+    def promises(self, digest: str) -> str:
+        """String of JSON: how promises are shown of which nothing moves; expires with the last that names it."""
+        return f"{self.prefix}:promises:{digest}"
+
     def all(self) -> dict[str, str]:
         """Name → key of every key, for documentation and tests."""
         return {name: getattr(self, name) for name, member in vars(type(self)).items() if isinstance(member, property)}

@@ -24,7 +24,7 @@ from sluice_aio.layout import STORAGE_AGENTS, Layout
 from sluice_aio.load import Load, Spec
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_core.bandwidth import Picture
+from sluice_core.bandwidth_picture import Picture
 from sluice_core.errors import PeerError
 from sluice_core.operations import Operation
 from sluice_core.store import Store

@@ -87,7 +87,7 @@ class FlowsView(MeasuredView):
         """A page of flows, of one's own project unless one may see all."""
         given, wanted = self.wanted(request, "short")
         accounts = seen(request, self.rules["get"])
-        table = bandwidth.flows(bandwidth.picture_now(self.backend), accounts, **wanted)
+        table = bandwidth.flows(bandwidth.picture_now(self.backend, idle=True), accounts, **wanted)
         if given.flag("short"):
             table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
         return self.listed(request, "flows", table, "short")
