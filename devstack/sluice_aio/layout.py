@@ -6,14 +6,13 @@ run side by side with another base (``SLUICE_PORT_BASE``) and folder (``SLUICE_D
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
 from sluice_aio.errors import LaunchError
+from sluice_aio.services import free_ports
 
 HOST: Final = "127.0.0.1"
 DEFAULT_FOLDER: Final = ".sluice"
@@ -84,13 +83,8 @@ class Layout:
 
         :raises LaunchError: when the folder's path is too long
         """
-        with contextlib.ExitStack() as held:
-            ports = {}
-            for name in OFFSETS:  # all are held until the last is found, so that no two are the same
-                one = held.enter_context(socket.socket())
-                one.bind((HOST, 0))
-                ports[name] = int(one.getsockname()[1])
-        return cls(Path(folder), ports, node)._checked()
+        ports = free_ports(len(OFFSETS))
+        return cls(Path(folder), dict(zip(OFFSETS, ports, strict=True)), node)._checked()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], clone: Path) -> Self:

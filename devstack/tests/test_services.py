@@ -1,10 +1,12 @@
 """Servers start, answer, die and leave nothing behind."""
 
 import os
+import socket
 
 import pytest
 
-from sluice_aio.services import HOST, MemcachedServer, RedisServer, ask, free_port
+from sluice_aio import services
+from sluice_aio.services import HOST, MemcachedServer, RedisServer, ask, free_port, free_ports
 from sluice_core.errors import PeerError
 
 
@@ -70,3 +72,23 @@ def test_a_program_that_is_not_installed_is_told(tmp_path):
     with pytest.raises(PeerError, match="cannot start `no-such-program`"):
         server.start()
     assert not server.running
+
+
+def test_free_ports_are_different_and_no_outgoing_connection_gets_one():
+    first_outgoing = int(services._OUTGOING.read_text().split()[0])
+    found = free_ports(50)
+    assert len(set(found)) == 50
+    assert all(1024 < port < first_outgoing for port in found)
+
+
+def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch, tmp_path):
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        narrow = tmp_path / "range"
+        narrow.write_text(f"{port + 1} 60999")
+        monkeypatch.setattr(services, "_OUTGOING", narrow)
+        monkeypatch.setattr(services, "_FIRST_FREE", port)
+        with pytest.raises(PeerError, match=f"0 ports from {port} to {port} are free, expected 1"):
+            free_port()
