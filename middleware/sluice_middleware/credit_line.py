@@ -166,7 +166,7 @@ class CreditLine:
 
     def leave_alone(self, till: Till) -> None:
         """The agent is away: the till's account goes on by what was said last."""
-        till.account.go_alone(self._standing.alone.get(till.account.flow.method))
+        till.go_alone(self._standing.alone.get(till.account.flow.method))
 
     def passed_unpaid(self, till: Till) -> None:
         """Count it, and say so from time to time."""

@@ -124,6 +124,16 @@ class Till:
             queue[0].nap.end()  # how long it has to wait is another question now
         self._line.ask(self)
 
+    def go_alone(self, newcomer: float | None) -> None:
+        """The agent is away: the account fills itself, and who comes first looks anew how long it has to wait.
+
+        :param newcomer: as of :meth:`CreditAccount.go_alone`
+        """
+        if not self.account.alone:
+            self.account.go_alone(newcomer)
+            if self.queue:
+                self.queue[0].nap.end()
+
     def _turn(self, one: _Customer) -> int:
         """Bytes that ``one`` is served with: few enough for all that wait to come to their turn soon."""
         account = self.account

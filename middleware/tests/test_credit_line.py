@@ -210,6 +210,25 @@ def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeyp
     agent.settle()
 
 
+def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monkeypatch):
+    monkeypatch.setattr(credit_till, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
+    agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
+    line = CreditLine(path, PROXY)
+    line.tick()
+    transfers = [line.open(FLOW) for _ in range(3)]
+    agent.finish(green.run(transfers[0].pay, 64 * KB))
+    agent.answer = nothing
+    agent.settle()
+    threads = [paying(transfer, 200_000)[0] for transfer in transfers]
+    agent.until(lambda: len(transfers[0].till.queue) == 3)
+    agent.hang_up()
+    for thread in threads:
+        agent.finish(thread)
+    assert line.unpaid == 0
+    line.hang_up()
+    agent.settle()
+
+
 def test_when_the_agent_says_nothing_for_two_seconds_transfers_go_on_alone(agent, line, clock, often):
     agent.answer = lambda row: Given(*row[:4], row.size, 1e5)
     line.tick()
