@@ -58,11 +58,11 @@ def first_good(measure: Callable[[], T], good: Callable[[T], bool]) -> T:
 
 def settled(loads: Sequence[Load], expected: Sequence[float], seconds: int = SECONDS) -> list[float]:
     """Bytes per second in the first of some windows in which all are as expected, else in the last one."""
+    return first_good(lambda: means(loads, settle=2, seconds=seconds), _as_expected(expected))
 
-    def good(rates: list[float]) -> bool:
-        return all(abs(rate - wanted) <= CLOSE * wanted for rate, wanted in zip(rates, expected, strict=True))
 
-    return first_good(lambda: means(loads, settle=2, seconds=seconds), good)
+def _as_expected(expected: Sequence[float]) -> Callable[[list[float]], bool]:
+    return lambda rates: all(abs(rate - one) <= CLOSE * one for rate, one in zip(rates, expected, strict=True))
 
 
 class Heard:
@@ -105,6 +105,17 @@ class Heard:
         with self._news:
             found = self._sums(account, method, side, first, first + seconds)
         return {node: size / seconds for node, size in found.items()}
+
+    def settled(self, accounts: Sequence[str], method: str, expected: Sequence[float]) -> list[float]:
+        """Bytes per second that the proxies count, as :func:`settled`.
+
+        :raises PeerError: when a node does not tell
+        """
+
+        def measure() -> list[float]:
+            return [sum(self.rates(account, method, PROXY).values()) for account in accounts]
+
+        return first_good(measure, _as_expected(expected))
 
     def await_all(self, side: str = PROXY) -> None:
         """Wait until all nodes of a side have told what they counted up to now; they must hold something back.

@@ -6,7 +6,7 @@
 
 Each client asks for (or sends) one object after the other, on a connection that it keeps.  When a proxy goes away
 its clients go to the next one, and come back when it does.  Bytes of a body count in the wall-clock second in which
-they came, or were taken by the kernel from a small buffer.
+they came, or were read by the proxy (see :mod:`sluice_aio.sent`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 from urllib.parse import quote
 
+from sluice_aio.sent import Link, Sent
 from sluice_core.errors import PeerError
 
+#: Bytes of an upload that does not end.
+ENDLESS: Final = 1 << 30
 _CHUNK: Final = 64 * 1024
 _PAUSE: Final = 0.1
 _TIMEOUT: Final = 90.0
@@ -155,6 +158,7 @@ class _Clients:
         self._seconds: dict[int, Second] = {}
         self._body = memoryview(bytes(range(256)) * (_CHUNK // 256))
         self._stop = threading.Event()
+        self._sent = Sent()
 
     def run(self) -> None:
         """Tell each second on standard output; until standard input ends."""
@@ -162,9 +166,12 @@ class _Clients:
             threading.Thread(target=self._client, args=(number,), daemon=True).start()
         threading.Thread(target=self._wait_for_end, daemon=True).start()
         told = int(time.time())
-        while not self._stop.wait(max(0.0, told + 1 + _LATE - time.time())):
+        while not self._stop.wait(max(0.0, told + 1 - time.time())):
+            taken = self._sent.newly_taken()
+            self._stop.wait(max(0.0, told + 1 + _LATE - time.time()))
             with self._lock:
                 found = self._seconds.pop(told, Second())
+            found.bytes += taken
             print(json.dumps({"at": told, **asdict(found)}), flush=True)
             told += 1
 
@@ -175,27 +182,40 @@ class _Clients:
     def _client(self, number: int) -> None:
         places = self._spec.places
         turn, looked, rng = number, 0.0, random.Random(f"{self._spec.seed}-{number}")  # noqa: S311 -- which object
-        connection: http.client.HTTPConnection | None = None
+        connection: _Connection | None = None
         buffer = memoryview(bytearray(_CHUNK))
         while not self._stop.is_set():
             size = rng.choice(list(self._spec.sizes))
             try:
                 if turn != number and time.monotonic() - looked > _LOOK_BACK:
                     looked = time.monotonic()
-                    back = _try_connect(places[number % len(places)])
+                    back = self._try_connect(places[number % len(places)])
                     if back is not None:
+                        if connection is not None:
+                            connection.close()
                         connection, turn = back, number
                 if connection is None:
-                    connection = _connect(places[turn % len(places)])
+                    connection = self._connect(places[turn % len(places)])
                 self._request(connection, size, rng.randrange(self._spec.objects), number, buffer)
             except (OSError, http.client.HTTPException) as error:
                 self._failed(repr(error))
+                if connection is not None:
+                    connection.close()
                 connection, turn, looked = None, turn + 1, time.monotonic()
                 self._stop.wait(_PAUSE)
 
-    def _request(
-        self, link: http.client.HTTPConnection, size: int, which: int, number: int, buffer: memoryview
-    ) -> None:
+    def _connect(self, place: str) -> _Connection:
+        connection = _Connection(place, self._sent)
+        connection.connect()
+        return connection
+
+    def _try_connect(self, place: str) -> _Connection | None:
+        try:
+            return self._connect(place)
+        except OSError:
+            return None
+
+    def _request(self, link: _Connection, size: int, which: int, number: int, buffer: memoryview) -> None:
         spec = self._spec
         named = {"X-Auth-Token": spec.token}
         path = f"{spec.account}/{spec.container}/"
@@ -204,10 +224,7 @@ class _Clients:
             for name, value in (*named.items(), ("Content-Length", str(size))):
                 link.putheader(name, value)
             link.endheaders()
-            for first in range(0, size, _CHUNK):
-                part = self._body[: min(_CHUNK, size - first)]
-                link.sock.sendall(part)
-                self._moved(len(part))
+            link.send_body(self._body, size)
         else:
             link.request("GET", quote(f"{path}{size}-{which}"), headers=named)
         answer = link.getresponse()
@@ -218,6 +235,7 @@ class _Clients:
             self._failed(f"status {answer.status}")
             self._stop.wait(_PAUSE)
             return
+        link.taken()
         with self._lock:
             self._seconds.setdefault(int(time.time()), Second()).requests += 1
 
@@ -232,18 +250,37 @@ class _Clients:
             found.last_error = reason
 
 
-def _connect(place: str) -> http.client.HTTPConnection:
-    connection = http.client.HTTPConnection(place, timeout=_TIMEOUT)
-    connection.connect()
-    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHUNK)
-    return connection
+class _Connection(http.client.HTTPConnection):
+    """A connection whose uploads are followed."""
 
+    def __init__(self, place: str, sent: Sent) -> None:
+        self._sent = sent
+        self._link: Link | None = None
+        super().__init__(place, timeout=_TIMEOUT)
 
-def _try_connect(place: str) -> http.client.HTTPConnection | None:
-    try:
-        return _connect(place)
-    except OSError:
-        return None
+    def connect(self) -> None:
+        super().connect()
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _CHUNK)
+        self._link = self._sent.add(self.sock)
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._sent.drop(self._link)
+        super().close()
+
+    def send_body(self, part: memoryview, size: int) -> None:
+        """Send ``part`` again and again until there were ``size`` bytes."""
+        assert self._link is not None
+        left = size
+        while left:
+            count = self.sock.send(part[:left])
+            self._link.sent += count
+            left -= count
+
+    def taken(self) -> None:
+        """An answer came to all that was sent."""
+        if self._link is not None:
+            self._sent.taken(self._link)
 
 
 def totals(loads: Mapping[str, Load], first: int, last: int) -> dict[int, float]:

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from sluice_aio.bandwidth_seen import CLOSE, means, settled
+from sluice_aio.bandwidth_seen import CLOSE, Heard, means, settled
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from sluice_aio.load import ENDLESS
 from sluice_client import ClientError
 
 MB = 1_000_000
@@ -18,7 +19,7 @@ CAPACITY = Capacity(get=GET, put=PUT)
 
 @pytest.fixture(scope="module", params=["proxy", "storage_node"])
 def stage(request, tmp_path_factory):
-    terms = Terms(side=request.param, capacity=CAPACITY, sizes=(250_000,))
+    terms = Terms(side=request.param, capacity=CAPACITY, sizes=(250_000,), fallocate=False)
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
         for name in TENANTS:
             found.fill(name)
@@ -96,8 +97,19 @@ def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
 
 def test_uploads_have_floors_of_their_own(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=1500kBps")
-    with loads(stage, ("AUTH_t1", 6, "PUT"), ("AUTH_t2", 6, "PUT")) as found:
-        assert settled(found, [3 * MB, 1.5 * MB]) == close([3 * MB, 1.5 * MB])
+    with (
+        stage.load("AUTH_t1", 6, "PUT", sizes=(ENDLESS,)) as first,
+        stage.load("AUTH_t2", 6, "PUT", sizes=(ENDLESS,)) as second,
+    ):
+        assert settled((first, second), [3 * MB, 1.5 * MB]) == close([3 * MB, 1.5 * MB])
+        assert [load.errors() for load in (first, second)] == [(0, "")] * 2
+
+
+def test_uploads_that_end_and_begin_again_have_them_too(stage, promised):
+    promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=1500kBps")
+    expected = [3 * MB, 1.5 * MB]
+    with loads(stage, ("AUTH_t1", 6, "PUT"), ("AUTH_t2", 6, "PUT")) as found, Heard(stage.cluster.amqp_url) as heard:
+        assert heard.settled(TENANTS[:2], "PUT", expected) == close(expected)
         assert [load.errors() for load in found] == [(0, "")] * 2
 
 

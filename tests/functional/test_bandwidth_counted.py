@@ -18,6 +18,7 @@ from sluice_aio.bandwidth_seen import CLOSE, Heard, means, settled
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
 from sluice_aio.cluster_setup import EC21, GOLD, POLICIES
 from sluice_aio.layout import HOST, OBJECT_DEVICES
+from sluice_aio.load import ENDLESS
 from sluice_core.bandwidth import SIDES
 
 pytestmark = pytest.mark.functional
@@ -43,7 +44,8 @@ TURNS = 50
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory):
-    terms = Terms(capacity=Capacity(get=GET, put=PUT), sizes=(SIZE,), proxy_workers=WORKERS, storage_workers=WORKERS)
+    several = {"proxy_workers": WORKERS, "storage_workers": WORKERS}
+    terms = Terms(capacity=Capacity(get=GET, put=PUT), sizes=(SIZE,), fallocate=False, **several)
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
         for name in (TENANT, OTHER):
             found.fill(name)
@@ -256,12 +258,19 @@ def test_uploads_under_a_storage_policy_count_once_and_are_stored_in_fragments(s
     promised(f"FOR TENANT {TENANT} DO SET bandwidth WITH put_bw=1MBps storage_policy={EC21}")
     before = {side: heard.moved(TENANT, "PUT", side) for side in SIDES}
     found = [loads(TENANT, 8, method="PUT", container="coded"), loads(OTHER, 8, method="PUT")]
-    assert settled(found, [2 * MB, MB]) == close([2 * MB, MB])
+    assert heard.settled((TENANT, OTHER), "PUT", [2 * MB, MB]) == close([2 * MB, MB])
     counted, stored = (heard.moved(TENANT, "PUT", side) - before[side] for side in SIDES)
     assert stored / counted == pytest.approx(1.5, rel=0.1)  # each of three fragments is half of it
     flows = {(row["account"], row["policy"]): row for row in stage.flows() if row["method"] == "PUT" and row["active"]}
     assert flows[TENANT, POLICIES.index(EC21)]["floor"] == close(MB)
     assert flows[OTHER, POLICIES.index(GOLD)]["floor"] == 0
+    for load in found:
+        load.stop()
+        assert load.errors() == (0, "")
+    found = [
+        loads(name, 8, method="PUT", container=of, sizes=(ENDLESS,)) for name, of in ((TENANT, "coded"), (OTHER, "c"))
+    ]
+    assert settled(found, [2 * MB, MB]) == close([2 * MB, MB])
 
 
 def test_fragments_have_threads_of_their_own_come_back_whole_and_leave_none(stage, promised, loads, eventually):
@@ -317,7 +326,7 @@ def test_clients_that_read_nothing_keep_nothing_from_others_of_their_tenant(stag
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 def test_who_hangs_up_leaves_all_to_others_of_his_tenant(stage, promised, loads, method):
     promised(f"FOR TENANT {TENANT} DO SET bandwidth WITH max_get_bw=2MBps max_put_bw=2MBps")
-    stays = loads(TENANT, 4, method=method)
+    stays = loads(TENANT, 4, method=method, sizes=(ENDLESS,) if method == "PUT" else ())
     leaves = loads(TENANT, 12, method=method, container="large", sizes=(LARGE,))
     assert means([stays, leaves], seconds=2)[0] < 1.5 * MB
     leaves.stop()  # in the middle of all of them

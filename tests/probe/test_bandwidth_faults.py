@@ -14,6 +14,7 @@ import pytest
 from sluice_aio.bandwidth_seen import CLOSE, means, settled, windows
 from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
 from sluice_aio.components import Program, script
+from sluice_aio.load import ENDLESS
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.
@@ -47,8 +48,8 @@ CLIENTS = {
         # long: they go to another object server with each, and somebody must wait at all of them; and not too many,
         # since a proxy passes on 64 KiB at once, which all get at about the same time
         Clients("GET", 30, (4_000_000, 16_000_000), times=2),
-        # without end: buffers take the beginning of each at once, which is not what moves
-        Clients("PUT", 4, (1 << 30,)),
+        # without end: those who would end and begin again do not all wait all the time
+        Clients("PUT", 4, (ENDLESS,)),
     ),
 }
 
