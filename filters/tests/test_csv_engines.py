@@ -3,6 +3,8 @@
 import csv
 import io
 import math
+import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,8 @@ from sluice_filters.csv_query import Choice, Column, Query, plan
 from sluice_filters.csv_stream import CsvStream
 from sluice_filters.testing import run
 
+#: Whether this Python repeats groups without what to go back to.
+POSSESSIVE = sys.version_info >= (3, 11, 5)
 VALUES = (
     *("a", "b", "", "5", "-5", "+5", "5.0", "1e3", "1e999", ".5", "5.", "007", "0x10", "--1", "1-1", ".", "+", "e5"),
     *("9007199254740993", "9007199254740992", "9007199254740993.0", "123456789012345678", "1234567890123456789"),
@@ -168,6 +172,17 @@ def test_whole_numbers_are_compared_exactly():
 )  # fmt: skip
 def test_like(like, text, expected):
     assert pattern(like.encode()).matches(text.encode()) is expected
+
+
+def test_a_long_record_that_has_no_end_costs_little_memory():
+    for text in (b'"x",' * 100_000, b'"' + b'""' * 200_000, b"a," * 200_000 + b'"'):
+        tracemalloc.start()
+        try:
+            assert Dialect().complete(text) == 0
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert most < (10_000 if POSSESSIVE else 100 * len(text))
 
 
 def test_like_does_not_backtrack_without_end():
