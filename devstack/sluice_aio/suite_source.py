@@ -6,7 +6,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.errors import LaunchError
+from sluice_core.archives import unpack
 
 #: The distribution carries ``swift/`` as well, which would be tested instead of what is installed.
 _ONLY: Final = "test/"
@@ -58,9 +58,7 @@ def _download(wanted: str, folder: Path) -> Path:
 
 
 def _unpack(archive: Path, top: str, into: Path) -> None:
-    with tarfile.open(archive) as tar:
-        members = [one for one in tar.getmembers() if one.name.startswith(top + _ONLY)]
-        tar.extractall(into, members, filter="data")
+    unpack(archive, into, lambda name: name.startswith(top + _ONLY))
     for folder in (into / top).iterdir():
         shutil.move(folder, into / folder.name)
     (into / top).rmdir()

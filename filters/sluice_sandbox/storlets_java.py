@@ -10,13 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from sluice_core.archives import unpack
 from sluice_core.errors import PeerError
 
 LIBRARIES: Final = (
@@ -70,8 +70,7 @@ def _source(work: Path, wanted: str) -> Path:
     """The source distribution, unpacked."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     _run([*pip, "--no-binary", "storlets", "--dest", str(work), f"storlets=={wanted}"])
-    with tarfile.open(work / f"storlets-{wanted}.tar.gz") as archive:
-        archive.extractall(work, filter="data")
+    unpack(work / f"storlets-{wanted}.tar.gz", work)
     return work / f"storlets-{wanted}" / "src"
 
 
