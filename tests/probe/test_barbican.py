@@ -4,6 +4,7 @@ import base64
 import shutil
 import signal
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ PLACES = ("PROXY", "STORAGE_NODE")
 WITH_KEYS = ("proxy", *OBJECT_DEVICES)
 #: Seconds in which everybody has asked the key manager again.
 AGAIN = 40
+#: Requests that are under way together, more than there are processes that may answer.
+AT_ONCE = 8
 
 
 class Keys:
@@ -102,7 +105,7 @@ def swift(cluster, keys, eventually):
     client = swift_of(cluster.proxy_url, keystone.login("alice", password, project))
     for place in PLACES:
         assert client.request("PUT", place.lower()).status in (201, 202)
-    settled(client, eventually)
+    settled(cluster, client, eventually)
     return client
 
 
@@ -116,9 +119,21 @@ def get(client, place, name="old", **headers):
     return client.request("GET", f"{place.lower()}/{name}", **headers)
 
 
-def settled(client, eventually):
-    """Every process of the proxy and of storage nodes has the active key."""
+def settled(cluster, client, eventually):
+    """Every process of the proxy and of storage nodes has the first key, which is active."""
+
+    def written(place, number):
+        name = f"old{number}"
+        stored = put(client, place, name).status == 201
+        return stored and keys_on_disk(cluster, client, place, name)[1] == {"first"}
+
+    def at_once(place):
+        """A process that is idle gets nearly all connections; so all are busy."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return all(pool.map(lambda number: written(place, number), range(4 * AT_ONCE)))
+
     for place in PLACES:
+        eventually(lambda place=place: at_once(place), AGAIN)
         in_a_row(eventually, lambda place=place: put(client, place, "old").status == 201)
         in_a_row(eventually, lambda place=place: get(client, place).status == 200)
 
@@ -187,7 +202,7 @@ def test_new_objects_get_a_key_that_was_added_and_old_ones_keep_theirs(cluster, 
             assert get(swift, place, "rotated").body == BODY
     finally:
         keys.write("first")
-    settled(swift, eventually)
+    settled(cluster, swift, eventually)
 
 
 def test_barbican_away_stops_only_those_that_start_anew_until_it_is_back(cluster, swift, keys, eventually):
@@ -209,7 +224,7 @@ def test_barbican_away_stops_only_those_that_start_anew_until_it_is_back(cluster
             )
     finally:
         cluster.restart("barbican")
-    settled(swift, eventually)
+    settled(cluster, swift, eventually)
     for place in PLACES:
         assert get(swift, place, "meanwhile").body == BODY
 
@@ -222,7 +237,7 @@ def test_a_barbican_that_says_nothing_keeps_no_proxy_from_starting(cluster, swif
         assert get(swift, "STORAGE_NODE").body == BODY
     finally:
         cluster.kill("barbican", signal.SIGCONT)
-    settled(swift, eventually)
+    settled(cluster, swift, eventually)
 
 
 LOGINS = [
@@ -245,7 +260,7 @@ def test_a_login_that_barbican_refuses_is_a_reason_and_no_secret_is_told(cluster
             answers.append(get(swift, place).body.decode())
     finally:
         keys.write("first")
-    settled(swift, eventually)
+    settled(cluster, swift, eventually)
     passwords = [keystone_seed.password(cluster.layout, one) for one in (barbican_conf.READER, barbican_conf.SERVICE)]
     told = [*answers, *(cluster.log(name) for name in (*WITH_KEYS, "agent", "api", "actors"))]
     for secret in (*passwords, *keys.secrets(), "not-the-password"):
