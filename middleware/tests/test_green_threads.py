@@ -64,6 +64,14 @@ def test_a_hub_that_a_time_out_made_in_a_thread_ends_with_it(uncollected):
     assert hubs.get_hub() is here
 
 
+def test_a_thread_is_called_by_its_name_outside_of_the_process(uncollected):
+    def name():
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm", encoding="ascii") as file:
+            return file.read().strip()
+
+    assert in_thread(name) == green.IO_THREAD
+
+
 def test_a_thread_without_a_hub_gets_none_by_ending(uncollected, monkeypatch):
     made = []
     monkeypatch.setattr(hubs, "use_hub", made.append)
