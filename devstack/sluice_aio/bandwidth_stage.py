@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -22,6 +22,7 @@ from sluice_aio.common_conf import USERS
 from sluice_aio.components import DEFAULT, SECOND_NODE
 from sluice_aio.layout import STORAGE_AGENTS, Layout
 from sluice_aio.load import Load, Spec
+from sluice_aio.locked import locked
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.bandwidth_picture import Picture
@@ -177,14 +178,21 @@ class Stage:
 
     def forget(self, sizes: Collection[int] = ()) -> None:
         """Have the kernel forget what is stored (files of ``sizes``, if any are given), to be read from disks then."""
+        for path in self._stored(sizes):
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+    def keep(self, sizes: Collection[int] = ()) -> contextlib.AbstractContextManager[None]:
+        """Have the kernel keep it instead, whatever else it wants memory for, until the context ends."""
+        return locked(self._stored(sizes))
+
+    def _stored(self, sizes: Collection[int]) -> Iterator[Path]:
         for folder in self.cluster.device_folders:
             for path in folder.rglob("*.data"):
-                if sizes and path.stat().st_size not in sizes:
-                    continue
-                descriptor = os.open(path, os.O_RDONLY)
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(descriptor)
+                if not sizes or path.stat().st_size in sizes:
+                    yield path
 
     def _ask(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         headers = {"X-Auth-Token": self.swift.token, **_length(body), **(headers or {})}
