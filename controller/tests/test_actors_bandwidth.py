@@ -4,26 +4,19 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from dataclasses import replace
 
 import pytest
 
 from sluice_actors import bandwidth
-from sluice_actors.bandwidth import NAME, Bandwidth
-from sluice_actors.groups import Groups
-from sluice_actors.ownership import SingleHost
-from sluice_actors.tasks import end_tasks
 from sluice_actors.testing_bandwidth import MB, load, promise, row
-from sluice_actors.testing_host import Story, play, settings, until
-from sluice_core.bandwidth import GET, Flow, NodeLoad, Shares
-from sluice_core.bandwidth_picture import Picture, Promises
+from sluice_actors.testing_dividing import Owner, scene
+from sluice_actors.testing_host import Story, play, until
+from sluice_core.bandwidth import GET, Flow, NodeLoad
+from sluice_core.bandwidth_picture import Promises
 from sluice_core.describe import PROXY
-from sluice_core.fencing import slot_of
-from sluice_core.keys import load_routing_key, shares_routing_key
 from sluice_core.messages import Change
 from sluice_core.operations import Draft
-from sluice_core.testing import FakeBus, fits
 
 
 @pytest.fixture(autouse=True)
@@ -38,112 +31,6 @@ def quiet_pika():
 @pytest.fixture(autouse=True)
 def short_hearing(monkeypatch):
     monkeypatch.setattr(bandwidth, "HEARING", 0.3)
-
-
-class Wire(FakeBus):
-    """Publisher and consumer of one host at once."""
-
-    def __init__(self):
-        super().__init__()
-        self.connected = asyncio.Event()
-        self.connected.set()
-        self.patterns = set()
-        self.host = None
-
-    def start(self):
-        pass
-
-    async def close(self):
-        pass
-
-    def bind(self, pattern):
-        self.patterns.add(pattern)
-
-    def unbind(self, pattern):
-        self.patterns.discard(pattern)
-
-    def tell(self, told, body=None):
-        """A node says something."""
-        key = load_routing_key(told.node)
-        if any(fits(pattern.split("."), key.split(".")) for pattern in self.patterns):
-            self.host.received(key, told.encode() if body is None else body)
-
-    def heard(self, node):
-        """What ``node`` was told."""
-        return [Shares.decode(body) for key, body in self.sent if key == shares_routing_key(node)]
-
-
-class Owner(SingleHost):
-    """Owns what it is told to, under a term that grows."""
-
-    def __init__(self, owns=True):
-        self.owning = owns
-        self.term = 7
-
-    def owns(self, name):
-        return self.owning and name == NAME
-
-    def fence(self, names):
-        return {slot_of(name): f"{self.term} h1" for name in names}
-
-    def now(self, owning, host):
-        self.owning = owning
-        self.term += owning
-        host.look()
-
-
-class Scene:
-    """One dividing host, and a node that tells its load."""
-
-    def __init__(self, redis_url, owner=None):
-        self.story = Story(redis_url)
-        self.owner = owner or Owner()
-        self.wire = Wire()
-        self.groups = Groups()
-        given = settings(redis_url, self.story.prefix)
-        self.host = Bandwidth(given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire))
-        self.wire.host = self.host
-        self.number = 0
-        self.tasks = []
-
-    def start(self):
-        self.host.start(lambda work: self.tasks.append(asyncio.get_running_loop().create_task(work)))
-        self.tasks.append(asyncio.get_running_loop().create_task(self._tell()))
-
-    async def _tell(self):
-        while True:
-            self.number += 1
-            self.wire.tell(load("p1", self.number, row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}}))
-            await asyncio.sleep(0.1)
-
-    async def put(self, *assignments):
-        await self.story.store.commit(Draft("test", puts=assignments))
-
-    async def told(self, condition):
-        async def holds():
-            return any(condition(one) for one in self.wire.heard("p1"))
-
-        await until(holds)
-
-    async def picture(self):
-        raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
-        return None if raw is None else Picture.decode(raw)
-
-    async def close(self):
-        await end_tasks(self.tasks)
-        await self.host.close()
-        await self.story.store.close()
-
-
-def scene(redis_url, tell, owner=None):
-    async def test():
-        made = Scene(redis_url, owner)
-        try:
-            await tell(made)
-        finally:
-            await made.close()
-
-    play(test())
 
 
 def test_it_divides_each_second_and_shows_what_it_did(redis_server):
