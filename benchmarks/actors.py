@@ -27,7 +27,7 @@ from sluice_actors.policy import Context, NoGroups, PolicyActor, policy_actor
 from sluice_actors.program import Programs
 from sluice_actors.runtime import ActorSystem
 from sluice_actors.testing import Clock, RecordingOffice, plan_of
-from sluice_core.messages import MetricBatch, Policy
+from sluice_core.messages.policies import MetricBatch, Policy
 
 THRESHOLD = 3.0
 TO_REACH_CPU = 0.30

@@ -21,8 +21,8 @@ from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.layout import Layout
 from sluice_core.errors import PeerError
-from sluice_core.messages import Policy
-from sluice_core.store import Store
+from sluice_core.messages.policies import Policy
+from sluice_core.store.store import Store
 
 POLICIES: Final = 10_000
 PAGE: Final = 100

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sluice_controller.vocabulary import build_catalogue
-from sluice_core.messages import Assignment, Firing, NodeReport, Policy, PolicyState
-from sluice_core.store import Draft, Store
+from sluice_core.messages.policies import Assignment, Firing, NodeReport, Policy, PolicyState
+from sluice_core.store.store import Draft, Store
 from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text

@@ -29,8 +29,8 @@ from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
 from sluice_aio.layout import OBJECT_DEVICES
 from sluice_aio.load import Load
 from sluice_aio.rings import PART_POWER, device
-from sluice_core.bandwidth import REPLICATION
 from sluice_core.errors import PeerError
+from sluice_core.messages.bandwidth import REPLICATION
 
 _CAP: Final = 5 * MB
 #: What the readers may have, and the disk can read.

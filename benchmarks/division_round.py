@@ -15,9 +15,9 @@ from sluice_actors.division import FloatArray, Problem, Side
 from sluice_actors.simulation_clusters import Sizes, random_problem
 from sluice_actors.simulation_decider import whole
 from sluice_actors.testing_bandwidth import MB, promise
-from sluice_core.bandwidth import GET, Load, NodeLoad
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import Change
+from sluice_core.messages.bandwidth import GET, Load, NodeLoad
+from sluice_core.messages.policies import Change
 
 #: From reports in memory to encoded shares; and with reading and taking the reports before, and the picture after.
 ROUND_LIMIT: Final = 1.0

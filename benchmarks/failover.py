@@ -26,10 +26,10 @@ from benchmarks.scale import Scale, say
 from sluice_actors.testing import plan_of
 from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, RedisServer, free_port
-from sluice_core import fencing
 from sluice_core.errors import PeerError
-from sluice_core.messages import Policy, PolicyState
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.messages.policies import Policy, PolicyState
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore, Draft
 
 LIMIT: Final = 5.0
 POLICIES: Final = 300

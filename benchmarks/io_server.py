@@ -19,7 +19,7 @@ from pathlib import Path
 from swift.common import concurrency
 from swift.common.utils import eventlet_monkey_patch
 
-from sluice_core.bandwidth import NO_CLASS, Flow
+from sluice_core.messages.bandwidth import NO_CLASS, Flow
 from sluice_middleware import page_cache
 from sluice_middleware.disk_testing import Log, swift_conf
 from sluice_middleware.object_server import ObjectController

@@ -36,8 +36,8 @@ from benchmarks.scale import Scale, say
 
 from sluice_aio import slow_disk
 from sluice_aio.services import free_port
-from sluice_core.credit_wire import IDLE
 from sluice_core.errors import PeerError
+from sluice_core.messages.credit import IDLE
 
 #: Streams at once.
 STREAMS: Final = (2, 3, 4, 8)

@@ -16,8 +16,8 @@ from benchmarks.scale import Scale, say
 
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
-from sluice_core.operations import Loaded
-from sluice_core.snapshot import SnapshotReader, SnapshotWriter
+from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
+from sluice_core.store.operations import Loaded
 from sluice_core.testing import assignment
 from sluice_middleware.selection import object_path, upload_facts
 

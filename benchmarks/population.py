@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sluice_core.messages import Assignment
-from sluice_core.predicate import Predicate
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import Predicate
 from sluice_core.testing import assignment
 
 #: Half of the strangers' assignments ask about the request.

@@ -31,8 +31,8 @@ from sluice_aio.layout import Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.errors import PeerError
-from sluice_core.predicate import Facts
-from sluice_core.snapshot import SnapshotReader
+from sluice_core.messages.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader
 
 LIMIT: Final = 1.5
 THRESHOLD: Final = 3

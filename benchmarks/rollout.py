@@ -26,8 +26,8 @@ from sluice_aio.cluster import Cluster
 from sluice_aio.layout import Layout
 from sluice_client import Client
 from sluice_core.errors import PeerError
-from sluice_core.keys import Keys
-from sluice_core.store import Draft, Gap, Store
+from sluice_core.store.keys import Keys
+from sluice_core.store.store import Draft, Gap, Store
 
 PROCESSES: Final = 8
 AGENTS: Final = 15

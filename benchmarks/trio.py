@@ -27,10 +27,10 @@ from sluice_aio.swift_conf import USERS, proxy_conf
 from sluice_aio.swift_http import SwiftHttp
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
-from sluice_core.messages import Assignment
-from sluice_core.predicate import Facts
-from sluice_core.snapshot import SnapshotReader
-from sluice_core.store import Draft, Store
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_core.store.store import Draft, Store
 
 USER: Final = "test:tester"
 KEY, ACCOUNT = USERS[USER]

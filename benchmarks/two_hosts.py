@@ -32,8 +32,8 @@ from sluice_actors.testing import plan_of
 from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.messages import Policy
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.messages.policies import Policy
+from sluice_core.store.store import AsyncStore, Draft
 
 START_LIMIT: Final = 30.0
 CPU_LIMIT: Final = 60.0

@@ -13,8 +13,8 @@ from benchmarks.api_population import OF_EACH_TENANT, populate, sentence, tenant
 from sluice_actors.reading import read_names
 from sluice_aio.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore, Store
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore, Store
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from benchmarks.population import strangers
 from benchmarks.rollout import Acknowledgements
 
 from sluice_core.errors import PeerError
-from sluice_core.predicate import compile_predicate
+from sluice_core.messages.predicate import compile_predicate
 
 
 class FakeClient:

@@ -17,8 +17,8 @@ from sluice_aio.services import RedisServer, Server, free_port
 from sluice_client import Client, Retries, Unreachable
 from sluice_client.cli import main
 from sluice_client.testing import StubController
-from sluice_core.messages import NodeReport
-from sluice_core.store import Store
+from sluice_core.messages.policies import NodeReport
+from sluice_core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "never-to-be-printed-8c41d7"

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth_picture import Picture
+from sluice_core.messages.bandwidth_report import Picture
 
 MB = 1e6
 FLOW = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}

@@ -10,8 +10,8 @@ import pytest
 
 from sluice_client import ApiError, Client, Retries
 from sluice_client.watch import NotEnforced, Watch
-from sluice_core.messages import PolicyState
-from sluice_core.store import Draft
+from sluice_core.messages.policies import PolicyState
+from sluice_core.store.store import Draft
 
 STATIC = "FOR TENANT AUTH_watch DO SET noop"
 DYNAMIC = "FOR TENANT AUTH_watch WHEN PUTS_SEC > 3 DO SET noop"

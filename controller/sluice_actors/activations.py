@@ -19,8 +19,8 @@ from typing import Final
 
 from sluice_core.activation import Call, Gate, activate, call_for
 from sluice_core.errors import DecodeError
-from sluice_core.messages import Assignment, Change, Entry
-from sluice_core.registry import ACTIVATION, Activation
+from sluice_core.messages.policies import Assignment, Change, Entry
+from sluice_core.messages.registry import ACTIVATION, Activation
 
 log = logging.getLogger(__name__)
 

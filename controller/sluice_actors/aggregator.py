@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.means import Merged
-from sluice_core.messages import MetricBatch
+from sluice_core.messages.policies import MetricBatch
+from sluice_core.metrics.merge import Merged
 
 CLOSE_DELAY: Final = 0.25
 ALIVE_WINDOWS: Final = 3

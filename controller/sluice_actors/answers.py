@@ -18,7 +18,7 @@ from typing import Any, Final
 from sluice_actors.child import Unfit
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
-from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
 from sluice_dsl.actions import DELETE, SET
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue import Catalogue

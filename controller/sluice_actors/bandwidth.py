@@ -29,15 +29,15 @@ from sluice_actors.bandwidth_loads import Report
 from sluice_actors.groups import Groups
 from sluice_actors.ownership import Ownership
 from sluice_actors.tasks import keep_on
-from sluice_core import fencing
-from sluice_core.bandwidth_picture import Picture, Promises
-from sluice_core.bus import Consumer, Publisher
+from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
-from sluice_core.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
-from sluice_core.messages import Assignment, Change
-from sluice_core.operations import Operation, nothing
-from sluice_core.store import AsyncStore
+from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.messages.policies import Assignment, Change
+from sluice_core.store import fencing
+from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.store.operations import Operation, nothing
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ _WAITING: Final = 4096
 
 
 class Sender(Protocol):
-    """As ``sluice_core.bus.Publisher``."""
+    """As ``sluice_core.connections.bus.Publisher``."""
 
     connected: asyncio.Event
 
@@ -74,7 +74,7 @@ class Sender(Protocol):
 
 
 class Receiver(Protocol):
-    """As ``sluice_core.bus.Consumer``."""
+    """As ``sluice_core.connections.bus.Consumer``."""
 
     def start(self) -> None: ...
 

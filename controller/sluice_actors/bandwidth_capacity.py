@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.bandwidth import Flow
+from sluice_core.messages.bandwidth import Flow
 
 CONFIGURED: Final = "configured"
 ESTIMATED: Final = "estimated"

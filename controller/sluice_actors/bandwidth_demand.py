@@ -23,9 +23,9 @@ from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_values import values
 from sluice_actors.bandwidth_weights import CHUNK, LITTLE, ROOM, WAITS, Parts, poured, weigh_free, weigh_held
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import SIDES, Flow
 from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages import TENANT
+from sluice_core.messages.bandwidth import SIDES, Flow
+from sluice_core.messages.policies import TENANT
 
 #: A flow that moves this part of what it may wants more.
 TAKES_ALL: Final = 0.9

@@ -32,9 +32,9 @@ from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_standing import StandingRows
 from sluice_actors.bandwidth_told import Heads, encoded, packed, together
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
-from sluice_core.bandwidth_picture import Picture, Promises, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
+from sluice_core.messages.bandwidth_report import Picture, Promises, Standing
 
 #: Seconds that one round may stand for.
 _SHORTEST, _LONGEST = 0.2, 5.0

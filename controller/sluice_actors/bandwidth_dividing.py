@@ -24,8 +24,8 @@ from sluice_actors.bandwidth_told import Told
 from sluice_actors.bandwidth_values import divide_above
 from sluice_actors.bandwidth_weights import Parts, poured
 from sluice_actors.division import BoolArray, Division, FloatArray, IntArray, Problem, Side, divide
-from sluice_core.bandwidth import NO_CLASS, PUT, SIDES
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import NO_CLASS, PUT, SIDES
 
 FREE: Final = -1.0
 #: Nobody is held back completely: a client would hang up, and a share of nothing would never be found too small.

@@ -18,8 +18,8 @@ import numpy as np
 
 from sluice_actors.bandwidth_loads import HEARD, Loads, Node
 from sluice_actors.bandwidth_names import KINDS, kind
-from sluice_core.bandwidth import GET, PUT, SIDES
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, SIDES
 
 #: Bytes that are not accounted for, as a part of those that are, up to which nodes count as gone, and as gone still.
 _SAME, _STILL = 0.10, 0.20

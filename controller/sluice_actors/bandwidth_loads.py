@@ -29,8 +29,8 @@ from sluice_actors.bandwidth_names import DEVICES, KINDS, Names, flows_of, is_so
 from sluice_actors.bandwidth_reports import Packed, Report, beginning
 from sluice_actors.bandwidth_traces import LEFT, MEAN, Trace, Traces
 from sluice_actors.division import FloatArray, IntArray
-from sluice_core.amounts import MOST
-from sluice_core.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad
+from sluice_core.messages.bandwidth import SIDES, Flow, Load, MovedObject, NodeLoad
+from sluice_core.messages.bounds import MOST
 
 __all__ = ["HEARD", "LEFT", "MEAN", "SILENT", "Loads", "Node", "Report", "Table", "Trace"]
 

@@ -14,8 +14,8 @@ from sluice_actors.bandwidth_names import flows_of
 from sluice_actors.bandwidth_objectives import Objectives, Promise
 from sluice_actors.bandwidth_told import Told
 from sluice_actors.division import IntArray
-from sluice_core.bandwidth import NO_CLASS, PUT, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import NO_CLASS, PUT, Flow
 
 #: Bytes stored per byte of an upload, until it is known better.
 COPIES: Final = 3.0

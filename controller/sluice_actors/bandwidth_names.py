@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from sluice_actors.division import IntArray
-from sluice_core.bandwidth import METHODS, SIDES, Flow
+from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 
 #: Names of devices that may be known at a time.
 DEVICES: Final = 2**20

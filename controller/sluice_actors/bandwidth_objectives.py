@@ -18,11 +18,11 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from sluice_actors.groups import Groups
-from sluice_core.bandwidth import ANY_POLICY, GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.describe import REPLICATION as REPLICATION_KIND
-from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, NAME, TENANT, Assignment, Change
-from sluice_core.predicate import Facts
+from sluice_core.messages.bandwidth import ANY_POLICY, GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
+from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, NAME, TENANT, Assignment, Change
+from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,9 @@ class Objectives:
         return known
 
     def index_of(self, storage_policy: str) -> int:
-        """Of a storage policy as it was written; :data:`~sluice_core.bandwidth.ANY_POLICY` when that is not known."""
+        """Of a storage policy as it was written; :data:`~sluice_core.messages.bandwidth.ANY_POLICY` when that is
+        not known.
+        """
         if not storage_policy:
             return ANY_POLICY
         if storage_policy.isdigit():

@@ -27,8 +27,8 @@ from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.bandwidth_standing import StandingRows
 from sluice_actors.bandwidth_weights import poured
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import METHODS, SIDES, MovedObject
-from sluice_core.bandwidth_picture import Promises
+from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
+from sluice_core.messages.bandwidth_report import Promises
 
 #: Rows that are shown, of each list.
 MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}

@@ -23,8 +23,8 @@ from sluice_actors.bandwidth_told import Told
 from sluice_actors.bandwidth_traces import Trace, Traces
 from sluice_actors.bandwidth_weights import CHUNK, ROOM, WAITS, Parts, poured, poured_each
 from sluice_actors.division import FloatArray
-from sluice_core.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Objective
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Objective
 
 #: The part of the cap that is divided evenly; and of what a node carries, where that is less.
 _EVEN: Final = 0.05

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sluice_actors.bandwidth_names import Key
 from sluice_actors.division import FloatArray, IntArray
-from sluice_core.bandwidth import Load, NodeLoad
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import Load, NodeLoad
 
 #: MessagePack's marks of a double, and of a list as long as a row.
 _DOUBLE: Final = 0xCB

@@ -15,8 +15,8 @@ import numpy as np
 
 from sluice_actors.bandwidth_loads import Table
 from sluice_actors.division import FloatArray
-from sluice_core.bandwidth import GET
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import GET
 
 #: A server whose unused part differs by less from that of all has the same.
 _ALIKE: Final = 0.075

@@ -22,10 +22,10 @@ import numpy as np
 from sluice_actors.bandwidth_dividing import Divided
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
-from sluice_core.bandwidth_picture import Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import NAME
+from sluice_core.messages.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
+from sluice_core.messages.bandwidth_report import Standing
+from sluice_core.messages.policies import NAME
 
 #: A floor that lacks less than this part of it is met.
 SLIGHT: Final = 0.01

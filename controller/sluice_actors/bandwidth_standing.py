@@ -2,7 +2,7 @@
 
 They are made once, and again when what is promised or what of it is lacking changes; not when somebody begins or ends.
 So nothing is written of them while that stays the same, however many there are (``Promises`` in
-``sluice_core.bandwidth_picture``).
+``sluice_core.messages.bandwidth_report``).
 
 Those who were seen come before members of groups of whom nothing ever moved, and methods take turns: where there is
 room for the first of them only, each method has its part of it.
@@ -19,7 +19,7 @@ import numpy as np
 
 from sluice_actors.bandwidth_shortfall import SLIGHT, Idle, Idles
 from sluice_actors.division import IntArray
-from sluice_core.bandwidth_picture import Promises, Standing
+from sluice_core.messages.bandwidth_report import Promises, Standing
 
 #: What is lacking of an idle floor is shown to within this part of it.
 _STEADY: Final = 0.001

@@ -1,4 +1,4 @@
-"""What nodes are told, in columns, and as the bytes of :class:`~sluice_core.bandwidth.Shares`.
+"""What nodes are told, in columns, and as the bytes of :class:`~sluice_core.messages.bandwidth.Shares`.
 
 A round may have some hundred thousand shares.  What they begin with (whose they are) is the same on all nodes and in
 all rounds, so it is packed once; numbers are packed as columns.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sluice_actors.bandwidth_names import KINDS, Names
 from sluice_actors.division import FloatArray, IntArray
-from sluice_core.bandwidth import SIDES, Share, Shares
+from sluice_core.messages.bandwidth import SIDES, Share, Shares
 
 #: MessagePack's marks of a double, and of a list as long as a share.
 _DOUBLE: Final = 0xCB

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from sluice_actors.division import BoolArray, FloatArray, IntArray
-from sluice_core.bandwidth import SIDES
+from sluice_core.messages.bandwidth import SIDES
 
 #: Seconds over which bytes and transfers are averaged, exponentially.
 MEAN: Final = 4.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from sluice_core.code_shelf import CodeShelf
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.swift_code_store import CodeShelf
 from sluice_core.errors import SluiceError
 
 

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
 from sluice_actors import frames
+from sluice_core.code.loader import load_class
 from sluice_core.control import Assign, Controller, ControllerInfo, Observation
 from sluice_core.errors import SluiceError
-from sluice_core.native_code import load_class
 
 #: More than this is a mistake, not a decision.
 MOST_ASSIGNS: Final = 10_000

@@ -25,12 +25,12 @@ from sluice_actors.ownership import Ownership
 from sluice_actors.registered import Registered
 from sluice_actors.revisions import Revisions, metrics_of, period_of
 from sluice_actors.writer import Fences, Writer
-from sluice_core import fencing
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
-from sluice_core.messages import Assignment, Revision, Upload
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Assignment, Revision, Upload
+from sluice_core.store import fencing
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

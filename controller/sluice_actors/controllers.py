@@ -20,11 +20,11 @@ from sluice_actors.feeds import Hub
 from sluice_actors.ownership import Ownership
 from sluice_actors.registered import Registered
 from sluice_actors.writer import Fences, Writer
-from sluice_core.code_shelf import CodeShelf, ShelfSettings
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import CONTROLLER_CODE, Change, Upload, upload_key
-from sluice_core.operations import Operation, decoded
-from sluice_core.store import AsyncStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.messages.policies import CONTROLLER_CODE, Change, Upload, upload_key
+from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from sluice_actors.feeds import Hub
 from sluice_actors.keeper import Keeper
 from sluice_actors.wire import Uses, Values, Wants, pack, unpack
 from sluice_core.errors import DecodeError
-from sluice_core.keys import values_routing_key
+from sluice_core.store.keys import values_routing_key
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from sluice_actors.feed import Feed
 from sluice_actors.policy import PolicyActor
 from sluice_actors.runtime import ActorSystem, Delivery
 from sluice_core.errors import DecodeError
-from sluice_core.keys import metric_routing_key
-from sluice_core.messages import MetricBatch
+from sluice_core.messages.policies import MetricBatch
+from sluice_core.store.keys import metric_routing_key
 
 __all__ = ["Feed", "Hub"]
 

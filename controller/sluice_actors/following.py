@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from sluice_core.lineage import Lineage, made_at
-from sluice_core.messages import Change
-from sluice_core.operations import Gap, Head
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Change
+from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.operations import Gap, Head
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

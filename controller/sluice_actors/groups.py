@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
-from sluice_core.messages import CONTAINER, TENANT, Change, Entry
-from sluice_core.registry import CONTAINER_MEMBER, TENANT_MEMBER, is_member
+from sluice_core.messages.policies import CONTAINER, TENANT, Change, Entry
+from sluice_core.messages.registry import CONTAINER_MEMBER, TENANT_MEMBER, is_member
 
 _NOBODY: Final[Mapping[str, None]] = {}
 _KINDS = {TENANT: TENANT_MEMBER, CONTAINER: CONTAINER_MEMBER}

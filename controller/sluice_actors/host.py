@@ -45,12 +45,12 @@ from sluice_actors.teamwork import Teamwork
 from sluice_actors.witness import ACTORS, Witness
 from sluice_actors.writer import Writer
 from sluice_core.activation import Gate
-from sluice_core.bus import Consumer
+from sluice_core.connections.bus import Consumer
 from sluice_core.errors import PeerError
-from sluice_core.fencing import slot_of
-from sluice_core.keys import metric_routing_key
-from sluice_core.messages import Change, Policy
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Change, Policy
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.keys import metric_routing_key
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.predicate import Predicate, all_of, any_of
+from sluice_core.messages.predicate import Predicate, all_of, any_of
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
 
 Streak = tuple[tuple[Predicate, int], ...]

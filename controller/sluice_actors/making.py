@@ -11,9 +11,9 @@ from sluice_actors.policy import Context, PolicyActor, policy_actor
 from sluice_actors.reading import Found
 from sluice_actors.writer import Writer
 from sluice_core.errors import Conflict, DecodeError
-from sluice_core.messages import PolicyState
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import PolicyState
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

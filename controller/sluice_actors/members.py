@@ -27,7 +27,7 @@ import redis
 import redis.exceptions
 
 from sluice_actors.tooz_door import GroupAlreadyExist, MemberAlreadyExist, RedisDriver, ToozError
-from sluice_core.redis_links import RedisPlace
+from sluice_core.store.redis_urls import RedisPlace
 
 log = logging.getLogger(__name__)
 

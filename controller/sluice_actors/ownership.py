@@ -18,7 +18,7 @@ class Ownership(Protocol):
         """True when this host is to run the actor of this policy now; must be cheap."""
 
     def owns_slot(self, slot: str) -> bool:
-        """The same for all names of a slot (``sluice_core.fencing``)."""
+        """The same for all names of a slot (``sluice_core.store.fencing``)."""
 
     def on_change(self, changed: Callable[[], None]) -> None:
         """Have ``changed`` called, on the host's loop, after answers of ``owns`` may have changed."""

@@ -19,8 +19,8 @@ from typing import Any, Final, Protocol
 from sluice_actors.machine import NO_WINDOW, Machine, Rules
 from sluice_actors.program import Observed, Program, Programs
 from sluice_actors.runtime import Actor, Work
-from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, TENANT, Firing, PolicyState, Target
-from sluice_core.predicate import Predicate
+from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, TENANT, Firing, PolicyState, Target
+from sluice_core.messages.predicate import Predicate
 from sluice_dsl.plan import Plan
 
 #: The machine may still move although the same clauses hold.

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from sluice_core.errors import DecodeError
-from sluice_core.predicate import OPERATORS, Predicate, compile_predicate
+from sluice_core.messages.predicate import OPERATORS, Predicate, compile_predicate
 from sluice_dsl.plan import Condition, residual
 
 #: Of a policy with one metric its value; with several a tuple of values; None for silence.

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core import fencing
-from sluice_core.messages import Assignment, Policy, PolicyState
-from sluice_core.operations import policy_of
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.store import fencing
+from sluice_core.store.operations import policy_of
+from sluice_core.store.store import AsyncStore
 
 _SLOTS_PER_STEP: Final = 8
 

@@ -18,7 +18,7 @@ from sluice_actors.feed import Columns, Feed
 from sluice_actors.feeds import routed
 from sluice_actors.policy import PolicyActor
 from sluice_actors.runtime import Delivery
-from sluice_core.messages import MetricBatch
+from sluice_core.messages.policies import MetricBatch
 
 #: How many batches are decoded before the loop goes on with something else.
 _BATCHES_PER_STEP: Final = 1

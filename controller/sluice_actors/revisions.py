@@ -20,7 +20,7 @@ from sluice_actors.child import Child, Code, Ended, Unfit, begin
 from sluice_actors.code_source import CodeSource
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Revision, Upload
+from sluice_core.messages.policies import Revision, Upload
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

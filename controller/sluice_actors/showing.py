@@ -10,7 +10,7 @@ from typing import Any, Final
 from sluice_actors.feeds import Hub
 from sluice_actors.policy import PolicyActor
 from sluice_actors.runtime import ActorSystem
-from sluice_core.store import AsyncStore
+from sluice_core.store.store import AsyncStore
 
 _REPORT_INTERVAL: Final = 5.0
 

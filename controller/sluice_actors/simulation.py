@@ -21,8 +21,8 @@ from sluice_actors.division import BoolArray, FloatArray, Problem
 from sluice_actors.division_fit import fit
 from sluice_actors.division_places import places
 from sluice_actors.simulation_clusters import expected, limits, most
-from sluice_core.bandwidth import GET, Load, NodeLoad, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Load, NodeLoad, Shares
 
 #: Seconds after the full second at which reports leave, and shares are divided.
 REPORTED: Final = 0.06

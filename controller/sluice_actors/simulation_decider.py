@@ -10,8 +10,8 @@ import numpy as np
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.division import Problem, Side, divide
 from sluice_actors.testing_bandwidth import MB, promise
-from sluice_core.bandwidth import GET, NodeLoad, Share, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from sluice_actors.bandwidth_divider import Divider
-from sluice_core.bandwidth import GET, Flow, Load, NodeLoad, Shares
-from sluice_core.credit_wire import Asked, Given
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Shares
+from sluice_core.messages.credit import Asked, Given
 
 CHUNK: Final = 65536
 #: Seconds after the full second: a node's report, the round, and when shares are in force.

@@ -4,7 +4,7 @@ Theory of operation
 
 * Who is there is said by tooz (``sluice_actors.members``); who *should* own a slot by a hash ring over these.
   Members may see this differently for a moment, so a view alone entitles to nothing.
-* Who *owns* a slot stands in Redis, under a term that changes with each claim (``sluice_core.fencing``).
+* Who *owns* a slot stands in Redis, under a term that changes with each claim (``sluice_core.store.fencing``).
   :meth:`Team.settle` claims what the ring gives us and gives up what it does not, or what somebody else
   has claimed.  Every change carries the ownership under which it was decided, and is refused if it is over.
 * A slot that somebody else took is not claimed back before we have looked again who is there: otherwise a host that
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from sluice_actors.members import Members
 from sluice_actors.tooz_door import HashRing
-from sluice_core import fencing
-from sluice_core.store import AsyncStore
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from sluice_actors.backlog import Backlog
 from sluice_actors.exchange import EVERYBODY, Exchange
 from sluice_actors.feeds import Hub
 from sluice_actors.team import Team
-from sluice_core.bus import Consumer, Publisher
+from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.errors import PeerError
-from sluice_core.keys import VALUES_EXCHANGE, metric_routing_key, values_routing_key
-from sluice_core.operations import Operation, nothing
-from sluice_core.store import AsyncStore
+from sluice_core.store.keys import VALUES_EXCHANGE, metric_routing_key, values_routing_key
+from sluice_core.store.operations import Operation, nothing
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from sluice_actors.feeds import Hub
 from sluice_actors.policy import Context, Membership, NoGroups, PolicyActor, policy_actor
 from sluice_actors.program import Programs
 from sluice_actors.runtime import ActorSystem
-from sluice_core.messages import CONTAINER, TENANT, MetricBatch, PolicyState, Target
-from sluice_core.predicate import Predicate
+from sluice_core.messages.policies import CONTAINER, TENANT, MetricBatch, PolicyState, Target
+from sluice_core.messages.predicate import Predicate
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from sluice_actors.bandwidth_divider import Divider, Round
 from sluice_actors.bandwidth_weights import poured
-from sluice_core.bandwidth import GET, Flow, Load, NodeLoad, Share
 from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
-from sluice_core.messages import CLUSTER, Assignment, Target
+from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share
+from sluice_core.messages.policies import CLUSTER, Assignment, Target
 from sluice_core.testing import assignment
 
 MB = 1e6

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from sluice_actors.host import Host
 from sluice_actors.testing_host import Story, play, until
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import CONTROLLER_CODE, Revision, Upload
-from sluice_core.operations import Draft
+from sluice_core.code.code_store import CodeStore
+from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
+from sluice_core.store.operations import Draft
 
 _HEAD: Final = """\
 from sluice_core.control import Assign, Controller, ControllerInfo

@@ -13,12 +13,12 @@ from sluice_actors.ownership import SingleHost
 from sluice_actors.tasks import end_tasks
 from sluice_actors.testing_bandwidth import MB, load, row
 from sluice_actors.testing_host import Story, play, settings, until
-from sluice_core.bandwidth import GET, NodeLoad, Shares
-from sluice_core.bandwidth_picture import Picture
 from sluice_core.describe import PROXY
-from sluice_core.fencing import slot_of
-from sluice_core.keys import load_routing_key, shares_routing_key
-from sluice_core.operations import Draft
+from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
+from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.keys import load_routing_key, shares_routing_key
+from sluice_core.store.operations import Draft
 from sluice_core.testing import FakeBus, fits
 
 

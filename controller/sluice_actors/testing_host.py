@@ -12,11 +12,11 @@ from typing import Any, Final, TypeVar
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, checked
 from sluice_actors.testing import batch_of, plan_of
-from sluice_core.bus import Publisher
-from sluice_core.keys import metric_routing_key
-from sluice_core.messages import Assignment, Policy, PolicyState
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore
+from sluice_core.connections.bus import Publisher
+from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.store.keys import metric_routing_key
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan
 
 T = TypeVar("T")

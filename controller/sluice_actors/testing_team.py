@@ -12,9 +12,9 @@ from signal import SIGTERM, Signals
 from typing import Any
 
 from sluice_actors.testing import batch_of
-from sluice_core.bus import Publisher
-from sluice_core.keys import metric_routing_key
-from sluice_core.store import AsyncStore
+from sluice_core.connections.bus import Publisher
+from sluice_core.store.keys import metric_routing_key
+from sluice_core.store.store import AsyncStore
 
 #: Window → path → value.
 Schedule = Callable[[int], Mapping[str, float]]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from sluice_core.message import Message
+from sluice_core.messages.base import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from typing import Final
 
 from sluice_actors.activations import Activations
 from sluice_actors.ownership import Ownership
-from sluice_core import fencing
-from sluice_core.messages import Assignment, Change
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Assignment, Change
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore
 
 #: What hosts call themselves when they write; they call for what they write as soon as it is written.
 ACTORS: Final = "actors@"

@@ -22,10 +22,10 @@ from typing import Final, Protocol
 
 from sluice_actors.policy import PolicyActor
 from sluice_core.errors import Conflict, Fenced, PeerError
-from sluice_core.fencing import slot_of
-from sluice_core.messages import Assignment, PolicyState
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore
+from sluice_core.messages.policies import Assignment, PolicyState
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
 from sluice_dsl.assignments import assignment_for
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from sluice_core import activation
 from sluice_core.activation import FILTER_HOLE, LONGEST_TIMEOUT, LONGEST_URL, check_url
 from sluice_core.describe import ActionInfo
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.messages import ALL, GROUP, Entry, Target
-from sluice_core.registry import ACTIVATION, HOLE, Activation
+from sluice_core.messages.policies import ALL, GROUP, Entry, Target
+from sluice_core.messages.registry import ACTIVATION, HOLE, Activation
 from sluice_dsl.plan import Plan
 
 FIELDS: Final = ("keyword", "url", "undo", "timeout")

@@ -14,8 +14,18 @@ from sluice_controller.shelf import Contents
 from sluice_controller.words import path_target, written
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError
-from sluice_core.messages import LEVELS
-from sluice_core.registry import ALIAS, CONTAINER_GROUP, FILTER, GROUP, METRIC, METRIC_ENTRY, TARGET, TERM, Alias
+from sluice_core.messages.policies import LEVELS
+from sluice_core.messages.registry import (
+    ALIAS,
+    CONTAINER_GROUP,
+    FILTER,
+    GROUP,
+    METRIC,
+    METRIC_ENTRY,
+    TARGET,
+    TERM,
+    Alias,
+)
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.problems import listed, near
 from sluice_dsl.units import UnitError, read_parameter

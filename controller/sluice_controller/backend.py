@@ -14,9 +14,9 @@ from sluice_controller.config import KEYSTONE, Config
 from sluice_controller.counters import CountedStore
 from sluice_controller.shelf import Contents, Shelf
 from sluice_controller.vocabulary import build_catalogue, with_projects, with_uploads
-from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
-from sluice_core.code_shelf import CodeShelf, ShelfSettings
-from sluice_core.store import Store
+from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.store.store import Store
 from sluice_dsl.catalogue import Catalogue
 
 

@@ -1,6 +1,7 @@
 """What moves and what may: the picture that one actor host puts into Redis each second.
 
-A picture (``sluice_core.bandwidth_picture``) is of use while it is fresh.  When nobody divides, or when what is there
+A picture (``sluice_core.messages.bandwidth_report``) is of use while it is fresh.  When nobody divides, or when
+what is there
 is too old, there is none: lists are empty then and say so (:attr:`Table.stale`).  Rates are bytes of payload per
 second; None is "as much as it likes".
 """
@@ -14,9 +15,9 @@ from typing import Any, Final
 
 from sluice_controller.backend import Backend
 from sluice_controller.render import iso_time
-from sluice_core.bandwidth_picture import Picture, Promises
-from sluice_core.keys import Keys
-from sluice_core.operations import Operation, decoded
+from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.store.keys import Keys
+from sluice_core.store.operations import Operation, decoded
 
 #: Seconds for which Redis keeps a picture after it was put there.
 KEPT: Final = 10.0

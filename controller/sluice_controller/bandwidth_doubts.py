@@ -15,9 +15,9 @@ from typing import Any, Final
 from sluice_controller.backend import Backend
 from sluice_controller.bandwidth import picture_now, shortfall
 from sluice_controller.shelf import Shelved
-from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
-from sluice_core.bandwidth_picture import Picture
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
+from sluice_core.messages.bandwidth_report import Picture
 from sluice_dsl import nodes
 from sluice_dsl.compile import Compiled
 from sluice_dsl.grammar import parse

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sluice_core.bandwidth import GET
-from sluice_core.bandwidth_picture import Picture
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import GET
+from sluice_core.messages.bandwidth_report import Picture
 
 #: ``{"ip:port": {"sdb1": {"0": {…}}}}``
 Table = dict[str, dict[str, dict[str, dict[str, Any]]]]

@@ -20,10 +20,10 @@ from sluice_controller.services import Allow, everything
 from sluice_controller.shelf import Contents, Shelved
 from sluice_controller.words import written as as_word
 from sluice_controller.written import Done, Settled
-from sluice_core.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.messages import NAME, TENANT, Target
+from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
+from sluice_core.messages.policies import NAME, TENANT, Target
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text

@@ -1,6 +1,7 @@
 """``/changes``: who changed what when, out of the change stream, newest first.
 
-The stream is trimmed at a length; so is what changes replaced (``sluice_core.past``), by itself.  A page looks
+The stream is trimmed at a length; so is what changes replaced (``sluice_core.store.undo_log``), by itself.  A page
+looks
 at a bounded number of entries, so with a filter it may hold few or none and still have a next page.
 """
 
@@ -13,10 +14,10 @@ from typing import Final, TypeVar
 from sluice_controller.backend import Backend
 from sluice_controller.configuration import Configuration, Difference, differences
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages import Change
-from sluice_core.operations import Gap, Head, policy_of
-from sluice_core.past import Documents, past_from
-from sluice_core.stream import changes_before, oldest_change
+from sluice_core.messages.policies import Change
+from sluice_core.store.change_stream import changes_before, oldest_change
+from sluice_core.store.operations import Gap, Head, policy_of
+from sluice_core.store.undo_log import Documents, past_from
 
 #: Entries of the stream that are looked at for one page.
 _LOOKED_AT: Final = 2000

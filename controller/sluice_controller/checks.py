@@ -14,7 +14,7 @@ from sluice_controller.config import KEYSTONE, STATIC, Config
 from sluice_controller.logs import FORMATS
 from sluice_controller.tokens import read_token
 from sluice_core.options import OptionError
-from sluice_core.redis_links import RedisPlace
+from sluice_core.store.redis_urls import RedisPlace
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 from sluice_controller.backend import Backend
 from sluice_controller.shelf import Contents
 from sluice_core.errors import CallerError
-from sluice_core.keys import snapshot_group_key, snapshot_key, snapshot_keys
-from sluice_core.lmdb_records import key_of
-from sluice_core.messages import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
-from sluice_core.operations import Operation, decoded, policy_of
-from sluice_core.registry import CONTAINER_GROUP, MEMBER_KINDS
+from sluice_core.messages.policies import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
+from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
+from sluice_core.snapshot.records import key_of
+from sluice_core.store.keys import snapshot_group_key, snapshot_key, snapshot_keys
+from sluice_core.store.operations import Operation, decoded, policy_of
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
 #: Documents read by one command.

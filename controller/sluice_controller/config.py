@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sluice_core.code_shelf import OPTIONS as CODE_OPTIONS
+from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, read_file
 
 SECTION: Final = "api"

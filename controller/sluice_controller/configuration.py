@@ -17,10 +17,10 @@ from sluice_controller.controllers import policy_of_controller
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.keeping import standing_assignments
 from sluice_core.errors import Conflict, NotFound
-from sluice_core.message import Message
-from sluice_core.messages import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
-from sluice_core.past import CONFIGURATION, Documents, past_from
-from sluice_core.store import Draft
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
+from sluice_core.store.store import Draft
+from sluice_core.store.undo_log import CONFIGURATION, Documents, past_from
 from sluice_dsl.plan import Plan
 
 CREATE: Final = "create"

@@ -20,7 +20,7 @@ from sluice_controller.uploaded import Extra, Found, Given, Rules
 from sluice_controller.uploaded_metrics import blank
 from sluice_controller.waiting import wait_until
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.messages import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 
 STOPPED: Final = "stopped"
 STARTING: Final = "starting"

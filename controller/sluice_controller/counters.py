@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from sluice_core.errors import DecodeError, PeerError
-from sluice_core.operations import Operation
-from sluice_core.store import Store
+from sluice_core.store.operations import Operation
+from sluice_core.store.store import Store
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 

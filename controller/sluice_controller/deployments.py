@@ -19,7 +19,7 @@ from sluice_controller.words import path_target
 from sluice_controller.written import Done
 from sluice_core.describe import FILTER, PLACES
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.plan import PlannedAction

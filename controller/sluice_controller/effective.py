@@ -29,8 +29,8 @@ from sluice_controller.concerned import Place, concerning
 from sluice_controller.selectors import WATCH
 from sluice_controller.shelf import Contents, Shelved
 from sluice_core.describe import KINDS
-from sluice_core.messages import GROUP, NAME, Assignment
-from sluice_core.predicate import Facts, compile_predicate
+from sluice_core.messages.policies import GROUP, NAME, Assignment
+from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_core.resolve import Candidates, Pipelines, replaces
 
 DISABLED: Final = "disabled"

@@ -13,8 +13,8 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Final
 
-from sluice_core.messages import NodeReport
-from sluice_core.operations import Head, policy_of
+from sluice_core.messages.policies import NodeReport
+from sluice_core.store.operations import Head, policy_of
 
 OK: Final = "ok"
 AWAY: Final = "away"

@@ -12,9 +12,9 @@ from typing import Final, Generic, TypeVar
 from sluice_controller.backend import Backend
 from sluice_controller.failures import PreconditionFailed
 from sluice_core.errors import NotFound
-from sluice_core.messages import Entry
-from sluice_core.registry import Thing, things
-from sluice_core.store import Committed, Draft
+from sluice_core.messages.policies import Entry
+from sluice_core.messages.registry import Thing, things
+from sluice_core.store.store import Committed, Draft
 
 T = TypeVar("T")
 LARGEST_PAGE: Final = 1000

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sluice_controller.configuration import Configuration
 from sluice_controller.folding import folded
 from sluice_controller.keeping import KEPT
-from sluice_core.messages import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
+from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
 
 #: Version of the format.
 FORMAT: Final = 1

@@ -19,11 +19,11 @@ from sluice_controller import usage
 from sluice_controller.backend import Backend
 from sluice_controller.shelf import Contents
 from sluice_core.errors import Conflict
-from sluice_core.messages import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
-from sluice_core.operations import Operation
-from sluice_core.past import CONFIGURATION
-from sluice_core.registry import ALIAS, CONTAINER_GROUP, METRIC_ENTRY, TERM
-from sluice_core.registry import GROUP as GROUP_ENTRY
+from sluice_core.messages.policies import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
+from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, METRIC_ENTRY, TERM
+from sluice_core.messages.registry import GROUP as GROUP_ENTRY
+from sluice_core.store.operations import Operation
+from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled
 
 #: How often a change is tried again that lost a race against another one.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sluice_core.errors import CallerError
-from sluice_core.messages import Firing
+from sluice_core.messages.policies import Firing
 
 Place = tuple[int, int]
 

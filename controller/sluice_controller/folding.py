@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sluice_core.errors import CallerError
-from sluice_core.messages import CONTAINER, TENANT, Entry
-from sluice_core.registry import CONTAINER_GROUP, MEMBER_KINDS, Group, groups, is_member
+from sluice_core.messages.policies import CONTAINER, TENANT, Entry
+from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS, Group, groups, is_member
 
 #: Kind of a group → how many slashes are in a member's path.
 _SLASHES: Mapping[str, int] = {kind: 1 if kind == CONTAINER_GROUP else 0 for kind in MEMBER_KINDS}

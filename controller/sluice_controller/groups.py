@@ -17,9 +17,9 @@ from sluice_controller.bodies import Body
 from sluice_controller.entries import Found
 from sluice_controller.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import CONTAINER, NAME, TENANT
-from sluice_core.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
-from sluice_core.store import Draft
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT
+from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
+from sluice_core.store.store import Draft
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.problems import ERROR, Reporter

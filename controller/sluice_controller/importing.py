@@ -24,7 +24,7 @@ from sluice_controller.parameters import refuse_unknown
 from sluice_controller.vocabulary import with_uploads
 from sluice_controller.words import Words
 from sluice_core.errors import CallerError, SluiceError
-from sluice_core.messages import (
+from sluice_core.messages.policies import (
     FILTER_CODE,
     METRIC_CODE,
     NAME,
@@ -35,7 +35,7 @@ from sluice_core.messages import (
     Upload,
     upload_key,
 )
-from sluice_core.registry import KINDS
+from sluice_core.messages.registry import KINDS
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled, Existing, PolicyErrors, compile_text
 from sluice_dsl.plan import Plan

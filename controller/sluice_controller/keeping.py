@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_controller.shelf import Shelved
-from sluice_core.messages import NAME, Assignment, Policy
-from sluice_core.predicate import Predicate, any_of
+from sluice_core.messages.policies import NAME, Assignment, Policy
+from sluice_core.messages.predicate import Predicate, any_of
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.grammar import parse
 from sluice_dsl.nodes import And, Clause, Condition, Not, Or, Sentence, Target, Word

@@ -17,9 +17,9 @@ from sluice_controller.entries import Found
 from sluice_controller.words import metric_info
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.keys import METRICS_EXCHANGE, metric_routing_key
-from sluice_core.messages import Upload
-from sluice_core.registry import ALIAS, METRIC_ENTRY, TERM, Metric
+from sluice_core.messages.policies import Upload
+from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
+from sluice_core.store.keys import METRICS_EXCHANGE, metric_routing_key
 from sluice_dsl.units import METRIC_QUANTITIES
 from sluice_metrics.native import metric_info as uploaded_info
 

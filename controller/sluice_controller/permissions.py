@@ -22,7 +22,7 @@ from sluice_controller.identity import Identity
 from sluice_controller.rules import Rules, Target
 from sluice_controller.rules_table import BY_NAME, LIST, NOTHING
 from sluice_core.errors import CallerError
-from sluice_core.messages import NAME, Upload
+from sluice_core.messages.policies import NAME, Upload
 from sluice_dsl.plan import Plan
 
 #: In place of a rule's name: nobody is asked who he is.

@@ -9,7 +9,7 @@ from sluice_controller.backend import Backend
 from sluice_controller.entries import Found, Page
 from sluice_controller.swift_calls import SwiftDoor
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.registry import PLACEMENT, Placement
+from sluice_core.messages.registry import PLACEMENT, Placement
 from sluice_dsl.catalogue import Catalogue
 
 

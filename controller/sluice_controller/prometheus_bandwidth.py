@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from sluice_controller import bandwidth
 from sluice_controller.backend import Backend
 from sluice_controller.prometheus import gauges
-from sluice_core.bandwidth import ANY_POLICY, REPLICATION
-from sluice_core.bandwidth_picture import Picture
+from sluice_core.messages.bandwidth import ANY_POLICY, REPLICATION
+from sluice_core.messages.bandwidth_report import Picture
 
 Row = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from sluice_controller.enforcement import Cluster
 from sluice_controller.selectors import PolicyView
 from sluice_core.describe import ActionInfo, MetricInfo
-from sluice_core.messages import Firing, NodeReport, Policy, Revision, Target, Upload
-from sluice_core.operations import Head, policy_of
+from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, Target, Upload
+from sluice_core.store.operations import Head, policy_of
 from sluice_dsl.compile import Compiled
 from sluice_dsl.plan import Plan
 from sluice_dsl.words import QUOTED

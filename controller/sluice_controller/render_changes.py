@@ -9,8 +9,8 @@ from sluice_controller.configuration import HOWS, Difference, Outcome
 from sluice_controller.exporting import CODE_SECTIONS
 from sluice_controller.render import head_data, iso_time
 from sluice_controller.render_effective import step_data
-from sluice_core.message import Message
-from sluice_core.messages import FILTER_CODE, Change, Entry, Policy
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import FILTER_CODE, Change, Entry, Policy
 
 #: Differences that are shown.
 MOST: Final = 1000

@@ -9,7 +9,7 @@ from typing import Any
 from sluice_controller.controllers import Instance, state_of
 from sluice_controller.render import code_data, iso_time, upload_data
 from sluice_controller.rollout import Rollout
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 
 
 def filter_data(upload: Upload, rollout: Rollout) -> dict[str, Any]:

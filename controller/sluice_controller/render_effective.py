@@ -21,7 +21,7 @@ from sluice_controller.effective import (
 )
 from sluice_controller.render import condition_text
 from sluice_controller.shelf import Contents
-from sluice_core.messages import Assignment
+from sluice_core.messages.policies import Assignment
 
 _WORDS: Final = {
     DISABLED: "the policy is disabled",

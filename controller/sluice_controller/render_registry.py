@@ -12,8 +12,8 @@ from sluice_controller.groups import Member, Sort
 from sluice_controller.measures import Measured
 from sluice_controller.render import action_data, code_data, iso_time, metric_data
 from sluice_controller.shelf import Shelved
-from sluice_core.messages import Upload
-from sluice_core.registry import Alias, Group, Stereotype, Term
+from sluice_core.messages.policies import Upload
+from sluice_core.messages.registry import Alias, Group, Stereotype, Term
 
 #: For what was not uploaded.
 _NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)

@@ -21,8 +21,8 @@ from sluice_controller.parameters import policy_text, refuse_unknown
 from sluice_controller.services import Allow, Written, everything
 from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import Firing, Policy, PolicyState
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Firing, Policy, PolicyState
+from sluice_core.store.store import Draft
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.plan import Plan
 

@@ -16,7 +16,7 @@ from sluice_controller.enforcement import AWAY, OK, Cluster
 from sluice_controller.selectors import cluster_now
 from sluice_controller.uploaded import Found
 from sluice_controller.waiting import wait_until
-from sluice_core.messages import NodeReport
+from sluice_core.messages.policies import NodeReport
 
 RUNNING: Final = "running"
 REFUSED: Final = "refused"

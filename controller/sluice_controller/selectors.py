@@ -18,9 +18,9 @@ from sluice_controller.backend import Backend
 from sluice_controller.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.shelf import Shelved
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages import NAME, NodeReport, PolicyState
-from sluice_core.operations import Operation, decoded
-from sluice_core.store import Store
+from sluice_core.messages.policies import NAME, NodeReport, PolicyState
+from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.store import Store
 
 #: Seconds for which actors publish what they observe after somebody looked.
 WATCH: Final = 10.0

@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.bandwidth_written import NAMES
 from sluice_controller.serializers import PolicySerializer, ProblemSerializer
 from sluice_controller.serializers_registry import PageSerializer, example
-from sluice_core.bandwidth import METHODS, SIDES
+from sluice_core.messages.bandwidth import METHODS, SIDES
 
 _RATE: Final = "bytes per second"
 #: Who knows what a node can move.

@@ -17,8 +17,8 @@ from sluice_controller.keeping import kept_policy
 from sluice_controller.selectors import PolicyView, cluster_now
 from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import Policy
-from sluice_core.store import Draft, Head
+from sluice_core.messages.policies import Policy
+from sluice_core.store.store import Draft, Head
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.plan import Plan

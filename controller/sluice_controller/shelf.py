@@ -5,7 +5,8 @@ request would cost a second at 100,000.  So a shelf reads them once and then fol
 stream: one round trip when nothing happened.  What it hands out is immutable; refreshing replaces it.
 
 * A new history, a smaller epoch or a trimmed stream: everything is read anew.  So it is when a Redis that lost
-  changes has others under their numbers (``sluice_core.lineage``); a shelf at rest looks for that once a second.
+  changes has others under their numbers (``sluice_core.store.history_check``); a shelf at rest looks for that once
+  a second.
 * ``head`` is read before the documents.  What changes in between is applied a second time, which
   does no harm.
 """
@@ -23,11 +24,11 @@ from typing import Final
 
 from sluice_controller.words import Words
 from sluice_core.errors import DecodeError
-from sluice_core.lineage import Lineage, made_at
-from sluice_core.messages import Change, Entry, Policy, Upload
-from sluice_core.operations import policy_of
-from sluice_core.registry import is_member
-from sluice_core.store import Gap, Head, Store
+from sluice_core.messages.policies import Change, Entry, Policy, Upload
+from sluice_core.messages.registry import is_member
+from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.operations import policy_of
+from sluice_core.store.store import Gap, Head, Store
 from sluice_dsl.compile import Existing
 from sluice_dsl.plan import Plan
 

@@ -18,8 +18,8 @@ from sluice_controller.names import new_name
 from sluice_controller.shelf import Contents, Shelved
 from sluice_controller.written import Done, Settled
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages import CONTAINER, NAME, TENANT, Target
-from sluice_core.registry import HOLE, STEREOTYPE, Stereotype
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT, Target
+from sluice_core.messages.registry import HOLE, STEREOTYPE, Stereotype
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Existing, compile_text

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sluice_core.code_shelf import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
 
 
 class SmallSwift(ThreadingHTTPServer):

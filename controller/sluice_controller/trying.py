@@ -11,12 +11,12 @@ import tempfile
 from dataclasses import replace
 
 from sluice_controller.backend import Backend
-from sluice_core.code_shelf import CodeShelf
-from sluice_core.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_core.code.loader import check_source
+from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.code.swift_code_store import CodeShelf
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.messages import Revision, Upload
-from sluice_core.native_code import check_source
-from sluice_core.trials import Trial, try_code
+from sluice_core.messages.policies import Revision, Upload
 
 
 def tried(backend: Backend, shelf: CodeShelf, old: Upload, code: bytes, wanted: Revision) -> Revision:

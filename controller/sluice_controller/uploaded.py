@@ -21,11 +21,11 @@ from sluice_controller.backend import Backend
 from sluice_controller.bodies import Body
 from sluice_controller.failures import PreconditionFailed
 from sluice_controller.intake import received
-from sluice_core.code_shelf import CodeShelf
+from sluice_core.code.swift_code_store import CodeShelf
 from sluice_core.describe import NATIVE
 from sluice_core.errors import Conflict, NotFound, PeerError
-from sluice_core.messages import REVISIONS, Revision, Upload, upload_key
-from sluice_core.store import Committed, Draft
+from sluice_core.messages.policies import REVISIONS, Revision, Upload, upload_key
+from sluice_core.store.store import Committed, Draft
 
 #: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
 NATIVE_LIMIT: Final = 1 << 20

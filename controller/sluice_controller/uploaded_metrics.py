@@ -20,8 +20,8 @@ from sluice_controller.shelf import Contents
 from sluice_controller.uploaded import Extra, Found, Given, Rules
 from sluice_core.describe import NATIVE, MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
-from sluice_core.registry import ALIAS, METRIC_ENTRY, TERM
+from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
 from sluice_dsl.words import RESERVED
 from sluice_metrics.native import metric_info
 

@@ -18,8 +18,8 @@ from sluice_controller.usage import InUse
 from sluice_controller.vocabulary import filter_info
 from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.messages import FILTER_CODE, Upload
-from sluice_core.registry import ACTIVATION, ALIAS
+from sluice_core.messages.policies import FILTER_CODE, Upload
+from sluice_core.messages.registry import ACTIVATION, ALIAS
 from sluice_sandbox.api import info_of
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.

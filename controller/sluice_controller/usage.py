@@ -8,7 +8,7 @@ from typing import Final
 
 from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import Conflict
-from sluice_core.messages import GROUP
+from sluice_core.messages.policies import GROUP
 from sluice_dsl.grammar import parse
 from sluice_dsl.nodes import And, Clause, Condition, Not, Or, Sentence
 from sluice_dsl.problems import Reporter

@@ -10,7 +10,7 @@ from sluice_controller.config import Config
 from sluice_controller.projects import Projects, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
-from sluice_core.messages import FILTER_CODE, METRIC_CODE, Upload
+from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from sluice_core import registry
 from sluice_core.describe import MetricInfo, Scalar
-from sluice_core.messages import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
+from sluice_core.messages import registry
+from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
 from sluice_dsl.catalogue import ActionAlias, Catalogue, MetricAlias
 
 #: Number of slashes in a path → what it is the path of; an object's name may hold more.

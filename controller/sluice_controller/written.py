@@ -19,8 +19,8 @@ from sluice_controller import fences
 from sluice_controller.backend import Backend
 from sluice_controller.services import Allow, everything
 from sluice_controller.shelf import Contents, Shelved
-from sluice_core.messages import Entry, Policy
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Entry, Policy
+from sluice_core.store.store import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled, Existing, compile_text

@@ -7,8 +7,8 @@ import pytest
 
 from sluice_actors.activations import Activations
 from sluice_core.activation import Gate
-from sluice_core.messages import Change
-from sluice_core.registry import Activation, Term
+from sluice_core.messages.policies import Change
+from sluice_core.messages.registry import Activation, Term
 from sluice_core.testing import assignment
 
 

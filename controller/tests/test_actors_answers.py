@@ -12,7 +12,7 @@ from sluice_actors.testing_host import play
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
 from sluice_core.errors import DecodeError
-from sluice_core.messages import CONTROLLER_CODE, METRIC_CODE, Change, Upload
+from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Change, Upload
 
 
 def upload(keyword="rot13", **more):

@@ -12,11 +12,11 @@ from sluice_actors import bandwidth
 from sluice_actors.testing_bandwidth import MB, load, promise, row
 from sluice_actors.testing_dividing import Owner, scene
 from sluice_actors.testing_host import Story, play, until
-from sluice_core.bandwidth import GET, Flow, NodeLoad
-from sluice_core.bandwidth_picture import Promises
 from sluice_core.describe import PROXY
-from sluice_core.messages import Change
-from sluice_core.operations import Draft
+from sluice_core.messages.bandwidth import GET, Flow, NodeLoad
+from sluice_core.messages.bandwidth_report import Promises
+from sluice_core.messages.policies import Change
+from sluice_core.store.operations import Draft
 
 
 @pytest.fixture(autouse=True)

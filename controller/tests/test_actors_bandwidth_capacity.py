@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sluice_actors.bandwidth_capacity import CONFIGURED, ESTIMATED, UNKNOWN, Capacities, Estimate, Suffering
 from sluice_actors.testing_bandwidth import MB
-from sluice_core.bandwidth import GET, Flow
 from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Flow
 
 A = Flow("a", GET)
 

@@ -13,10 +13,10 @@ from sluice_actors.ownership import SingleHost
 from sluice_actors.testing_bandwidth import MB, load, promise, row
 from sluice_actors.testing_host import play, settings
 from sluice_agent.shares import Inbox
-from sluice_core.bandwidth import GET, Flow, Shares
 from sluice_core.describe import PROXY
-from sluice_core.keys import Keys, load_routing_key
-from sluice_core.messages import Change
+from sluice_core.messages.bandwidth import GET, Flow, Shares
+from sluice_core.messages.policies import Change
+from sluice_core.store.keys import Keys, load_routing_key
 from sluice_core.testing import FakeBus
 
 HOUR, DAY = 3600.0, 86_400.0

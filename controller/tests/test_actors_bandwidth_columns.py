@@ -15,8 +15,8 @@ from sluice_actors.bandwidth_told import Heads, Told, encoded, packed, together
 from sluice_actors.bandwidth_traces import Trace, Traces
 from sluice_actors.bandwidth_weights import CHUNK, ROOM, Parts, poured, poured_each, weigh_held
 from sluice_actors.testing_bandwidth import MB, Cluster, promise
-from sluice_core.bandwidth import GET, PUT, Flow, Share, Shares
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Flow, Share, Shares
 
 RATES = st.floats(0, 1e9)
 FLOWS = st.builds(

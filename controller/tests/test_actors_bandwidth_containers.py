@@ -5,9 +5,9 @@ import math
 import pytest
 
 from sluice_actors.testing_bandwidth import MB, Cluster, promise, share
-from sluice_core.bandwidth import GET, Flow
 from sluice_core.describe import PROXY
-from sluice_core.messages import ALL, CONTAINER, Target
+from sluice_core.messages.bandwidth import GET, Flow
+from sluice_core.messages.policies import ALL, CONTAINER, Target
 
 EVERYWHERE = {"p1": math.inf, "p2": math.inf}
 CONTAINERS = Target(CONTAINER, ALL)

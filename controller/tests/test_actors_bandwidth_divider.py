@@ -6,8 +6,8 @@ import pytest
 
 from sluice_actors import bandwidth_picture
 from sluice_actors.testing_bandwidth import MB, Cluster, cap, load, promise, row, share
-from sluice_core.bandwidth import GET, PUT, REPLICATION, Flow, Load
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow, Load
 
 ALL = math.inf
 TWO = {"p1": 45.0, "p2": 45.0}

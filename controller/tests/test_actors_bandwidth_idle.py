@@ -8,10 +8,10 @@ from sluice_actors import bandwidth_loads, bandwidth_picture, bandwidth_standing
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.testing_bandwidth import MB, load, promise, row
-from sluice_core.bandwidth import GET, PUT
-from sluice_core.bandwidth_picture import Picture, Promises, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import ALL, TENANT, Change, Target
+from sluice_core.messages.bandwidth import GET, PUT
+from sluice_core.messages.bandwidth_report import Picture, Promises, Standing
+from sluice_core.messages.policies import ALL, TENANT, Change, Target
 
 EVERYBODY = Target(TENANT, ALL)
 MANY = 200

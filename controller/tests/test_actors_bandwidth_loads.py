@@ -10,9 +10,9 @@ from sluice_actors import bandwidth_loads
 from sluice_actors.bandwidth_loads import SILENT, Loads, Report, Table
 from sluice_actors.bandwidth_spots import Spots
 from sluice_actors.testing_bandwidth import MB, load, row
-from sluice_core.bandwidth import GET, SIDES, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import GET, SIDES, Flow
 
 A = (PROXY, Flow("a", GET))
 

@@ -6,10 +6,10 @@ from sluice_actors import bandwidth_objectives, bandwidth_picture
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.groups import Groups
 from sluice_actors.testing_bandwidth import MB, load, promise, row
-from sluice_core.bandwidth import GET, PUT
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import Change, Entry, Target
-from sluice_core.registry import CONTAINER_MEMBER, TENANT_MEMBER
+from sluice_core.messages.bandwidth import GET, PUT
+from sluice_core.messages.policies import Change, Entry, Target
+from sluice_core.messages.registry import CONTAINER_MEMBER, TENANT_MEMBER
 from sluice_core.testing import assignment
 
 GOLD, SILVER = (Target("tenant", "group", name) for name in ("gold", "silver"))

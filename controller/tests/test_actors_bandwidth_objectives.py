@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sluice_actors.bandwidth_objectives import Objectives
 from sluice_actors.groups import Groups
 from sluice_actors.testing_bandwidth import MB, cap, promise
-from sluice_core.bandwidth import GET, PUT, REPLICATION, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import Change, Entry, Target
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow
+from sluice_core.messages.policies import Change, Entry, Target
 from sluice_core.resolve import Candidates, spoken
 from sluice_core.testing import assignment
 

@@ -5,9 +5,9 @@ import pytest
 from sluice_actors import bandwidth_picture
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.testing_bandwidth import MB, Cluster, load, promise, row, share
-from sluice_core.bandwidth import GET, PUT, REPLICATION, Flow, Load, MovedObject
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages import ALL, TENANT, Target
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow, Load, MovedObject
+from sluice_core.messages.policies import ALL, TENANT, Target
 
 EVERYBODY = Target(TENANT, ALL)
 

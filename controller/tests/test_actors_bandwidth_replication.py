@@ -11,8 +11,8 @@ from sluice_actors.bandwidth_replication import rates_of
 from sluice_actors.bandwidth_traces import Trace, Traces
 from sluice_actors.bandwidth_weights import Parts, poured
 from sluice_actors.testing_bandwidth import MB, Cluster, cap, load, promise, share
-from sluice_core.bandwidth import GET, REPLICATION, Flow, Load
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, REPLICATION, Flow, Load
 
 ALL = math.inf
 COPIES = Flow("", REPLICATION)

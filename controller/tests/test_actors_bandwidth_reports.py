@@ -12,9 +12,9 @@ from sluice_actors.bandwidth_loads import Loads, Report
 from sluice_actors.bandwidth_names import KINDS
 from sluice_actors.bandwidth_reports import Packed
 from sluice_actors.testing_bandwidth import load, row
-from sluice_core.bandwidth import GET, PUT, Flow, Load
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import GET, PUT, Flow, Load
 
 NUMBERS = st.one_of(st.floats(0, 1e9), st.integers(0, 1000), st.sampled_from([-1.0, math.nan, 1e300, None, "1"]))
 SOUND = st.floats(0, 1e9)

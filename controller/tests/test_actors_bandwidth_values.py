@@ -7,8 +7,8 @@ import pytest
 
 from sluice_actors.bandwidth_divider import Divider
 from sluice_actors.testing_bandwidth import MB, load, promise, row, share
-from sluice_core.bandwidth import GET, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Flow
 
 SERVERS = ("s1", "s2", "s3", "s4")
 FEW, MANY = {"s1": 34.0, "s2": 2.0, "s3": 2.0, "s4": 2.0}, {"s1": 2.0, "s2": 34.0, "s3": 34.0, "s4": 34.0}

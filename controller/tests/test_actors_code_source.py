@@ -8,7 +8,7 @@ import pytest
 from sluice_actors.code_source import CodeSource
 from sluice_actors.testing_host import play
 from sluice_controller.testing_shelf import small_swift
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError, SluiceError
 from sluice_core.testing import MemoryShelf
 

@@ -9,8 +9,8 @@ import pytest
 from sluice_actors import revisions
 from sluice_actors.testing_controllers import BUSY_CODE, Uploads, alive, code_of, run
 from sluice_actors.testing_host import Story, play, until
-from sluice_core.messages import METRIC_CODE, Upload
-from sluice_core.operations import Draft
+from sluice_core.messages.policies import METRIC_CODE, Upload
+from sluice_core.store.operations import Draft
 
 ID = "controller:busy."
 

@@ -10,7 +10,7 @@ from sluice_actors.testing_controllers import BUSY_CODE, Uploads, alive, code_of
 from sluice_actors.testing_host import Story, play, until
 from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, free_port
-from sluice_core.fencing import slot_of
+from sluice_core.store.fencing import slot_of
 
 pytestmark = pytest.mark.functional
 

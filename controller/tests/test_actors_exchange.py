@@ -17,8 +17,8 @@ from sluice_actors.testing import Clock, RecordingOffice, batch_of, plan_of
 from sluice_actors.testing_host import BUSY, play
 from sluice_actors.wire import Uses, Values, Wants, pack, unpack
 from sluice_core.errors import DecodeError
-from sluice_core.keys import metric_routing_key, values_routing_key
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
+from sluice_core.store.keys import metric_routing_key, values_routing_key
 
 METRIC = "PUTS_SEC"
 

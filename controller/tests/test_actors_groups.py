@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_actors.groups import Groups
-from sluice_core.messages import Change
-from sluice_core.registry import Group, Term
+from sluice_core.messages.policies import Change
+from sluice_core.messages.registry import Group, Term
 
 
 def entries(name, *members, level="tenant"):

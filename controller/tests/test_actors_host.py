@@ -9,9 +9,9 @@ import pytest
 from sluice_actors.host import Host
 from sluice_actors.testing import plan_of
 from sluice_actors.testing_host import BUSY, Story, play, settings, until
-from sluice_core.fencing import slot_of
-from sluice_core.messages import Policy, Target
-from sluice_core.operations import Draft
+from sluice_core.messages.policies import Policy, Target
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.operations import Draft
 from sluice_core.testing import assignment
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
 

@@ -10,7 +10,7 @@ from sluice_actors import runtime
 from sluice_actors.policy import family, metric_path
 from sluice_actors.testing import Stage, batch_of, plan_of
 from sluice_actors.writer import wanted
-from sluice_core.messages import PolicyState, Target
+from sluice_core.messages.policies import PolicyState, Target
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import PERSISTENT, TRANSIENT, Plan
 from sluice_dsl.vocabulary import default_catalogue

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sluice_actors.plans import Plans
 from sluice_actors.program import Programs
 from sluice_actors.testing import metrics_of, plan_of
-from sluice_core.predicate import OPERATORS
+from sluice_core.messages.predicate import OPERATORS
 from sluice_dsl.plan import residual
 
 NUMBERS = st.integers(-2, 2)

@@ -12,10 +12,10 @@ from sluice_actors.team import Ring, Team
 from sluice_actors.testing import batch_of, plan_of
 from sluice_actors.testing_host import BUSY, Story, play, until
 from sluice_aio.services import RedisServer, free_port
-from sluice_core import fencing
 from sluice_core.errors import Fenced
-from sluice_core.messages import Firing, PolicyState, Target
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.messages.policies import Firing, PolicyState, Target
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore, Draft
 
 #: On a busy machine a thread may wait for its turn longer than a shorter one would forgive.
 BEAT = 0.5

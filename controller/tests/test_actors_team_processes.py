@@ -10,7 +10,7 @@ from sluice_actors.testing import plan_of
 from sluice_actors.testing_host import BUSY, Story, play, until
 from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, free_port
-from sluice_core import fencing
+from sluice_core.store import fencing
 
 pytestmark = pytest.mark.functional
 

@@ -6,7 +6,7 @@ import pytest
 
 from sluice_actors.testing import Stage, plan_of
 from sluice_core.describe import MetricInfo
-from sluice_core.messages import MetricBatch, Upload
+from sluice_core.messages.policies import MetricBatch, Upload
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.vocabulary import default_catalogue

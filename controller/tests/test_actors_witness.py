@@ -11,10 +11,10 @@ from sluice_actors.ownership import SingleHost
 from sluice_actors.testing_host import Story, play, until
 from sluice_actors.witness import Witness
 from sluice_core.activation import Gate
-from sluice_core.fencing import slot_of
-from sluice_core.messages import Change
-from sluice_core.operations import Draft
-from sluice_core.registry import Activation
+from sluice_core.messages.policies import Change
+from sluice_core.messages.registry import Activation
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.operations import Draft
 from sluice_core.testing import assignment, policy
 
 

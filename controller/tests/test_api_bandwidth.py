@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_controller.bandwidth import FRESH, KEPT
-from sluice_core.bandwidth_picture import Picture, Promises
+from sluice_core.messages.bandwidth_report import Picture, Promises
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth_picture import Picture
+from sluice_core.messages.bandwidth_report import Picture
 
 
 @pytest.fixture

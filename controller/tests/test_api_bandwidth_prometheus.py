@@ -12,7 +12,7 @@ from sluice_aio.services import RedisServer, free_port
 from sluice_controller.backend import open_backend
 from sluice_controller.bandwidth import FRESH, KEPT
 from sluice_controller.identity import Identity
-from sluice_core.bandwidth_picture import Picture, Promises
+from sluice_core.messages.bandwidth_report import Picture, Promises
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice_core.messages import Entry, PolicyState
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Entry, PolicyState
+from sluice_core.store.store import Draft
 from sluice_core.testing import assignment
 
 STATIC = "FOR TENANT AUTH_a DO SET compression"

@@ -39,7 +39,7 @@ def test_each_command_does_what_it_says(api, send_code):
 
 @pytest.mark.parametrize("kind", ["filter", "metric", "controller"])
 def test_the_page_names_what_code_may_import(kind):
-    from sluice_core.native_code import OFFERED
+    from sluice_core.code.loader import OFFERED
 
     sentence = re.sub(r"\s+", " ", PAGE)
     (told,) = re.findall(r"what the role's extra brings: ([^.]*)\.", sentence)
@@ -49,7 +49,7 @@ def test_the_page_names_what_code_may_import(kind):
 
 def test_the_page_names_the_limits():
     from sluice_controller.uploaded import NATIVE_LIMIT
-    from sluice_core.messages import REVISIONS
+    from sluice_core.messages.policies import REVISIONS
 
     assert (REVISIONS, NATIVE_LIMIT) == (10, 1 << 20)
     assert "at most 1 MiB" in PAGE

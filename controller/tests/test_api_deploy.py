@@ -141,7 +141,7 @@ def test_a_member_deploys_self_service_filters_in_its_own_containers_only(api, b
 
 def test_whoever_loses_the_race_for_the_same_finds_nothing_left_to_do(api, backend, monkeypatch):
     from sluice_controller import deployments
-    from sluice_core.messages import Target
+    from sluice_core.messages.policies import Target
 
     target, commit, raced = Target("tenant", "name", "AUTH_a"), backend.store.commit, []
 

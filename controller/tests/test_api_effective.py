@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from sluice_controller.concerned import Place, concerning
 from sluice_controller.effective import REASONS, effective, explain
-from sluice_core.messages import Assignment, PolicyState, Target
-from sluice_core.predicate import Facts
-from sluice_core.registry import Group
+from sluice_core.messages.policies import Assignment, PolicyState, Target
+from sluice_core.messages.predicate import Facts
+from sluice_core.messages.registry import Group
 from sluice_core.resolve import Candidates
-from sluice_core.snapshot import SnapshotReader, SnapshotWriter
-from sluice_core.store import Draft
+from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
+from sluice_core.store.store import Draft
 from sluice_dsl.assignments import assignment_for
 
 DYNAMIC = "FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop"

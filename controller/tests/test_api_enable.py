@@ -5,8 +5,8 @@ import pytest
 from sluice_controller.revising import Revision, update_policy
 from sluice_controller.serializers import REVISIONS
 from sluice_core.errors import Conflict
-from sluice_core.messages import Firing, PolicyState
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Firing, PolicyState
+from sluice_core.store.store import Draft
 from sluice_dsl.assignments import assignment_for
 
 STATIC = "FOR TENANT AUTH_test DO SET compression"

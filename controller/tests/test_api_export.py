@@ -14,9 +14,9 @@ from sluice_controller.exporting import document
 from sluice_controller.importing import configuration_of
 from sluice_controller.views.configuration import EXAMPLE
 from sluice_core.errors import CallerError
-from sluice_core.messages import Entry, PolicyState, Upload
-from sluice_core.registry import Group
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Entry, PolicyState, Upload
+from sluice_core.messages.registry import Group
+from sluice_core.store.store import Draft
 from sluice_dsl.assignments import assignment_for
 
 SCRAMBLE = Upload(

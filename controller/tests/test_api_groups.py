@@ -160,7 +160,7 @@ def test_lists_are_paged_and_chosen_by_prefix(api, named):
 def test_two_who_make_the_same_name_at_once_do_not_both_get_it(api, backend, named):
     from sluice_controller import entries
     from sluice_core.errors import Conflict
-    from sluice_core.registry import CONTAINER_GROUP, GROUP, Alias, Group
+    from sluice_core.messages.registry import CONTAINER_GROUP, GROUP, Alias, Group
 
     entries.create(backend, Group("gold", members=("a",)), "t", (CONTAINER_GROUP,))
     for thing, rivals in ((Alias("gold", text="AUTH_a"), (GROUP,)), (Group("gold"), ())):

@@ -8,9 +8,9 @@ from sluice_controller.keeping import condition_of, kept_policy
 from sluice_controller.services import keep_policy
 from sluice_controller.shelf import shelve
 from sluice_core.errors import Conflict
-from sluice_core.messages import Policy, PolicyState
-from sluice_core.predicate import Facts, all_of, any_of, compile_predicate, negate
-from sluice_core.store import Draft
+from sluice_core.messages.policies import Policy, PolicyState
+from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate, negate
+from sluice_core.store.store import Draft
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import residual

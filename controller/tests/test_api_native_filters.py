@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sluice_core.code_shelf import CodeShelf
+from sluice_core.code.swift_code_store import CodeShelf
 
 INVERT = """
 from sluice_core.describe import FILTER, ActionInfo, Parameter

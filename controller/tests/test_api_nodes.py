@@ -5,8 +5,8 @@ import time
 import pytest
 
 from sluice_controller.enforcement import Cluster, enforcement
-from sluice_core.messages import NodeReport
-from sluice_core.operations import Head
+from sluice_core.messages.policies import NodeReport
+from sluice_core.store.operations import Head
 
 NOW = 1000.0
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sluice_core.messages import NodeReport
+from sluice_core.messages.policies import NodeReport
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from sluice_controller.enforcement import Cluster
 from sluice_controller.rollout import rollout
 from sluice_controller.uploaded import Found
-from sluice_core.messages import NodeReport, Upload
-from sluice_core.operations import Head
+from sluice_core.messages.policies import NodeReport, Upload
+from sluice_core.store.operations import Head
 
 NOW = 1000.0
 UPLOAD = Upload("invert", "native", "python", "Invert", "a" * 64, 5, revision=3)

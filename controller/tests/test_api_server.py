@@ -14,7 +14,7 @@ import pytest
 from sluice_aio.services import Server, free_port
 from sluice_client import ApiError, Client, Unreachable
 from sluice_client.cli import main
-from sluice_core.store import Store
+from sluice_core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "FOR TENANT AUTH_live DO SET compression"

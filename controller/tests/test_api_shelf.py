@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from sluice_controller.shelf import Shelf
-from sluice_core.messages import Policy
-from sluice_core.operations import Draft, Head
-from sluice_core.registry import Group, Term, groups
-from sluice_core.store import Store
+from sluice_core.messages.policies import Policy
+from sluice_core.messages.registry import Group, Term, groups
+from sluice_core.store.operations import Draft, Head
+from sluice_core.store.store import Store
 from sluice_core.testing import assignment
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_controller.serializers_bandwidth import VALUES
-from sluice_core.bandwidth_picture import Picture
+from sluice_core.messages.bandwidth_report import Picture
 
 MB = 1e6
 

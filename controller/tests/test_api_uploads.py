@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_controller.testing_shelf import small_swift
-from sluice_core.code_shelf import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
 from sluice_core.errors import PeerError
 
 CODE = b"\0asm" + bytes(range(256)) * 100

@@ -9,11 +9,11 @@ import pytest
 
 from sluice_actors.testing_controllers import Uploads
 from sluice_actors.testing_host import Story, play, until
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import CONTROLLER_CODE, MetricBatch, Upload
-from sluice_core.native_code import check_source
-from sluice_core.operations import Draft
-from sluice_core.trials import Trial, try_code
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.loader import check_source
+from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.messages.policies import CONTROLLER_CODE, MetricBatch, Upload
+from sluice_core.store.operations import Draft
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "controllers.md").read_text()

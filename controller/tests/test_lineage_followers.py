@@ -8,9 +8,9 @@ from sluice_actors.following import Stream
 from sluice_controller import shelf as shelves
 from sluice_controller.shelf import Shelf
 from sluice_core.errors import PeerError
-from sluice_core.messages import Policy
-from sluice_core.operations import Draft
-from sluice_core.store import AsyncStore, Store
+from sluice_core.messages.policies import Policy
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore, Store
 from sluice_dsl.compile import compile_text
 from sluice_dsl.vocabulary import default_catalogue
 

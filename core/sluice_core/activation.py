@@ -28,7 +28,7 @@ from urllib.parse import quote, urlsplit
 
 from sluice_core.describe import PROXY, Scalar
 from sluice_core.errors import CallerError
-from sluice_core.registry import HOLE, Activation
+from sluice_core.messages.registry import HOLE, Activation
 
 #: In a URL: where the keyword of the filter goes.
 FILTER_HOLE: Final = "{filter}"

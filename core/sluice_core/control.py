@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sluice_core.describe import Scalar
-from sluice_core.message import Message
+from sluice_core.messages.base import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,19 @@ from itertools import groupby
 from math import inf
 from typing import Any, Final
 
-from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY, Objective, objectives
 from sluice_core.describe import BANDWIDTH, PROXY
-from sluice_core.messages import CONTAINER, TENANT, Assignment
-from sluice_core.predicate import Facts, Test, compile_predicate
+from sluice_core.messages.bandwidth import (
+    CEILINGS,
+    FLOORS,
+    GET,
+    NODE_FLOORS,
+    PUT,
+    STORAGE_POLICY,
+    Objective,
+    objectives,
+)
+from sluice_core.messages.policies import CONTAINER, TENANT, Assignment
+from sluice_core.messages.predicate import Facts, Test, compile_predicate
 
 Pipeline = tuple[Assignment, ...]
 Pipelines = dict[str, Pipeline]

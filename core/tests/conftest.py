@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_aio.services import RabbitServer, RedisServer, free_port
-from sluice_core.store import Store
+from sluice_core.store.store import Store
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sluice_aio.certificates import Authority
 from sluice_core import activation
 from sluice_core.activation import BadUrl, Call, Gate, activate, call_for, check_url, completed, own_url
-from sluice_core.registry import Activation
+from sluice_core.messages.registry import Activation
 
 HERE = Gate(["127.0.0.1", "::1"])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.errors import CallerError, Conflict, DecodeError, NotFound, PeerError, SluiceError
-from sluice_core.snapshot import SnapshotError
+from sluice_core.snapshot.reader import SnapshotError
 
 
 @pytest.mark.parametrize(

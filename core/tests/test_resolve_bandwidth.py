@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core.messages import Target
-from sluice_core.predicate import Facts
+from sluice_core.messages.policies import Target
+from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates, identity, replaces, spoken
 from sluice_core.testing import assignment
 

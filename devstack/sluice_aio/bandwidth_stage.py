@@ -25,10 +25,10 @@ from sluice_aio.load import Load, Spec
 from sluice_aio.locked import locked
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_core.bandwidth_picture import Picture
 from sluice_core.errors import PeerError
-from sluice_core.operations import Operation
-from sluice_core.store import Store
+from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.store.operations import Operation
+from sluice_core.store.store import Store
 
 #: May write in every account.
 _USER: Final = "test:tester6"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.services import Child
-from sluice_core.bus_links import bus_link
-from sluice_core.keys import METRICS_EXCHANGE
-from sluice_core.links import Link, check_hostname
-from sluice_core.node_metrics import collectd_routing_key
+from sluice_core.connections.bus_urls import bus_link
+from sluice_core.connections.urls import Link, check_hostname
+from sluice_core.metrics.node_metrics import collectd_routing_key
+from sluice_core.store.keys import METRICS_EXCHANGE
 
 _PROGRAM: Final = "/usr/sbin/collectd"
 

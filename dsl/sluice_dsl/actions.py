@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice_core.describe import ActionInfo, Parameter, Scalar
 from sluice_core.errors import CallerError
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_core.resolve import identity
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue

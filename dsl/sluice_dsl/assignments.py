@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sluice_core.messages import Assignment
-from sluice_core.predicate import Predicate
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import Predicate
 from sluice_dsl.plan import Plan, residual
 
 

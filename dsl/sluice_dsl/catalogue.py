@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Scalar
-from sluice_core.messages import CONTAINER, LEVELS, NAME, OBJECT, TENANT, VOLUME, Target
+from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, OBJECT, TENANT, VOLUME, Target
 
 #: Answers of :meth:`Catalogue.erasure_coding`; the third one is empty.
 ALL_OF_IT: Final = "all"

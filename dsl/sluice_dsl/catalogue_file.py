@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Parameter
 from sluice_core.errors import CallerError
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.problems import near
 from sluice_dsl.vocabulary import default_catalogue

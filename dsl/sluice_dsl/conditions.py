@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sluice_core.describe import REQUEST_ATTRIBUTES, MetricInfo
-from sluice_core.messages import Target
-from sluice_core.predicate import all_of, any_of
+from sluice_core.messages.policies import Target
+from sluice_core.messages.predicate import all_of, any_of
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.plan import Condition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
 from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, ActionInfo, Scalar
+from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
 from sluice_dsl.actions import SET
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import Compiled

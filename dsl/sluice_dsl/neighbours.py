@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sluice_core.describe import BANDWIDTH
-from sluice_core.messages import CONTAINER, LEVELS, NAME, TENANT, Target
+from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, TENANT, Target
 from sluice_core.resolve import Identity, identity
 from sluice_dsl import nodes
 from sluice_dsl.actions import SET

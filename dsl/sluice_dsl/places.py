@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, STORLET, ActionInfo
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import ALL_OF_IT, Catalogue
 from sluice_dsl.plan import PlannedAction

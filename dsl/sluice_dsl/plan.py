@@ -1,6 +1,6 @@
 """The plan: what a checked sentence compiles to, and what actors run.
 
-A condition is JSON data like a request predicate (``sluice_core.predicate``), with one more leaf:
+A condition is JSON data like a request predicate (``sluice_core.messages.predicate``), with one more leaf:
 
     ["metric", NAME, op, value]     value in the metric's base unit (bytes, bytes/s, 1/s, seconds)
 
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 from sluice_core.describe import Scalar
-from sluice_core.message import Message
-from sluice_core.messages import Target
-from sluice_core.predicate import OPERATORS, Predicate, all_of, any_of
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import Target
+from sluice_core.messages.predicate import OPERATORS, Predicate, all_of, any_of
 
 #: Version of the language; GRAMMAR.md carries the same number.
 LANGUAGE: Final = 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from sluice_core.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.describe import BANDWIDTH, REPLICATION, REQUEST_ATTRIBUTES, STORAGE_NODE, ActionInfo, Scalar
-from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
+from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl import nodes
 from sluice_dsl.places import Step
 from sluice_dsl.plan import PlannedAction

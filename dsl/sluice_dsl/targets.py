@@ -1,10 +1,10 @@
-"""``FOR`` whom: from the words of a sentence to a :class:`~sluice_core.messages.Target`."""
+"""``FOR`` whom: from the words of a sentence to a :class:`~sluice_core.messages.policies.Target`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sluice_core.messages import ALL, CLUSTER, CONTAINER, GROUP, NAME, OBJECT, TENANT, VOLUME, Target
+from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, NAME, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl import nodes
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.problems import UNAVAILABLE, UNKNOWN, Reporter, near

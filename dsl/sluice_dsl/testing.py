@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from sluice_core.describe import ActionInfo, MetricInfo, Parameter
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.vocabulary import default_catalogue
 

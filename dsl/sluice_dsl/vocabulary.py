@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_core.bandwidth import CLASSES
 from sluice_core.describe import (
     BANDWIDTH,
     MOTIF,
@@ -22,6 +21,7 @@ from sluice_core.describe import (
     MetricInfo,
     Parameter,
 )
+from sluice_core.messages.bandwidth import CLASSES
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.shipped import SHIPPED_FILTERS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue import Catalogue
 from sluice_dsl.compile import compile_text

@@ -6,8 +6,8 @@ then these pipelines run.  Policies are compiled without each other, so that non
 
 import pytest
 
-from sluice_core.messages import ALL, GROUP
-from sluice_core.predicate import Facts, compile_predicate
+from sluice_core.messages.policies import ALL, GROUP
+from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_core.resolve import Candidates
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.compile import compile_text

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core.messages import ALL, GROUP, LEVELS, NAME, Target
+from sluice_core.messages.policies import ALL, GROUP, LEVELS, NAME, Target
 from sluice_dsl.neighbours import Existing, _narrower_and_inside, _same_scope
 from sluice_dsl.plan import Plan
 

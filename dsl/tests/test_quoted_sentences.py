@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.describe import Parameter
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 

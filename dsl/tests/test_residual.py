@@ -5,7 +5,7 @@ import operator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.predicate import Facts, compile_predicate
+from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_dsl.compile import compile_text
 from sluice_dsl.nodes import And, Clause, Not, Or, Word
 from sluice_dsl.plan import residual

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
-from sluice_core.predicate import Facts, Test, compile_predicate
+from sluice_core.messages.predicate import Facts, Test, compile_predicate
 from sluice_filters.api import (
     BadParameter,
     CorruptData,

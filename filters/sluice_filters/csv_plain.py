@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sluice_core.predicate import OPERATORS
+from sluice_core.messages.predicate import OPERATORS
 from sluice_filters.csv_dialect import Dialect
 from sluice_filters.csv_language import (
     Column,

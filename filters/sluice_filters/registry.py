@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import ActionInfo
-from sluice_core.plugins import load_plugins
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.bitrev import BitReverse
 from sluice_filters.caching import Caching

@@ -1,6 +1,7 @@
 """``python -I -m sluice_filters.trial``: holds an uploaded native filter against ``sluice_filters.api``.
 
-It runs in a child (``sluice_core.trials``), with Swift's interpreter on nodes.  What is looked at: what the class says
+It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interpreter on nodes.  What is looked at: what
+the class says
 of itself, that it can be made, and what it does to a few samples.  For a reversible filter that is a proof that
 matters: what it stores comes back, whole and by ranges, however it is cut; what is cut off or appended is noticed; and
 it undoes what the earlier revisions stored.  Earlier revisions that do not work here themselves are passed over.
@@ -16,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.code_store import BadUpload
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import load_class
+from sluice_core.code.sandbox_trial import Trial, Verdict, serve
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Revision
-from sluice_core.native_code import load_class
-from sluice_core.trials import Trial, Verdict, serve
+from sluice_core.messages.policies import Revision
 from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Stream, Surroundings
 from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
 from sluice_filters.native import told, unfit

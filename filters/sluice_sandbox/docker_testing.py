@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sluice_core.describe import STORLET
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox import image, storlets_library
 from sluice_sandbox.api import Limits

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.proven import ProvenCode
 from sluice_core.describe import NATIVE, PROCESS, STORLET, WASM
 from sluice_core.errors import SluiceError
-from sluice_core.messages import FILTER_CODE, Upload
+from sluice_core.messages.policies import FILTER_CODE, Upload
 from sluice_core.options import Option
-from sluice_core.proven_code import ProvenCode
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.native import native_filter
 from sluice_sandbox import storlets_options

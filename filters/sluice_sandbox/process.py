@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final
 
 from sluice_core.describe import PROCESS
 from sluice_core.errors import PeerError, SluiceError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import process_wire as wire
 from sluice_sandbox import waiting

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from sluice_core.describe import STORLET, Scalar
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, TeamStream
 from sluice_sandbox.api import IsolatedFilter, Limits, SandboxTeam, Session, Step
 from sluice_sandbox.optional import OPTIONAL, OptionalReader

@@ -12,7 +12,7 @@ from typing import Final
 
 from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Hint
 from sluice_sandbox import storlets_library
 from sluice_sandbox.storlets import StorletTeam

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_core.describe import STORLET
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter, Hint
 from sluice_sandbox.api import Limits, Session, Step
 from sluice_sandbox.storlets import StorletTeam

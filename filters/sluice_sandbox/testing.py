@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import wasmtime
 
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.limits import Limits

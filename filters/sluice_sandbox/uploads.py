@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from sluice_core.code_store import CodeStore, WrongDigest
+from sluice_core.code.code_store import CodeStore, WrongDigest
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.api import BadUpload, SandboxTeam, filter_class
 

@@ -24,7 +24,7 @@ import wasmtime
 
 from sluice_core.describe import WASM
 from sluice_core.errors import SluiceError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import wasm_modules
 from sluice_sandbox.api import IsolatedFilter, SandboxTeam

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import Upload
+from sluice_core.code.code_store import CodeStore
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.noop import Noop

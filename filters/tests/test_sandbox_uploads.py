@@ -8,7 +8,7 @@ import pytest
 
 from sluice_core.describe import PLACES, PROXY, STORAGE_NODE
 from sluice_core.errors import NotFound
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import BadParameter
 from sluice_filters.noop import Noop
 from sluice_sandbox.api import SandboxTeam, filter_class, info_of

@@ -32,7 +32,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from sluice_core.describe import MetricInfo
-from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 
 #: The levels of a metric that is also counted for single objects.
 WITH_OBJECTS: Final = (OBJECT, CONTAINER, TENANT, CLUSTER)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import zstandard
 
 from sluice_core.describe import MetricInfo
-from sluice_core.messages import CONTAINER, TENANT
+from sluice_core.messages.policies import CONTAINER, TENANT
 from sluice_metrics.api import Metric
 
 

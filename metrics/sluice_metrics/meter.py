@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Final
 
-from sluice_core.messages import OBJECT
-from sluice_core.windows import WEIGHT, WORKER_FORGETS, birth
+from sluice_core.messages.policies import OBJECT
+from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS, birth
 from sluice_metrics.api import Metric
 from sluice_metrics.busiest import AGEING, LIMIT, WORTH_TELLING, Busiest
 from sluice_metrics.cell import MOST_COLUMNS, Cell

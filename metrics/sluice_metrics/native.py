@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final
 
-from sluice_core.code_store import BadUpload
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import load_class
 from sluice_core.describe import MetricInfo
-from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT, Upload
-from sluice_core.native_code import load_class
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Upload
 from sluice_metrics.api import Metric
 
 UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import MetricInfo
-from sluice_core.node_metrics import NODE_METRICS
-from sluice_core.plugins import load_plugins
+from sluice_core.metrics.node_metrics import NODE_METRICS
 from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.api import Metric
 from sluice_metrics.compressibility import Compressibility

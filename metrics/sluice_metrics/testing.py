@@ -13,7 +13,7 @@ from math import inf, isfinite
 from operator import methodcaller
 from typing import ClassVar, Final
 
-from sluice_core.messages import CLUSTER, CONTAINER, OBJECT, TENANT
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_metrics.api import Metric
 from sluice_metrics.meter import Handle, Meter, Row
 

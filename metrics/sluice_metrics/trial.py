@@ -1,6 +1,6 @@
 """``python -I -m sluice_metrics.trial``: holds an uploaded metric against the contract of ``sluice_metrics.api``.
 
-It runs in a child (``sluice_core.trials``), with Swift's interpreter on nodes.
+It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interpreter on nodes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from math import isfinite
 from operator import methodcaller
 from typing import Final
 
-from sluice_core.code_store import BadUpload
-from sluice_core.native_code import load_class
-from sluice_core.trials import Trial, Verdict, serve
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import load_class
+from sluice_core.code.sandbox_trial import Trial, Verdict, serve
 from sluice_metrics.api import Metric
 from sluice_metrics.meter import Meter
 from sluice_metrics.native import told, unfit

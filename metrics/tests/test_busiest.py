@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.messages import Counters, Hello
-from sluice_core.windows import Totals
+from sluice_core.messages.policies import Counters, Hello
+from sluice_core.metrics.totals import Totals
 from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.busiest import AGEING, Busiest
 from sluice_metrics.cell import Cell

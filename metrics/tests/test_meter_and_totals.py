@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.messages import Counters, Hello
-from sluice_core.windows import AGENT_FORGETS, Totals
+from sluice_core.messages.policies import Counters, Hello
+from sluice_core.metrics.totals import AGENT_FORGETS, Totals
 from sluice_metrics.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import FakeClock, whole_request

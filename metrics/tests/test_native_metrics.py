@@ -6,11 +6,11 @@ import hashlib
 
 import pytest
 
-from sluice_core.code_store import BadUpload, CodeStore
+from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.describe import MetricInfo
-from sluice_core.messages import CONTAINER, TENANT, Counters, Hello, Upload
-from sluice_core.trials import Trial, try_code
-from sluice_core.windows import Totals
+from sluice_core.messages.policies import CONTAINER, TENANT, Counters, Hello, Upload
+from sluice_core.metrics.totals import Totals
 from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.api import WITH_OBJECTS, Metric
 from sluice_metrics.cell import MOST_COLUMNS

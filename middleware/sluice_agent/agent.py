@@ -17,14 +17,14 @@ from sluice_agent.settings import Settings
 from sluice_agent.storage import StorageDaemons
 from sluice_agent.trying import interpreter
 from sluice_agent.workers import Workers
-from sluice_core.bus import Publisher
-from sluice_core.code_shelf import CodeShelf
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.connections.bus import Publisher
 from sluice_core.errors import PeerError
-from sluice_core.messages import Hello, Upload
-from sluice_core.snapshot import SnapshotWriter
-from sluice_core.store import AsyncStore
-from sluice_core.windows import Totals
+from sluice_core.messages.policies import Hello, Upload
+from sluice_core.metrics.totals import Totals
+from sluice_core.snapshot.reader import SnapshotWriter
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_core.bandwidth import GET, PUT, REPLICATION
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION
 from sluice_core.options import Option, OptionError
 
 _HELP: Final = "as in 90MBps; empty: to be estimated"

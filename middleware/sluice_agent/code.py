@@ -2,7 +2,8 @@
 
 One task: once a second it looks at the snapshot's uploads, fetches what is missing, one file after the other, and
 holds what was not tried yet against its contract, one trial at a time, each in a child of Swift's interpreter
-(``sluice_core.trials``).  Workers find the files in the folder by their digest, verify them once more, and take native
+(``sluice_core.code.sandbox_trial``).  Workers find the files in the folder by their digest, verify them once more,
+and take native
 code only when it is marked as proven.
 
 Rules:
@@ -26,12 +27,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_agent.trying import tried
-from sluice_core.code_shelf import CodeShelf
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
+from sluice_core.code.swift_code_store import CodeShelf
 from sluice_core.describe import NATIVE
 from sluice_core.errors import NotFound, SluiceError
-from sluice_core.messages import CONTROLLER_CODE, Revision, Upload
-from sluice_core.trials import Interpreter, Trial, Verdict
+from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
 
 log = logging.getLogger(__name__)
 

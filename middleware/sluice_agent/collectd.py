@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sluice_core.bus import Consumer
+from sluice_core.connections.bus import Consumer
 from sluice_core.errors import DecodeError
-from sluice_core.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, readings
-from sluice_core.windows import Sums
+from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, readings
+from sluice_core.metrics.totals import Sums
 
 log = logging.getLogger(__name__)
 

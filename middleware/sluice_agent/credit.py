@@ -17,9 +17,9 @@ from sluice_agent.publisher import Bus
 from sluice_agent.settings import Settings
 from sluice_agent.shares import SUFFIX, Inbox
 from sluice_agent.standing import Levels
-from sluice_core.bandwidth import SIDES, Shares
-from sluice_core.bus import Consumer, Publisher
-from sluice_core.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.messages.bandwidth import SIDES, Shares
+from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
 
 log = logging.getLogger(__name__)
 

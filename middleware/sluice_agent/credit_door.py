@@ -25,8 +25,9 @@ from sluice_agent.ledger import Ledger
 from sluice_agent.listening import Listener
 from sluice_agent.loads import Loads
 from sluice_agent.standing import Levels, packed
-from sluice_core.bandwidth import SIDES, Shares
-from sluice_core.credit_wire import (
+from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import SIDES, Shares
+from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     MESSAGE_LIMIT,
     Anew,
@@ -40,7 +41,6 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.errors import DecodeError
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ Theory of operation:
   loaded whole.
 * Another history, a smaller epoch, or none where there was one (a wiped or failed-over Redis) changes
   nothing: the node goes on with what it has and reports ``stale_history``, until somebody adopts the new
-  one.  So does another change under the number of the one that we stand at (``sluice_core.lineage``).
+  one.  So does another change under the number of the one that we stand at (``sluice_core.store.history_check``).
   With the option ``adopt = failover`` a node goes along by itself when its own history went back, and says
   so; never with another one.  A node without any snapshot takes what is there.
 * Redis away: what is in the snapshot stays in force; we try again, with growing, jittered pauses.
@@ -33,10 +33,10 @@ from sluice_agent.settings import FAILOVER, Settings
 from sluice_agent.storage import READY
 from sluice_agent.workers import Workers
 from sluice_core.errors import PeerError
-from sluice_core.lineage import Lineage, made_at
-from sluice_core.messages import NodeReport
-from sluice_core.snapshot import SnapshotError, SnapshotWriter
-from sluice_core.store import AsyncStore, Gap, Head
+from sluice_core.messages.policies import NodeReport
+from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
+from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.store import AsyncStore, Gap, Head
 
 log = logging.getLogger(__name__)
 

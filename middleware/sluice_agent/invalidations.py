@@ -2,8 +2,8 @@
 
 Theory of operation:
 
-* Workers write into the node's journal (:mod:`sluice_core.journal`); every 20 ms the agent publishes what
-  is new and applies what the others publish to the marks (:mod:`sluice_core.marks`) of its own node.
+* Workers write into the node's journal (:mod:`sluice_core.cache.write_journal`); every 20 ms the agent publishes what
+  is new and applies what the others publish to the marks (:mod:`sluice_core.cache.write_marks`) of its own node.
 * Messages of one life of an agent are numbered.  A gap, or a new life, means that something may have been
   missed: the marks get a new epoch, and every copy is compared with the disks before it is used again.
 * Four times a second each agent sends a *beat*: a message that says which beats of the others it has
@@ -31,12 +31,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, Self
 
 from sluice_agent.settings import Settings
-from sluice_core.bus import Consumer, Publisher
+from sluice_core.cache.write_journal import JournalReader, Record
+from sluice_core.cache.write_marks import BEGUN, DIGEST_SIZE, ENDED, Marks, open_marks
+from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.errors import DecodeError, PeerError
-from sluice_core.journal import JournalReader, Record
-from sluice_core.keys import WRITES_EXCHANGE, writes_routing_key
-from sluice_core.marks import BEGUN, DIGEST_SIZE, ENDED, Marks, open_marks
-from sluice_core.message import Message
+from sluice_core.messages.base import Message
+from sluice_core.store.keys import WRITES_EXCHANGE, writes_routing_key
 
 log = logging.getLogger(__name__)
 

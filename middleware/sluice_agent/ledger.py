@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sluice_agent.ledger_book import Book
-from sluice_core.bandwidth import Flow, Share, Shares
-from sluice_core.credit_wire import FREE, Asked, Given
+from sluice_core.messages.bandwidth import Flow, Share, Shares
+from sluice_core.messages.credit import FREE, Asked, Given
 
 #: As the rate of what moves as it likes.
 _NO_RATE: Final = -1.0

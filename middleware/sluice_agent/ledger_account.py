@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sluice_agent.ledger_bucket import Bucket
-from sluice_core.bandwidth import Flow
+from sluice_core.messages.bandwidth import Flow
 
 #: No flow is slower, so that none of its transfers dies of somebody's time-out (bytes per second).
 LEAST: Final = 1024.0

@@ -23,8 +23,8 @@ from math import inf, isnan
 from typing import Final
 
 from sluice_agent.ledger_account import Account
-from sluice_core.amounts import MOST_RATE
-from sluice_core.bandwidth import Flow, Share
+from sluice_core.messages.bandwidth import Flow, Share
+from sluice_core.messages.bounds import MOST_RATE
 
 #: Seconds of the whole rate that the pool holds.
 POOL: Final = 0.1

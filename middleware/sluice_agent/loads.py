@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from sluice_core.amounts import MOST
-from sluice_core.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
-from sluice_core.credit_wire import CreditHello, Used
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
+from sluice_core.messages.bounds import MOST
+from sluice_core.messages.credit import CreditHello, Used
 
 PERIOD: Final = 1.0
 #: Seconds between two messages of a node where nothing moves and nothing is held back …

@@ -8,9 +8,9 @@ from typing import Final
 from sluice_agent.storage import StorageDaemons
 from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.errors import DecodeError
-from sluice_core.lmdb_registry import GROUP_LEVELS
-from sluice_core.messages import GROUP, LEVELS, Assignment, Hello
-from sluice_core.predicate import compile_predicate
+from sluice_core.messages.policies import GROUP, LEVELS, Assignment, Hello
+from sluice_core.messages.predicate import compile_predicate
+from sluice_core.snapshot.registry import GROUP_LEVELS
 
 #: What is enforced on nodes; what bandwidth there is for whom is decided elsewhere, each second (``credit``).
 _KINDS: Final = (FILTER, BANDWIDTH, REPLICATION)

@@ -18,9 +18,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sluice_agent.trying import imports
+from sluice_core.code.sandbox_trial import Interpreter
 from sluice_core.describe import PROCESS, STORLET, WASM
 from sluice_core.errors import PeerError
-from sluice_core.trials import Interpreter
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from sluice_core.bandwidth import Shares
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import Shares
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_core.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
-from sluice_core.credit_wire import IDLE, MESSAGE_LIMIT, Level, Standing, pack
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
+from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, Standing, pack
 
 #: Below its floor counts who moves less than this part of it, until it moves all of it.
 _BELOW: Final = 0.95

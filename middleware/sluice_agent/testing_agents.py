@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_core.messages import Counters, Hello, NodeReport
-from sluice_core.operations import Committed, Draft
-from sluice_core.store import AsyncStore, Store
+from sluice_core.messages.policies import Counters, Hello, NodeReport
+from sluice_core.store.operations import Committed, Draft
+from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
 #: Seconds that one story may take.

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import Any, Final
 
+from sluice_core.code.sandbox_trial import MODULES, Interpreter, Trial, Verdict, try_code
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
-from sluice_core.trials import MODULES, Interpreter, Trial, Verdict, try_code
 
 _PATIENCE: Final = 30.0
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from sluice_agent.listening import Listener
 from sluice_core.errors import DecodeError
-from sluice_core.messages import Counters, Hello
-from sluice_core.windows import Totals
+from sluice_core.messages.policies import Counters, Hello
+from sluice_core.metrics.totals import Totals
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sluice_core.cache.write_journal import Journal
+from sluice_core.cache.write_marks import BEGUN, ENDED, Marks, digest, open_marks, stamp
 from sluice_core.describe import Scalar
 from sluice_core.errors import PeerError
-from sluice_core.journal import Journal
-from sluice_core.marks import BEGUN, ENDED, Marks, digest, open_marks, stamp
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
 from sluice_middleware import green

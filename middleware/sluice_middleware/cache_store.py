@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sluice_core.cache.write_marks import Marks, stamp
 from sluice_core.errors import PeerError
-from sluice_core.marks import Marks, stamp
 from sluice_middleware.cache_files import Content, Files, pack_headers
 from sluice_middleware.cache_sketch import Sketch, open_sketch
 from sluice_middleware.cache_table import LFU, LRU, Entry, Table, new_serial, open_table

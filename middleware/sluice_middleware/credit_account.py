@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import FREE
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import FREE
 
 #: Asked for at least, bytes.
 LEAST: Final = 64 * 1024

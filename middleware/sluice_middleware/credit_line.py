@@ -25,8 +25,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import (
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     MESSAGE_LIMIT,
     Anew,
@@ -38,8 +40,6 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.errors import DecodeError
 from sluice_middleware import green
 from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_standings import Standings

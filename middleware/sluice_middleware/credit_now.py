@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice_core.bandwidth import Flow
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import Flow
 from sluice_middleware.credit_line import current
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluice_core.bandwidth import NO_CLASS, Flow
+from sluice_core.messages.bandwidth import NO_CLASS, Flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from sluice_core.bandwidth import MOST_OBJECTS, Flow, MovedObject
-from sluice_core.credit_wire import MESSAGE_LIMIT, Moved, Used, pack
+from sluice_core.messages.bandwidth import MOST_OBJECTS, Flow, MovedObject
+from sluice_core.messages.credit import MESSAGE_LIMIT, Moved, Used, pack
 
 #: Objects that ended within the second, of which the fastest are told too.
 _ENDED: Final = 1000
@@ -145,7 +145,7 @@ class Tallies:
 
 
 def in_parts(at: float, rows: tuple[Moved, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
-    """Messages :class:`~sluice_core.credit_wire.Used` with all of it, none longer than the limit, in that order."""
+    """Messages :class:`~sluice_core.messages.credit.Used` with all of it, none longer than the limit, in that order."""
     raw = pack(Used(at, rows, objects))
     if len(raw) <= MESSAGE_LIMIT or len(rows) + len(objects) < 2:
         return [raw]

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from sluice_core.bandwidth import Flow
+from sluice_core.messages.bandwidth import Flow
 from sluice_middleware import green
 from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_tally import Passage, Tally

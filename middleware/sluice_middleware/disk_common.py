@@ -20,8 +20,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice_core.bandwidth import GET, Flow
 from sluice_core.errors import SluiceError
+from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
 from sluice_middleware import disk_copies, disk_intent
 from sluice_middleware.credit_now import CurrentStandings

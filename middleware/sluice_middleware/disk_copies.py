@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Final
 
-from sluice_core.bandwidth import COPIES, Flow
+from sluice_core.messages.bandwidth import COPIES, Flow
 
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 

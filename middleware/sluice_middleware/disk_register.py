@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_middleware import green
 from sluice_middleware.disk_state import VERSION
 from sluice_middleware.disk_tools import Toolbox

@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice_core.bandwidth import PUT, Flow
+from sluice_core.messages.bandwidth import PUT, Flow
 from sluice_middleware import green, page_cache
 from sluice_middleware.disk_plain import PlainFile
 from sluice_middleware.disk_read import RangeMixin

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.options import Option, read_options
-from sluice_core.snapshot import SnapshotReader
+from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.keys_file import open_keys

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from sluice_core.credit_wire import IDLE
+from sluice_core.messages.credit import IDLE
 
 #: By which the kernel knows ``ioprio_set`` (``unistd.h``).
 _CALLS: Final = {"x86_64": 251, "aarch64": 30}

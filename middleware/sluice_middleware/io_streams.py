@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from sluice_core.bandwidth import NO_CLASS, Flow
+from sluice_core.messages.bandwidth import NO_CLASS, Flow
 from sluice_core.options import Option, OptionError
 from sluice_middleware import green, io_priority
 from sluice_middleware.io_threads import IoThreads

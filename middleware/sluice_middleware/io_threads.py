@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from sluice_core.bandwidth import NO_CLASS
+from sluice_core.messages.bandwidth import NO_CLASS
 
 #: Seconds after which a thread that nobody wants ends.
 IDLE_SECONDS: Final = 10.0

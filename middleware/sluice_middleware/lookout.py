@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sluice_core.options import Option
-from sluice_core.snapshot import SnapshotReader
+from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import Surroundings
 from sluice_filters.caching import ObjectCache
 from sluice_filters.keys_file import open_keys

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import METRIC_CODE, Upload
-from sluice_core.proven_code import ProvenCode
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.proven import ProvenCode
+from sluice_core.messages.policies import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
 from sluice_metrics.meter import Meter
 from sluice_metrics.native import made

@@ -27,8 +27,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.errors import PeerError, SluiceError
+from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
-from sluice_core.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
 from sluice_middleware import download, intent, metadata, reading

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.resolve import Candidates
 from sluice_middleware import credit_line, metadata
 from sluice_middleware.answers import Answer, Env

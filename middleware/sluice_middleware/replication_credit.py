@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from sluice_core.bandwidth import COPIES
+from sluice_core.messages.bandwidth import COPIES
 from sluice_core.options import read_options
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_till import Transfer

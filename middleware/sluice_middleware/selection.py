@@ -1,6 +1,6 @@
 """Which filters a policy puts on this request: path, facts, look-up, filter instances.
 
-No network call and no lock: up to four reads from the node's snapshot (``sluice_core.snapshot``),
+No network call and no lock: up to four reads from the node's snapshot (``sluice_core.snapshot.reader``),
 and the rules of ``sluice_core.resolve``.
 
 Swift keeps parts of what a client knows as one object in containers of its own making: the parts of an S3
@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE
 from sluice_core.errors import PeerError
-from sluice_core.messages import Assignment
-from sluice_core.predicate import Facts
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
-from sluice_core.snapshot import SnapshotReader
+from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import BadParameter, Filter
 
 Env = dict[str, Any]

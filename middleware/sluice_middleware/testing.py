@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sluice_core.messages import Assignment
+from sluice_core.messages.policies import Assignment
 from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter
 from sluice_middleware.lookout import Lookout

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import (
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.base import Message
+from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     FREE,
     Ask,
@@ -23,7 +24,6 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.message import Message
 from sluice_middleware import green
 from sluice_middleware.credit_till import Transfer
 

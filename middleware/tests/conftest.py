@@ -12,7 +12,7 @@ import pytest
 
 from sluice_aio.services import RedisServer, free_port
 from sluice_core.describe import PROXY
-from sluice_core.store import Store
+from sluice_core.store.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from sluice_agent.credit import Credit
 from sluice_agent.ledger import Ledger
 from sluice_agent.settings import Settings
-from sluice_core.bandwidth import GET, PUT, Share, Shares
-from sluice_core.credit_wire import CREDIT_SUFFIX, FREE, Ask, Asked, CreditHello, Grant, Standing, pack, unpack
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
+from sluice_core.messages.credit import CREDIT_SUFFIX, FREE, Ask, Asked, CreditHello, Grant, Standing, pack, unpack
 
 MB = 1e6
 NAN = math.nan

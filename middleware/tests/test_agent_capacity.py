@@ -11,9 +11,9 @@ from sluice_agent.calibrate_disk import CHUNK, measure
 from sluice_agent.capacity import NAMES, read_capacity, read_rate, write_rate
 from sluice_agent.cli import main
 from sluice_agent.settings import OPTIONS, SECTION, Settings
-from sluice_core.bandwidth import GET, PUT, REPLICATION
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import CallerError, PeerError
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION
 from sluice_core.options import OptionError, read_file, sample
 
 

@@ -6,9 +6,9 @@ import hashlib
 import pytest
 
 from sluice_agent.code import CodeFetcher
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_core.testing import MemoryShelf
 
 CODE, EARLIER = b"code", b"earlier code"

@@ -9,9 +9,10 @@ import pytest
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
 from sluice_aio.services import RabbitServer, RedisServer, free_port
-from sluice_core.bandwidth import GET, NodeLoad, Share, Shares
-from sluice_core.bus import Consumer, Publisher
-from sluice_core.credit_wire import (
+from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
+from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     FREE,
     Anew,
@@ -24,8 +25,7 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.describe import PROXY
-from sluice_core.keys import BANDWIDTH_EXCHANGE, shares_routing_key
+from sluice_core.store.keys import BANDWIDTH_EXCHANGE, shares_routing_key
 
 LIMIT = 60
 

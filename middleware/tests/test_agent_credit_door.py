@@ -12,8 +12,9 @@ from sluice_agent.ledger import Ledger
 from sluice_agent.loads import Loads
 from sluice_agent.settings import Settings
 from sluice_agent.standing import Levels
-from sluice_core.bandwidth import GET, NodeLoad, Share, Shares
-from sluice_core.credit_wire import (
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
+from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     FREE,
     IDLE,
@@ -29,7 +30,6 @@ from sluice_core.credit_wire import (
     pack,
     unpack,
 )
-from sluice_core.describe import PROXY, STORAGE_NODE
 
 LIMIT = 30
 KIB = 1024

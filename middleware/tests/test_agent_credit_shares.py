@@ -6,9 +6,9 @@ import time
 import pytest
 
 from sluice_agent.shares import Inbox, differ
-from sluice_core.bandwidth import GET, Share, Shares
 from sluice_core.describe import PROXY
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import GET, Share, Shares
 
 
 def shares(number, rate=100.0, term=1, node="n1"):

@@ -10,7 +10,7 @@ from sluice_agent.settings import Settings
 from sluice_aio.secured import MASTER, Sentinel, WatchedRedis
 from sluice_aio.services import free_port
 from sluice_core.errors import PeerError
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.store.store import AsyncStore, Draft
 from sluice_core.testing import assignment
 
 PASSWORD = "hunter2"

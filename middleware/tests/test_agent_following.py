@@ -7,7 +7,7 @@ import pytest
 
 from sluice_agent.testing_agents import at_epoch, commit, ids, play, reported, running
 from sluice_core.errors import PeerError
-from sluice_core.store import Draft, Store
+from sluice_core.store.store import Draft, Store
 from sluice_core.testing import assignment
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_is_reported_and_the_rest_goes_on(store, node, redis_server,
 
 
 def _breaks(monkeypatch, writer):
-    from sluice_core.snapshot import SnapshotError
+    from sluice_core.snapshot.reader import SnapshotError
 
     def apply(changes, judge):
         raise SnapshotError("no space left")

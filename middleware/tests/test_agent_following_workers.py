@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from sluice_agent.testing_agents import at_epoch, commit, play, reads_on, reported, running, until, worker
-from sluice_core.messages import Counters
+from sluice_core.messages.policies import Counters
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_core.keys import SNAPSHOT_REGISTRY_KEY
-from sluice_core.messages import Target
-from sluice_core.predicate import Facts
-from sluice_core.registry import Group, Placement
-from sluice_core.snapshot import SnapshotReader, SnapshotWriter
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.messages.policies import Target
+from sluice_core.messages.predicate import Facts
+from sluice_core.messages.registry import Group, Placement
+from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
+from sluice_core.store.keys import SNAPSHOT_REGISTRY_KEY
+from sluice_core.store.store import AsyncStore, Draft
 from sluice_core.testing import assignment
 
 GOLD = Target("tenant", "group", "gold")

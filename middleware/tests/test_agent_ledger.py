@@ -10,9 +10,9 @@ from sluice_agent.ledger import Ledger
 from sluice_agent.ledger_account import LEAST, Account
 from sluice_agent.ledger_book import POOL
 from sluice_agent.ledger_bucket import DEPTH
-from sluice_core.bandwidth import GET, PUT, Share, Shares
-from sluice_core.credit_wire import FREE, Asked
 from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
+from sluice_core.messages.credit import FREE, Asked
 
 KIB = 1024
 MB = 1_000_000.0

@@ -3,9 +3,9 @@
 import pytest
 
 from sluice_agent.ledger import Ledger
-from sluice_core.bandwidth import GET, Share, Shares
-from sluice_core.credit_wire import FREE, Asked
 from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Share, Shares
+from sluice_core.messages.credit import FREE, Asked
 
 MB = 1_000_000
 PIECE = 64 * 1024

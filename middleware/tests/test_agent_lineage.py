@@ -7,10 +7,10 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, Settings
-from sluice_core.lineage import Lineage, made_at
-from sluice_core.messages import Change
+from sluice_core.messages.policies import Change
 from sluice_core.options import OptionError
-from sluice_core.store import AsyncStore, Draft, Head
+from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.store import AsyncStore, Draft, Head
 from sluice_core.testing import assignment
 
 LIMIT = 60

@@ -3,9 +3,9 @@
 import pytest
 
 from sluice_agent.loads import Loads, moved_at_disks
-from sluice_core.bandwidth import GET, PUT, Flow, MovedObject, NodeLoad
-from sluice_core.credit_wire import CreditHello, Moved, Used
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Flow, MovedObject, NodeLoad
+from sluice_core.messages.credit import CreditHello, Moved, Used
 
 DELAY = 0.06
 

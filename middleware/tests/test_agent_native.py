@@ -12,15 +12,15 @@ from sluice_agent import trying
 from sluice_agent.agent import Agent
 from sluice_agent.code import CodeFetcher
 from sluice_agent.settings import Settings
-from sluice_core.code_shelf import ShelfSettings
-from sluice_core.code_store import CodeStore
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
+from sluice_core.code.swift_code_store import ShelfSettings
 from sluice_core.errors import PeerError
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_core.options import OptionError
-from sluice_core.snapshot import SnapshotReader
-from sluice_core.store import AsyncStore, Draft, Store
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_core.store.store import AsyncStore, Draft, Store
 from sluice_core.testing import MemoryShelf
-from sluice_core.trials import Interpreter, Trial, Verdict
 from sluice_filters.noop import Noop
 from sluice_sandbox.hosting import OPTIONS, Installed
 

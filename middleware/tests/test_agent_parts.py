@@ -14,12 +14,12 @@ from sluice_agent.publisher import MetricPublisher
 from sluice_agent.refusals import Capabilities
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_aio.services import RabbitServer, RedisServer, free_port
-from sluice_core.bus import Consumer
-from sluice_core.messages import Counters, Hello, MetricBatch, Target
+from sluice_core.connections.bus import Consumer
+from sluice_core.messages.policies import Counters, Hello, MetricBatch, Target
+from sluice_core.metrics.totals import Totals
 from sluice_core.options import OptionError, read_options
-from sluice_core.store import Draft, Store
+from sluice_core.store.store import Draft, Store
 from sluice_core.testing import FakeBus, assignment
-from sluice_core.windows import Totals
 
 LIMIT = 60
 

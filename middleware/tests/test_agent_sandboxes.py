@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from sluice_agent.sandboxes import Sandboxes, Seldom, checks, engine, run_time, supervisor
-from sluice_core.trials import Interpreter
+from sluice_core.code.sandbox_trial import Interpreter
 
 
 def serving(server):

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sluice_agent.standing import SILENCE, Levels, packed
-from sluice_core.bandwidth import COPIES, GET, Flow, Share, Shares
-from sluice_core.credit_wire import IDLE, MESSAGE_LIMIT, Level, Standing, unpack
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES, GET, Flow, Share, Shares
+from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, Standing, unpack
 
 
 def flow(account):

@@ -4,8 +4,8 @@ import asyncio
 import socket
 
 from sluice_agent.workers import Workers
-from sluice_core.messages import Counters, Hello
-from sluice_core.windows import Totals, birth
+from sluice_core.messages.policies import Counters, Hello
+from sluice_core.metrics.totals import Totals, birth
 
 LIMIT = 30
 

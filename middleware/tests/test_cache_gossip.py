@@ -3,9 +3,9 @@
 import pytest
 
 from sluice_agent.invalidations import BEAT, BOUND, Gossip, Writes
+from sluice_core.cache.write_journal import Journal, JournalReader
+from sluice_core.cache.write_marks import BEGUN, digest, open_marks
 from sluice_core.errors import DecodeError
-from sluice_core.journal import Journal, JournalReader
-from sluice_core.marks import BEGUN, digest, open_marks
 
 FORGET = 10.0
 ONE, TWO = digest(b"/a/c/one"), digest(b"/a/c/two")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core import journal as journal_module
+from sluice_core.cache import write_journal as journal_module
+from sluice_core.cache.write_journal import Journal, JournalReader
+from sluice_core.cache.write_marks import BEGUN, ENDED, digest, open_marks, stamp
 from sluice_core.errors import PeerError
-from sluice_core.journal import Journal, JournalReader
-from sluice_core.marks import BEGUN, ENDED, digest, open_marks, stamp
 
 ONE, OTHER = digest(b"/a/c/one"), digest(b"/a/c/other")
 

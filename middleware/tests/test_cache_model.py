@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.journal import JournalReader
-from sluice_core.marks import open_marks
+from sluice_core.cache.write_journal import JournalReader
+from sluice_core.cache.write_marks import open_marks
 from sluice_middleware.cache_testing import PATH, Disks, Worker
 
 NODES = (0, 1)

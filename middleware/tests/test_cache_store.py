@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.marks import digest, open_marks
+from sluice_core.cache.write_marks import digest, open_marks
 from sluice_middleware import cache_files, cache_store
 from sluice_middleware.cache_files import Files
 from sluice_middleware.cache_store import open_store

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sluice_core.marks import digest
+from sluice_core.cache.write_marks import digest
 from sluice_middleware.cache_testing import PATH, Disks, Stored, Worker
 
 BODY = bytes(range(256)) * 40

@@ -15,10 +15,10 @@ from sluice_aio.certificates import Authority
 from sluice_aio.collectd import CollectdDaemon
 from sluice_aio.secured import SecureRabbit
 from sluice_aio.services import HOST, RedisServer, free_port
-from sluice_core.bus import Consumer
+from sluice_core.connections.bus import Consumer
 from sluice_core.errors import DecodeError
-from sluice_core.messages import MetricBatch
-from sluice_core.node_metrics import NODE_METRICS, readings
+from sluice_core.messages.policies import MetricBatch
+from sluice_core.metrics.node_metrics import NODE_METRICS, readings
 
 LIMIT = 60
 

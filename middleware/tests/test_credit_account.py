@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import FREE
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import FREE
 from sluice_middleware.credit_account import BURST, LEAST, MOST, CreditAccount
 
 FLOW = Flow("AUTH_a", "GET")

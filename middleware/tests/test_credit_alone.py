@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice_core.bandwidth import GET, PUT, Flow
-from sluice_core.credit_wire import Anew, Given, Grant, Standing
+from sluice_core.messages.bandwidth import GET, PUT, Flow
+from sluice_core.messages.credit import Anew, Given, Grant, Standing
 from sluice_middleware import green
 from sluice_middleware.credit_account import BURST, LEAST, CreditAccount
 from sluice_middleware.testing_credit import free, nothing, paying, plenty

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth import Flow
-from sluice_core.credit_wire import FREE, Anew, CreditHello, Given, Grant, Standing
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import FREE, Anew, CreditHello, Given, Grant, Standing
 from sluice_middleware import credit_line, credit_till, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
 from sluice_middleware.testing_credit import LIMIT, nothing, paying, plenty

@@ -2,9 +2,19 @@
 
 import os
 
-from sluice_core.bandwidth import NO_CLASS, Flow
-from sluice_core.credit_wire import CREDIT_SUFFIX, IDLE, MESSAGE_LIMIT, CreditHello, Level, Moved, Standing, Used, pack
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import NO_CLASS, Flow
+from sluice_core.messages.credit import (
+    CREDIT_SUFFIX,
+    IDLE,
+    MESSAGE_LIMIT,
+    CreditHello,
+    Level,
+    Moved,
+    Standing,
+    Used,
+    pack,
+)
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.credit_now import CurrentStandings

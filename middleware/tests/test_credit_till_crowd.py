@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth import GET, Flow
-from sluice_core.credit_wire import Given, Grant
 from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Flow
+from sluice_core.messages.credit import Given, Grant
 from sluice_middleware import credit_till, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
 from sluice_middleware.credit_till import LEAST_TURN

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from sluice_core.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
-from sluice_core.credit_wire import IDLE
+from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
+from sluice_core.messages.credit import IDLE
 from sluice_middleware import disk_copies, io_priority, io_streams
 from sluice_middleware.credit_standings import Standings
 from sluice_middleware.disk_streams import StreamFile

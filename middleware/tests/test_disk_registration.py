@@ -15,10 +15,10 @@ from sluice_agent.storage import MEMORY, READY, StorageDaemons
 from sluice_agent.workers import Workers
 from sluice_aio.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.messages import STORAGE_STATE_SUFFIX, Hello, StorageState
-from sluice_core.store import AsyncStore, Draft
+from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_core.metrics.totals import Totals
+from sluice_core.store.store import AsyncStore, Draft
 from sluice_core.testing import assignment
-from sluice_core.windows import Totals
 from sluice_middleware.disk_register import Registration
 from sluice_middleware.disk_state import VERSION
 from sluice_middleware.disk_testing import Log, StorageNode, swift_conf

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.messages import Upload
+from sluice_core.messages.policies import Upload
 from sluice_filters.api import Hint
 from sluice_filters.xor import Xor
 from sluice_middleware.disk_intent import Intent

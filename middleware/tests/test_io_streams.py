@@ -9,8 +9,8 @@ import threading
 import pytest
 from swift.common.utils import Timestamp
 
-from sluice_core.bandwidth import GET, NO_CLASS, PUT, Flow
-from sluice_core.credit_wire import IDLE
+from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
+from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.toys import Xor
 from sluice_middleware import green, io_priority, io_streams

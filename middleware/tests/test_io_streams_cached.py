@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sluice_core.bandwidth import GET, NO_CLASS, Flow
+from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
 from sluice_filters.toys import Xor
 from sluice_middleware import disk_streams, green, io_streams, page_cache
 from sluice_middleware.disk_streams import StreamFile

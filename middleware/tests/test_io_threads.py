@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_core.bandwidth import NO_CLASS
-from sluice_core.credit_wire import IDLE
+from sluice_core.messages.bandwidth import NO_CLASS
+from sluice_core.messages.credit import IDLE
 from sluice_middleware import io_priority
 from sluice_middleware.io_threads import IoThreads
 

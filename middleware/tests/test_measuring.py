@@ -8,8 +8,8 @@ import socket
 
 import pytest
 
-from sluice_core.code_store import CodeStore
-from sluice_core.messages import Counters, Hello, Upload
+from sluice_core.code.code_store import CodeStore
+from sluice_core.messages.policies import Counters, Hello, Upload
 from sluice_metrics.puts_sec import PutsSec
 from sluice_middleware.measuring import Measuring
 from sluice_middleware.reporter import Reporter

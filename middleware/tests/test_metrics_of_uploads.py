@@ -6,9 +6,9 @@ import random
 import pytest
 
 from sluice_agent.publisher import MetricPublisher
-from sluice_core.messages import Counters, Hello, MetricBatch
+from sluice_core.messages.policies import Counters, Hello, MetricBatch
+from sluice_core.metrics.totals import Totals
 from sluice_core.testing import FakeBus, assignment
-from sluice_core.windows import Totals
 from sluice_metrics.meter import Meter
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.sampling import ONE_IN

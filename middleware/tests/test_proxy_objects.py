@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from sluice_core.messages import Assignment, Target
+from sluice_core.messages.policies import Assignment, Target
 from sluice_core.resolve import Candidates
 from sluice_filters.api import CorruptData
 from sluice_middleware import metadata

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from sluice_core.describe import FILTER, STORAGE_NODE, ActionInfo
-from sluice_core.predicate import Facts
+from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream

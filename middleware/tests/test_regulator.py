@@ -7,9 +7,9 @@ from wsgiref.validate import validator
 
 import pytest
 
-from sluice_core.bandwidth import ANY_POLICY, GET, PUT, Flow
-from sluice_core.credit_wire import Ask, CreditHello, Given, Grant, Used
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
+from sluice_core.messages.credit import Ask, CreditHello, Given, Grant, Used
 from sluice_core.testing import assignment
 from sluice_middleware import green, regulator
 from sluice_middleware.answers import Answer

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from sluice_core.bandwidth import PUT, Flow
-from sluice_core.credit_wire import CreditHello, Used
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import PUT, Flow
+from sluice_core.messages.credit import CreditHello, Used
 from sluice_middleware.credit_line import CreditLine
 from sluice_middleware.regulator import PayingInput, Regulator
 

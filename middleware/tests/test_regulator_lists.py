@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from sluice_core.bandwidth import GET, Flow
-from sluice_core.credit_wire import Given, Grant
 from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Flow
+from sluice_core.messages.credit import Given, Grant
 from sluice_middleware import green
 from sluice_middleware.answers import Answer
 from sluice_middleware.credit_line import CreditLine

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core.bandwidth import GET, PUT, Flow
 from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_middleware import credit_till, green
 from sluice_middleware.credit_account import CreditAccount
 from sluice_middleware.credit_line import CreditLine

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from sluice_core.bandwidth import COPIES
-from sluice_core.credit_wire import Standing
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.credit import Standing
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import PATIENCE, CreditLine
 from sluice_middleware.replication_credit import MOST_DEBT, MOST_SAVED, LinePayer

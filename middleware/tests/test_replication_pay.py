@@ -12,8 +12,8 @@ from swift.common.concurrency import GreenPool
 from swift.common.ring import RingBuilder
 
 from sluice_aio.services import Server, ask, free_port
-from sluice_core.bandwidth import COPIES
-from sluice_core.credit_wire import Given, Grant
+from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.credit import Given, Grant
 from sluice_core.options import OptionError
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_line import CreditLine

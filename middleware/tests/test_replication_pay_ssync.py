@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice_core.bandwidth import COPIES
 from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES
 from sluice_middleware import credit_line, green
 from sluice_middleware.credit_account import BURST
 from sluice_middleware.credit_line import CreditLine

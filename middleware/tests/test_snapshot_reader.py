@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_core import keys
-from sluice_core.messages import Change, Target
-from sluice_core.predicate import Facts
-from sluice_core.snapshot import SnapshotReader, SnapshotWriter
-from sluice_core.store import Head, Loaded
+from sluice_core.messages.policies import Change, Target
+from sluice_core.messages.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
+from sluice_core.store import keys
+from sluice_core.store.store import Head, Loaded
 from sluice_core.testing import assignment
 
 FACTS = Facts("PUT", size=10)

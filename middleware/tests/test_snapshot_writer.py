@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.messages import Change
-from sluice_core.snapshot import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store import Head, Loaded
+from sluice_core.messages.policies import Change
+from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
+from sluice_core.store.store import Head, Loaded
 from sluice_core.testing import assignment
 
 LIMIT = 60

@@ -6,9 +6,9 @@ import pytest
 
 from sluice_aio.cluster_setup import EC21, GOLD
 from sluice_aio.disks import stored_sizes
-from sluice_core.messages import Assignment, Target
-from sluice_core.registry import Group, Placement
-from sluice_core.store import Draft, Store
+from sluice_core.messages.policies import Assignment, Target
+from sluice_core.messages.registry import Group, Placement
+from sluice_core.store.store import Draft, Store
 
 pytestmark = pytest.mark.functional
 

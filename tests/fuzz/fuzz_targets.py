@@ -14,12 +14,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sluice_core import lmdb_records, messages, node_metrics, registry, stream
+from sluice_core.code.loader import check_source
 from sluice_core.errors import CallerError, DecodeError
-from sluice_core.keys import Keys
-from sluice_core.message import Message
-from sluice_core.native_code import check_source
-from sluice_core.predicate import Facts, compile_predicate
+from sluice_core.messages import policies, registry
+from sluice_core.messages.base import Message
+from sluice_core.messages.predicate import Facts, compile_predicate
+from sluice_core.metrics import node_metrics
+from sluice_core.snapshot import records
+from sluice_core.store import change_stream
+from sluice_core.store.keys import Keys
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.grammar import parse
 from sluice_dsl.plan import residual
@@ -36,7 +39,7 @@ _MODULES = (
     "sluice_actors.wire",
     "sluice_agent.invalidations",
     "sluice_core.control",
-    "sluice_core.trials",
+    "sluice_core.code.sandbox_trial",
     "sluice_dsl.plan",
 )
 
@@ -97,7 +100,7 @@ def feed_any_message(raw: bytes) -> None:
 def feed_entry(raw: bytes) -> None:
     """The registry: an entry that makes no sense is left out by whoever reads all of them."""
     with contextlib.suppress(DecodeError):
-        entry = messages.Entry.decode(raw)
+        entry = policies.Entry.decode(raw)
         found = {"it": entry}
         for cls in set(registry.KINDS.values()):
             registry.things(found, cls)
@@ -114,7 +117,7 @@ def feed_predicate(raw: bytes) -> None:
 
 def feed_snapshot_records(raw: bytes) -> None:
     """LMDB: each kind of record."""
-    for decode in (lmdb_records.Meta.decode, lmdb_records.Filed.decode, lmdb_records.decode_record):
+    for decode in (records.Meta.decode, records.Filed.decode, records.decode_record):
         with contextlib.suppress(DecodeError):
             decode(raw)
 
@@ -124,9 +127,9 @@ def feed_stream(raw: bytes) -> None:
     drops, _, change = raw.partition(b"\x00")
     entry = (b"1-0", {b"change": change, b"drops": drops or b"[]", b"history": b"h"})
     keys = Keys()
-    after = stream.changes_after(keys, 0, 10, 0).parse([[[b"changes", [entry]]]])
-    assert isinstance(after, stream.Gap) or after[0].epoch == 1
-    assert len(stream.changes_before(keys, 2, 10).parse([[entry]])) in (0, 1)
+    after = change_stream.changes_after(keys, 0, 10, 0).parse([[[b"changes", [entry]]]])
+    assert isinstance(after, change_stream.Gap) or after[0].epoch == 1
+    assert len(change_stream.changes_before(keys, 2, 10).parse([[entry]])) in (0, 1)
 
 
 def feed_collectd(raw: bytes) -> None:
@@ -227,7 +230,7 @@ def _compiled(text: str) -> tuple[list[Compiled], tuple[Problem, ...]]:
 
 def feed_source(raw: bytes) -> None:
     """Uploaded code is read before it is run."""
-    for kind in messages.CODE_KINDS:
+    for kind in policies.CODE_KINDS:
         with contextlib.suppress(CallerError):
             check_source(raw, kind)
 

@@ -15,7 +15,7 @@ from sluice_actors.testing import plan_of
 from sluice_actors.testing_host import BUSY, Story, play
 from sluice_actors.testing_team import Cable, HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, RedisServer, free_port
-from sluice_core.messages import Target
+from sluice_core.messages.policies import Target
 
 pytestmark = pytest.mark.probe
 

@@ -16,7 +16,7 @@ from sluice_aio.components import DEFAULT, SECOND_NODE
 from sluice_aio.layout import Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_core.marks import digest, open_marks
+from sluice_core.cache.write_marks import digest, open_marks
 from sluice_middleware.cache_table import open_table
 
 pytestmark = pytest.mark.probe

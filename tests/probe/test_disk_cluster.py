@@ -16,7 +16,7 @@ from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.swift_conf import write_swift
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_core.messages import STORAGE_STATE_SUFFIX, StorageState
+from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, StorageState
 from sluice_middleware.disk_rewrite import data_files
 from sluice_middleware.disk_state import ENTRY
 from sluice_middleware.swift_disk_door import read_metadata

@@ -22,7 +22,7 @@ from sluice_aio.components import Program, script
 from sluice_aio.secured import MASTER, SecureRabbit, SecureRedis, Sentinel, WatchedRedis
 from sluice_aio.services import HOST, ask, free_port
 from sluice_client import Client, ClientError, Retries
-from sluice_core.store import AsyncStore
+from sluice_core.store.store import AsyncStore
 
 pytestmark = pytest.mark.probe
 

@@ -22,7 +22,7 @@ from sluice_controller.prometheus import CONTENT_TYPE
 from sluice_controller.views.base import View
 from sluice_controller.views.listing import LIST, page
 from sluice_controller.views.negotiation import TEXT, OtherView, TextRenderer
-from sluice_core.bandwidth import METHODS, SIDES
+from sluice_core.messages.bandwidth import METHODS, SIDES
 
 _ACCOUNT: Final = query("account", OpenApiTypes.STR, "only of this account")
 _CONTAINER: Final = query("container", OpenApiTypes.STR, "only of this container, where it is counted by itself")

@@ -16,7 +16,7 @@ from sluice_controller.permissions import authorize
 from sluice_controller.uploaded import Given
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
-from sluice_core.messages import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
+from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 
 MEDIA_TYPE: Final = "application/octet-stream"
 SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")

@@ -24,7 +24,7 @@ from sluice_controller.views.code import allowing_code
 from sluice_controller.views.negotiation import OtherView, YamlRenderer
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
-from sluice_core.past import CONFIGURATION
+from sluice_core.store.undo_log import CONFIGURATION
 
 #: Accepted as it stands; a test sends it.
 EXAMPLE = """\

@@ -20,7 +20,7 @@ from sluice_controller.render_effective import effective_data
 from sluice_controller.serializers_operations import EffectiveSerializer
 from sluice_controller.views.base import View
 from sluice_core.errors import CallerError
-from sluice_core.predicate import Facts
+from sluice_core.messages.predicate import Facts
 
 METHODS: Final = ("PUT", "GET", "HEAD", "POST", "DELETE", "COPY")
 _LARGEST: Final = 10**18

@@ -31,7 +31,7 @@ from sluice_controller.views.listing import ETAG, IF_MATCH, LIST, gone, page, sh
 from sluice_controller.views.policies import expected_version
 from sluice_controller.waiting import LONGEST
 from sluice_core.describe import FILTER, NATIVE
-from sluice_core.messages import FILTER_CODE
+from sluice_core.messages.policies import FILTER_CODE
 
 #: Asked besides the rule of the call where code is native.
 _NATIVE_RULE = NATIVE_RULES[FILTER_CODE]

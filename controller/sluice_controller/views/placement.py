@@ -29,7 +29,7 @@ from sluice_controller.swift_rings import Device, StoragePolicy
 from sluice_controller.views.base import View
 from sluice_controller.views.policies import etag, expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
-from sluice_core.registry import Placement
+from sluice_core.messages.registry import Placement
 
 VERSION = header("ETag", "the placement's version, for `If-Match`", 200, 201)
 IF_MATCH = header("If-Match", "the `ETag` that it must still have")

@@ -32,7 +32,7 @@ from sluice_controller.views.listing import (
 from sluice_controller.views.policies import expected_version
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.errors import CallerError
-from sluice_core.messages import CONTAINER, TENANT, Target
+from sluice_core.messages.policies import CONTAINER, TENANT, Target
 from sluice_dsl.plan import Plan
 
 _NAME = in_path("stereotype", "the stereotype's name")

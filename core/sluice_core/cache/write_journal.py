@@ -1,0 +1,160 @@
+"""The journal of a node's writes: workers append, the agent reads and tells the other nodes.
+
+A record is the object's digest and a stamp (:mod:`sluice_core.cache.write_marks`), 32 bytes, which never lie across
+two pages, appended in one call: the kernel keeps records of several processes apart, and what was
+appended survives the worker.  No worker waits for the agent, and without an agent nothing is lost but space.
+
+The agent puts a new file in the place of one that has grown and reads the old one a little longer.  A
+worker looks *after* it wrote whether its file is still the one at that path, and writes into the new
+one too when it is not: what was written too late to be read is written twice, and the second time in time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from sluice_core.cache.write_marks import DIGEST_SIZE, Marks
+
+#: The agent begins a new file from this size on.
+TURN: Final = 1 << 20
+#: Without an agent, a worker gives up what was written and says so.
+LIMIT: Final = 8 << 20
+
+_NAME: Final = "told"
+_RECORD: Final = struct.Struct(f"<{DIGEST_SIZE}sQ8x")
+#: Seconds that the agent goes on reading a file after it put another in its place.
+_LINGER: Final = 5.0
+#: Workers and agent may be of different users of one group.
+_MODE: Final = 0o660
+
+Record = tuple[bytes, int]
+
+
+class Journal:
+    """A worker's end; opened by its first record, hence after the fork."""
+
+    def __init__(self, folder: Path, marks: Marks) -> None:
+        self._path = folder / _NAME
+        self._marks = marks
+        self._descriptor = -1
+        self._file = 0
+
+    def tell(self, key: bytes, found: int) -> None:
+        """Let the other nodes know; when that cannot be, they will learn that something was missed."""
+        record = _RECORD.pack(key, found)
+        try:
+            for _ in range(3):
+                if self._descriptor < 0:
+                    self._open()
+                if os.write(self._descriptor, record) != len(record):
+                    break  # the disk filled up within the record; the reader finds what is left of it
+                if self._in_place():
+                    return
+                self.close()
+        except OSError:
+            self.close()
+        self._marks.complain()
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        found = os.fstat(self._descriptor)
+        self._file = found.st_ino
+        if found.st_uid == os.geteuid() and found.st_mode & 0o777 != _MODE:  # whatever the umask took off
+            os.fchmod(self._descriptor, _MODE)
+
+    def _in_place(self) -> bool:
+        """Whether what was just written is where the agent will read it."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        if found.st_ino != self._file:
+            return False
+        if found.st_size > LIMIT:  # nobody reads
+            os.ftruncate(self._descriptor, 0)
+            self._marks.complain()
+        return True
+
+
+class JournalReader:
+    """The agent's end."""
+
+    def __init__(self, folder: Path, marks: Marks) -> None:
+        self._path = folder / _NAME
+        self._marks = marks
+        self._files: list[_File] = []
+
+    def read(self) -> list[Record]:
+        """What was appended since the last time, oldest first.
+
+        :raises OSError: when the file cannot be read
+        """
+        if not self._files:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.append(_File(self._path))
+        found: list[Record] = []
+        for file in list(self._files):
+            found += file.read(self._marks)
+            if file.over_at and file.over_at < time.monotonic():
+                file.close()
+                self._files.remove(file)
+        if self._files and self._files[-1].offset > TURN:
+            self._turn()
+        return found
+
+    def close(self) -> None:
+        """Let the files go."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+
+    def _turn(self) -> None:
+        fresh = self._path.with_name(f".{_NAME}.{os.getpid()}")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+        try:
+            os.fchmod(descriptor, _MODE)
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, -1, os.stat(self._path).st_gid)
+        finally:
+            os.close(descriptor)
+        fresh.replace(self._path)
+        self._files[-1].over_at = time.monotonic() + _LINGER
+        self._files.append(_File(self._path))
+
+
+class _File:
+    """One generation of the journal, open for reading."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.offset = 0
+        self.over_at = 0.0
+
+    def read(self, marks: Marks) -> Iterator[Record]:
+        size = os.fstat(self._descriptor).st_size
+        if size < self.offset:  # a worker gave up what nobody read
+            self.offset = 0
+            marks.complain()
+        odd = (size - self.offset) % _RECORD.size
+        if odd:  # half a record, left by a full disk: nothing behind it can be trusted
+            self.offset = size
+            marks.complain()
+            return iter(())
+        raw = os.pread(self._descriptor, size - self.offset, self.offset) if size > self.offset else b""
+        self.offset += len(raw)
+        return _RECORD.iter_unpack(raw)
+
+    def close(self) -> None:
+        os.close(self._descriptor)

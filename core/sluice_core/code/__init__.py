@@ -1,0 +1,1 @@
+"""Uploaded code: its store in Swift, the check of its digest, loading and trials."""

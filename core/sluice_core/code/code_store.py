@@ -1,0 +1,125 @@
+"""Uploaded code on one node: a folder of immutable files named by their SHA-256.
+
+Code is verified when it comes and again whenever it is read, so whatever happened to the folder
+meanwhile, what runs is what was registered.  A file whose bytes do not match its name is removed: it
+can only be fetched anew.  The folder belongs to whoever fills it (0755, files 0444); readers need
+no right to write.
+
+Native code is used only once it was tried on this node (``sluice_core.code.sandbox_trial``).  That it was is an
+empty file beside
+it, a *mark*, which outlives whoever made it: a node that was restarted goes on with what it could run before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from sluice_core.errors import CallerError, NotFound, PeerError
+
+#: Larger code is refused: nodes keep it in memory.
+MAX_CODE: Final = 64 * 1024 * 1024
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class BadUpload(CallerError):
+    """What was registered cannot be a filter of its environment, or its code is none."""
+
+
+class WrongDigest(CallerError):
+    """The bytes are not those that were registered."""
+
+
+class CodeStore:
+    """The code files of one node."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def add(self, source: bytes | Iterable[bytes], sha256: str) -> Path:
+        """Keep the code in ``source`` under its name, all of it or nothing.
+
+        :raises WrongDigest: when it is not the code of that name; nothing is kept
+        """
+        path = self.path(sha256)
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        handle, name = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                for piece in (source,) if isinstance(source, bytes) else source:
+                    digest.update(piece)
+                    file.write(piece)
+                    if file.tell() > MAX_CODE:
+                        raise BadUpload(f"code of more than {MAX_CODE} bytes")
+                if digest.hexdigest() != sha256:
+                    raise WrongDigest(f"code has SHA-256 `{digest.hexdigest()}`, expected `{sha256}`")
+                os.fchmod(file.fileno(), 0o444)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).rename(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        return path
+
+    def path(self, sha256: str) -> Path:
+        """Where the code of that name is, or would be.
+
+        :raises BadUpload: when it is no SHA-256 in lower case hexadecimal
+        """
+        if not _DIGEST.fullmatch(sha256):
+            raise BadUpload(f"`{sha256}` is no SHA-256")
+        return self.folder / sha256
+
+    def has(self, sha256: str) -> bool:
+        """Whether the code is here and may be looked at; it may still turn out to be damaged."""
+        path = self.path(sha256)
+        try:
+            return path.is_file()
+        except OSError:
+            return False
+
+    def prove(self, sha256: str, kind: str, main: str = "") -> None:
+        """Note that the class ``main`` of this code was tried here, as code of that kind, and can be used.
+
+        :raises OSError: when that cannot be written
+        """
+        self._mark(sha256, kind, main).touch(mode=0o444)
+
+    def disprove(self, sha256: str, kind: str, main: str = "") -> None:
+        """Forget that: what runs on this node has changed since, and now it cannot be used."""
+        self._mark(sha256, kind, main).unlink(missing_ok=True)
+
+    def proven(self, sha256: str, kind: str, main: str = "") -> bool:
+        """Whether this code is here and was proven."""
+        return self.has(sha256) and self._mark(sha256, kind, main).exists()
+
+    def _mark(self, sha256: str, kind: str, main: str) -> Path:
+        words = hashlib.sha256(f"{kind}/{main}".encode()).hexdigest()[:16]  # a class may have any name
+        return self.path(sha256).with_name(f"{sha256}.proven-{words}")
+
+    def read(self, sha256: str) -> bytes:
+        """The code of that name, verified.
+
+        :raises NotFound: when it is not here
+        :raises WrongDigest: when the file holds something else; it is removed
+        :raises PeerError: when it cannot be read
+        """
+        path = self.path(sha256)
+        try:
+            code = path.read_bytes()
+        except FileNotFoundError as error:
+            raise NotFound(f"code `{sha256}` is not on this node") from error
+        except OSError as error:
+            raise PeerError(f"code `{sha256}` cannot be read on this node: {error.strerror}") from error
+        found = hashlib.sha256(code).hexdigest()
+        if found != sha256:
+            path.unlink(missing_ok=True)
+            raise WrongDigest(f"code `{sha256}` has SHA-256 `{found}` on this node, and was removed")
+        return code

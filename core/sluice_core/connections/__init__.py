@@ -1,0 +1,1 @@
+"""Connections to RabbitMQ, and the URLs of Redis and RabbitMQ."""

@@ -1,0 +1,127 @@
+"""Bandwidth as people see it: what lies in Redis of the last second.
+
+The :class:`Picture` is written once a second, and the :class:`Promises` beside it when they change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, Self
+
+from sluice_core.messages.base import Message
+
+
+class Standing(dict[str, Any]):
+    """What stands unchanged from one second to the next, a row or a mapping: its JSON is made once.
+
+    Nothing is to be changed in it.
+    """
+
+    __slots__ = ("_raw",)
+
+    @property
+    def raw(self) -> bytes:
+        """Itself as JSON."""
+        try:
+            return self._raw
+        except AttributeError:
+            self._raw: bytes = _json(self)
+        return self._raw
+
+
+@dataclass(frozen=True)
+class Promises(Message):
+    """How promises are shown while nothing of them moves; ``rows`` are as the ``flows`` of a :class:`Picture`.
+
+    They lie in Redis under their ``digest``, which pictures name.
+    """
+
+    rows: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super().from_data({**data, "rows": tuple(data.get("rows", ()))})
+
+    @cached_property
+    def raw(self) -> bytes:
+        """As they are written."""
+        rows = (one.raw if isinstance(one, Standing) else _json(one) for one in self.rows)
+        return b'{"rows":[%b],"v":%d}' % (b",".join(rows), self.version)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of what is written; empty when there are none."""
+        return blake2b(self.raw, digest_size=16).hexdigest() if self.rows else ""
+
+    def encode(self) -> bytes:
+        return self.raw
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Message):
+    """What was measured and assigned in the last second, for people (REST, dashboards).
+
+    ``flows`` are those that are active, and have ``account, container, method, policy, floor, ceiling, share, measured,
+    waiting, active, met, short`` (``met`` is what of the floor the cluster can carry, ``short`` what is missing) and
+    ``policies`` (ids of the policies that speak of it).  ``nodes`` have ``node, server, side, method, capacity,
+    source`` (configured, estimated or unknown), ``assigned, measured, at``.  ``parts`` have ``node, side, device,
+    account, container, method, policy, share, measured``.  ``objects`` have ``node, server`` and the fields of
+    :class:`~sluice_core.messages.bandwidth.MovedObject`.
+    ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
+    ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
+    many of its rows are not shown.  ``took`` seconds to divide.  ``promises`` is the digest of the :class:`Promises`
+    beside it, of which ``idle`` are shown.  Rates in bytes per second.
+    """
+
+    at: float
+    host: str
+    term: int
+    number: int
+    flows: tuple[Mapping[str, Any], ...] = ()
+    nodes: tuple[Mapping[str, Any], ...] = ()
+    parts: tuple[Mapping[str, Any], ...] = ()
+    objects: tuple[Mapping[str, Any], ...] = ()
+    infeasible: Mapping[str, float] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
+    took: float = 0.0
+    lacking: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    promises: str = ""
+    idle: int = 0
+
+    def beside(self, promises: Promises | None) -> Picture:
+        """It with its idle flows: so many of ``promises``, in their order, as are not active.
+
+        None when they are not to be had: they are left out then.
+        """
+        if promises is None:
+            left_out = {**self.left_out, "flows": self.left_out.get("flows", 0) + self.idle}
+            return replace(self, left_out=left_out, promises="", idle=0)
+        active = {_promised_to(one) for one in self.flows}
+        idle = (one for one in promises.rows if _promised_to(one) not in active)
+        return replace(self, flows=(*self.flows, *islice(idle, self.idle)), promises="", idle=0)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
+        return super(Picture, cls).from_data({**data, **lists})
+
+    def encode(self) -> bytes:
+        data = {"v": self.version, **self.to_data()}
+        kept = {name: data.pop(name) for name in ("infeasible", "lacking") if isinstance(data[name], Standing)}
+        pieces = [b'"%b":%b' % (name.encode(), one.raw) for name, one in kept.items()]
+        return b",".join([_json(data)[:-1], *pieces]) + b"}"
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _promised_to(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What is idle while no flow of it is active."""
+    return row.get("account"), row.get("container"), row.get("method")

@@ -1,0 +1,299 @@
+"""The registry: words and groups that administrators make, one message for all kinds of them.
+
+What stands in Redis and travels in the change stream is a ``messages.Entry``; the classes here say what the
+``data`` of each kind is.  An entry is known by ``<kind>/<name>``.
+
+======================  ===============================================================================
+kind                    what it is
+======================  ===============================================================================
+``group``               tenants under one name: :class:`Group` of level tenant
+``container_group``     containers under one name: :class:`Group` of level container
+``tenant_member``       one tenant in a group, ``<group>/<account>``: :class:`Member`
+``container_member``    one container in a group, ``<group>/<account>/<container>``: :class:`Member`
+``term``                a coined word for media types: :class:`Term`
+``alias``               another word for a filter, a metric or a target: :class:`Alias`
+``stereotype``          sentences with a hole for the target: :class:`Stereotype`
+``placement``           the storage policy of a tenant's new containers: :class:`Placement`
+``activation``          what is called when a filter is set or taken back: :class:`Activation`
+``metric``              a metric that others than our plugins publish: :class:`Metric`
+``dependency``          a file that uploaded filters may need: :class:`Dependency`
+======================  ===============================================================================
+
+A group's members are entries of their own, so that who comes or goes is one small entry, whatever the size of
+the group, on each of the ways that entries go.  **Whoever writes a member writes the group's entry too**, as it is: so
+its version is that of the whole group, and two who change one group at once are told from each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+from sluice_core.describe import Scalar
+from sluice_core.errors import DecodeError
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import CONTAINER, TENANT, Entry
+
+GROUP: Final = "group"
+CONTAINER_GROUP: Final = "container_group"
+TENANT_MEMBER: Final = "tenant_member"
+CONTAINER_MEMBER: Final = "container_member"
+TERM: Final = "term"
+ALIAS: Final = "alias"
+STEREOTYPE: Final = "stereotype"
+PLACEMENT: Final = "placement"
+ACTIVATION: Final = "activation"
+METRIC_ENTRY: Final = "metric"
+DEPENDENCY: Final = "dependency"
+#: What an alias may stand for.
+FILTER, METRIC, TARGET = "filter", "metric", "target"
+#: In a stereotype's sentences: where the target goes.
+HOLE: Final = "{target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Thing(Message):
+    """Base of what an entry's data can be; ``kinds`` are those that it serves."""
+
+    name: str
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+
+    def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
+        """The entry that says this."""
+        data = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.to_data().items()
+            if name != "name"
+        }
+        return Entry(kind or self.kinds[0], self.name, data, created, by)
+
+    @classmethod
+    def read(cls, entry: Entry) -> Self:
+        """What ``entry`` says.
+
+        :raises DecodeError: when it is of another kind or shape
+        """
+        if entry.kind not in cls.kinds:
+            raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}", entry.encode())
+        try:
+            return cls.from_data({**entry.data, "name": entry.name})
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}: {error}", entry.encode()) from error
+
+
+def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = data.get(name, ())
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+        raise DecodeError(f"`{name}` is `{found!r}`, expected a list of texts")
+    return tuple(found)
+
+
+T = TypeVar("T", bound=Thing)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Thing):
+    """``members`` are accounts, or ``account/container`` when ``level`` is container, in alphabetical order.
+
+    ``labels`` keeps the words by which members were named where they differ (a project's name).
+    Its own entry says only that it is there; :meth:`entries` are all, and :func:`groups` reads them.
+    """
+
+    level: str = TENANT
+    members: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    kinds: ClassVar[tuple[str, ...]] = (GROUP, CONTAINER_GROUP)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Group, cls).from_data({**data, "members": _texts(data, "members")})
+
+    def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
+        kind = kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP)
+        return Entry(kind, self.name, {"level": self.level}, created, by)
+
+    @property
+    def member_kind(self) -> str:
+        """Kind of its members' entries."""
+        return CONTAINER_MEMBER if self.level == CONTAINER else TENANT_MEMBER
+
+    def labelled(self) -> dict[str, str]:
+        """Path → label of each member, empty where it has none."""
+        return {path: self.labels.get(path, "") for path in self.members}
+
+    def having(self, labelled: Mapping[str, str]) -> Self:
+        """This group with just the members of a :meth:`labelled`."""
+        labels = {path: label for path, label in sorted(labelled.items()) if label}
+        return replace(self, members=tuple(sorted(labelled)), labels=labels)
+
+    def entries(self, created: int = 0, by: str = "") -> tuple[Entry, ...]:
+        """The group and its members."""
+        return self.since(None, created, by)[0]
+
+    def since(self, old: Group | None, created: int = 0, by: str = "") -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """What to put, and the ``kind/name`` of what to drop, so that ``old`` (None: nothing) becomes this."""
+        before, after = {} if old is None else old.labelled(), self.labelled()
+        come = ((path, label) for path, label in after.items() if before.get(path) != label)
+        members = (Member(f"{self.name}/{path}", label).entry(kind=self.member_kind) for path, label in come)
+        gone = tuple(f"{self.member_kind}/{self.name}/{path}" for path in before if path not in after)
+        return (self.entry(created, by), *members), gone
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Thing):
+    """One member of a group; ``name`` is ``<group>/<path>``, ``label`` the word by which it was named if another.
+
+    The name of a group holds no slash.
+    """
+
+    label: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (TENANT_MEMBER, CONTAINER_MEMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class Term(Thing):
+    """A word for media types and file name extensions, as ``DOCS`` = pdf, doc, …"""
+
+    values: tuple[str, ...] = ()
+
+    kinds: ClassVar[tuple[str, ...]] = (TERM,)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Term, cls).from_data({**data, "values": _texts(data, "values")})
+
+
+@dataclass(frozen=True, slots=True)
+class Alias(Thing):
+    """Another word: ``of`` says for what, ``text`` for which.
+
+    * filter: ``text`` is a keyword, ``params`` what it is set with;
+    * metric: ``text`` is a metric, ``level`` a granularity: ``GET_SEC_TENANT`` is GETS_SEC at tenant;
+    * target: ``text`` is ``account[/container[/object]]``.
+    """
+
+    of: str = TARGET
+    text: str = ""
+    level: str = ""
+    params: Mapping[str, Scalar] = field(default_factory=dict)
+
+    kinds: ClassVar[tuple[str, ...]] = (ALIAS,)
+
+
+@dataclass(frozen=True, slots=True)
+class Stereotype(Thing):
+    """``text`` holds sentences in which :data:`HOLE` stands for the target; ``help`` says what for."""
+
+    text: str = ""
+    help: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (STEREOTYPE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Thing):
+    """New containers of the account ``name`` go to Swift's storage policy ``storage_policy``."""
+
+    storage_policy: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (PLACEMENT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Activation(Thing):
+    """What is called over HTTP when a policy sets the filter ``name`` (``url``) and takes it back (``undo``).
+
+    Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.
+    """
+
+    url: str = ""
+    undo: str = ""
+    timeout: float = 5.0
+
+    kinds: ClassVar[tuple[str, ...]] = (ACTIVATION,)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric(Thing):
+    """A metric that is published by something else than a plugin of the proxies.
+
+    ``unit``, ``granularities`` and ``period`` as in ``describe.MetricInfo``; ``type`` is gauge, counter or rate;
+    ``location`` is the routing key under which its batches come.
+    """
+
+    unit: str = "count"
+    type: str = "gauge"
+    granularities: tuple[str, ...] = (TENANT,)
+    period: float = 1.0
+    help: str = ""
+    location: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (METRIC_ENTRY,)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        return super(Metric, cls).from_data({**data, "granularities": _texts(data, "granularities")})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency(Thing):
+    """A file beside the code of filters; ``sha256`` is empty until its data came."""
+
+    sha256: str = ""
+    size: int = 0
+    revision: int = 1
+    help: str = ""
+
+    kinds: ClassVar[tuple[str, ...]] = (DEPENDENCY,)
+
+
+#: Kind of a group → kind of its members.
+MEMBER_KINDS: Final[Mapping[str, str]] = {GROUP: TENANT_MEMBER, CONTAINER_GROUP: CONTAINER_MEMBER}
+
+#: Kind → what its data is; members come and go with their groups.
+KINDS: Final[Mapping[str, type[Thing]]] = {
+    kind: thing
+    for thing in (Group, Term, Alias, Stereotype, Placement, Activation, Metric, Dependency)
+    for kind in thing.kinds
+}
+
+
+def things(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
+    """Name → thing of one class (and one of its kinds); entries that make no sense are left out."""
+    found = {}
+    for entry in entries.values():
+        if entry.kind in cls.kinds and kind in ("", entry.kind):
+            try:
+                found[entry.name] = cls.read(entry)
+            except DecodeError:
+                continue
+    return found
+
+
+def is_member(key: str) -> bool:
+    """Whether ``kind/name`` is that of a group's member."""
+    return key.partition("/")[0] in Member.kinds
+
+
+def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str, Group]:
+    """Name → group of one kind, with its members; what makes no sense is left out.
+
+    :param only: the name of the group that is wanted; empty: all
+    """
+    found: dict[str, Group] = {}
+    labels: dict[str, dict[str, str]] = {}
+    own, theirs = f"{kind}/{only}", f"{MEMBER_KINDS[kind]}/{only}" + ("/" if only else "")
+    for key, entry in entries.items():
+        if key.startswith(theirs):
+            name, _, path = entry.name.partition("/")
+            label = entry.data.get("label", "")
+            labels.setdefault(name, {})[path] = label if isinstance(label, str) else ""
+        elif key == own if only else key.startswith(own):
+            with contextlib.suppress(DecodeError):
+                found[entry.name] = Group.read(entry)
+    return {name: group.having(labels.get(name, {})) for name, group in found.items()}

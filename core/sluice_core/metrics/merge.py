@@ -1,0 +1,52 @@
+"""Values of several nodes as one: rates and levels add up, means are weighed.
+
+A batch with weights is one of a mean (``COMPRESSIBILITY``): its values times their weights add up, and
+what comes out is divided again, so that nodes which saw more count more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice_core.messages.policies import CLUSTER, TENANT, MetricBatch
+from sluice_core.metrics.totals import means
+
+Levels = dict[str, dict[str, float]]
+
+
+class Merged:
+    """The batches of one metric and window, merged as they come."""
+
+    __slots__ = ("_sums", "_weights")
+
+    def __init__(self) -> None:
+        self._sums: Levels = {}
+        self._weights: Levels = {}
+
+    def add(self, batch: MetricBatch) -> None:
+        """Take a node's batch; a value of a mean that came without its weight is left out."""
+        for level, rows in batch.values.items():
+            weights = batch.weights.get(level) if batch.weights else None
+            if not batch.weights:
+                self._add(self._sums, level, rows)
+            elif weights:
+                weighed = {path: weights[path] for path in rows if weights.get(path, 0) > 0}
+                self._add(self._sums, level, {path: rows[path] * weight for path, weight in weighed.items()})
+                self._add(self._weights, level, weighed)
+
+    def values(self) -> Levels:
+        """Granularity → path → value of all nodes, the cluster's included."""
+        for levels in (self._sums, self._weights):
+            tenants = levels.get(TENANT)
+            if tenants:
+                levels[CLUSTER] = {"": sum(tenants.values())}
+        return means(self._sums, self._weights) if self._weights else self._sums
+
+    @staticmethod
+    def _add(levels: Levels, level: str, rows: Mapping[str, float]) -> None:
+        total = levels.get(level)
+        if total is None:
+            levels[level] = dict(rows)
+            return
+        for path, value in rows.items():
+            total[path] = total.get(path, 0.0) + value

@@ -1,0 +1,255 @@
+"""Running totals of a node's workers, merged into values per wall-clock window.
+
+Workers send *running totals*, so a lost message costs resolution, not counts.  What an agent must
+get right, and this module does:
+
+* A row that the agent has not seen counts in full when it was born after the agent began to look,
+  else it is a baseline only: a restarted agent must not take a day's total for one second's growth.
+  ``born`` therefore is :func:`birth`, one clock for all processes of a machine.
+* A worker that went away takes its levels (gauges) along at once.  Its totals are kept for a while:
+  a worker that only lost its connection comes back and continues without gap or repetition.
+* Rows nobody has sent for long are forgotten here too, later than the worker forgets them.  Those of
+  objects come and go with what is busy: they are forgotten sooner, and there are never more than so many.
+* The metrics of a worker may change while it runs.  What it counted of those that stay goes on, the others' columns
+  begin at zero, there as here.  What no worker announces any more is no longer told.
+* A mean over samples travels as two levels, the amounts under its own name and the weights under that
+  name and :data:`WEIGHT`; both add up over workers, and :func:`means` divides.
+
+Nothing here reads a clock but the two constructors' defaults; one thread calls it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from math import isfinite
+from typing import Final
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT, Counters, Hello
+
+#: Seconds after which a worker forgets a row without news (if no level is up) …
+WORKER_FORGETS: Final = 300.0
+#: … and after which the agent does, the rows of a lost worker included.
+AGENT_FORGETS: Final = 900.0
+#: Seconds after which the agent forgets an object's row, and how many it keeps of a worker.
+OBJECTS_FORGET: Final = 60.0
+MOST_OBJECTS: Final = 10_000
+#: Follows the name of a metric that is a mean, for the column of its weights.
+WEIGHT: Final = ":weight"
+
+#: Granularity → path → sum.
+Sums = Mapping[str, Mapping[str, float]]
+Values = dict[str, dict[str, dict[str, float]]]
+
+
+def birth(clock: Callable[[], float] = time.monotonic) -> int:
+    """The ``born`` of a row that begins now: microseconds of the machine's monotonic clock."""
+    return int(clock() * 1_000_000)
+
+
+def granularity(path: str) -> str:
+    """The target level of ``account``, ``account/container`` or ``account/container/object``."""
+    return (TENANT, CONTAINER, OBJECT)[min(path.count("/"), 2)]
+
+
+@dataclass(slots=True)
+class _Row:
+    born: int
+    values: tuple[float, ...]
+    seen: float
+
+
+@dataclass(slots=True)
+class _Worker:
+    metrics: tuple[str, ...]
+    gauges: frozenset[int]
+    rows: dict[str, _Row] = field(default_factory=dict)
+    objects: dict[str, _Row] = field(default_factory=dict)
+    lost: bool = False
+
+    def where(self, path: str) -> dict[str, _Row]:
+        """Among which rows ``path`` stands."""
+        return self.objects if granularity(path) == OBJECT else self.rows
+
+
+class Totals:
+    """What the workers of one node have counted; see the module's head for the rules."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._baseline = birth(clock)  # rows born up to here may have been counted before
+        self._workers: dict[str, _Worker] = {}
+        self._growth: dict[str, dict[str, float]] = {}
+        self._levels: dict[str, dict[str, float]] = {}
+        self._swept = self._swept_objects = clock()
+
+    def worker(self, hello: Hello) -> None:
+        """A worker has introduced itself; one that was here before continues."""
+        self.lost(hello.worker)
+        gauges = frozenset(number for number, name in enumerate(hello.metrics) if name in hello.gauges)
+        for number, name in enumerate(hello.metrics):
+            (self._levels if number in gauges else self._growth).setdefault(name, {})
+        known = self._workers.get(hello.worker)
+        if known is not None and known.metrics == hello.metrics and known.gauges == gauges:
+            known.lost = False
+            return
+        fresh = self._workers[hello.worker] = _Worker(hello.metrics, gauges)
+        if known is not None:
+            fresh.rows, fresh.objects = _moved(known.rows, known, fresh), _moved(known.objects, known, fresh)
+        self._silence()
+
+    def update(self, counters: Counters) -> bool:
+        """Take a worker's totals; False when it has not said hello (ask it to).
+
+        :raises DecodeError: when a row has not one finite number for each announced metric; nothing is taken
+        """
+        worker = self._workers.get(counters.worker)
+        if worker is None or worker.lost:
+            return False
+        for path, _, values in counters.rows:
+            if len(values) != len(worker.metrics) or not _all_numbers(values):
+                raise DecodeError(f"row `{path}` is `{values}`, expected {len(worker.metrics)} numbers")
+        now = self._clock()
+        for path, born, values in counters.rows:
+            self._take(worker, path, _Row(born, values, now))
+        return True
+
+    def lost(self, worker: str) -> None:
+        """A worker is gone: its levels vanish, its totals grow no more."""
+        gone = self._workers.get(worker)
+        if gone is None or gone.lost:
+            return
+        gone.lost = True
+        for path, row in gone.rows.items():
+            self._drop_levels(gone, path, row)
+
+    def close_window(self, window: int, period: float, only: Collection[str] | None = None) -> Values:
+        """Metric → granularity → path → value of the window that ends now, and begin the next.
+
+        Rates are growth by ``period`` seconds, gauges their present sum.  Paths where nothing
+        happened are left out; a metric that some worker announced is never left out.
+
+        :param window: unix second at which the window began (for the caller's own bookkeeping)
+        :param only: the metrics to close, for those with another period; None means all
+        """
+        values: Values = {}
+        for name, growth in self._growth.items():
+            if only is None or name in only:
+                values[name] = _by_granularity({path: grown / period for path, grown in growth.items()})
+                growth.clear()
+        for name, levels in self._levels.items():
+            if only is None or name in only:
+                values[name] = _by_granularity(levels)
+        self._sweep()
+        return values
+
+    def rows(self) -> int:
+        """How many rows are remembered, of all workers."""
+        return sum(len(worker.rows) + len(worker.objects) for worker in self._workers.values())
+
+    def _take(self, worker: _Worker, path: str, row: _Row) -> None:
+        rows = worker.where(path)
+        old = rows.get(path)
+        if old is None and rows is worker.objects and len(rows) >= MOST_OBJECTS:
+            return
+        rows[path] = row
+        if old is not None and old.born != row.born:
+            self._drop_levels(worker, path, old)
+            old = None
+        fresh = old is None and row.born > self._baseline
+        for number, name in enumerate(worker.metrics):
+            value = row.values[number]
+            before = old.values[number] if old is not None else 0.0
+            if number in worker.gauges:
+                self._add(self._levels[name], path, value - before)
+            elif (old is not None or fresh) and value > before:
+                self._add(self._growth[name], path, value - before)
+
+    def _drop_levels(self, worker: _Worker, path: str, row: _Row) -> None:
+        """Take back what ``row`` added to levels, so that it reads as zero from now on."""
+        for number in worker.gauges:
+            self._add(self._levels[worker.metrics[number]], path, -row.values[number])
+        row.values = tuple(0.0 if number in worker.gauges else one for number, one in enumerate(row.values))
+
+    def _silence(self) -> None:
+        """Leave out what no worker announces any more."""
+        workers = list(self._workers.values())
+        totals = {name for one in workers for number, name in enumerate(one.metrics) if number not in one.gauges}
+        levels = {one.metrics[number] for one in workers for number in one.gauges}
+        for cells, names in ((self._growth, totals), (self._levels, levels)):
+            for name in cells.keys() - names:
+                del cells[name]
+
+    @staticmethod
+    def _add(cells: dict[str, float], path: str, amount: float) -> None:
+        value = cells.get(path, 0.0) + amount
+        if value:
+            cells[path] = value
+        else:
+            cells.pop(path, None)
+
+    def _sweep(self) -> None:
+        """Forget rows without news, a few times in :data:`AGENT_FORGETS`."""
+        now = self._clock()
+        if now - self._swept_objects >= OBJECTS_FORGET / 4:
+            self._swept_objects = now
+            for worker in self._workers.values():
+                silent = {path: row for path, row in worker.objects.items() if now - row.seen > OBJECTS_FORGET}
+                self._forget(worker, silent)
+        if now - self._swept < AGENT_FORGETS / 8:
+            return
+        self._swept = now
+        for name, worker in list(self._workers.items()):
+            old = {
+                path: row
+                for path, row in worker.rows.items()
+                if now - row.seen > AGENT_FORGETS and not any(row.values[number] for number in worker.gauges)
+            }
+            self._forget(worker, old)
+            if worker.lost and not worker.rows:
+                del self._workers[name]
+
+    def _forget(self, worker: _Worker, rows: dict[str, _Row]) -> None:
+        """Drop ``rows``; should one come back after all, it is a baseline and not counted twice."""
+        self._baseline = max(chain((row.born for row in rows.values()), (self._baseline,)))
+        for path in list(rows):
+            del worker.where(path)[path]
+
+
+def _moved(rows: Mapping[str, _Row], before: _Worker, after: _Worker) -> dict[str, _Row]:
+    """The rows of a worker that announces other metrics now: totals are what they were, all else begins at zero."""
+    totals = {name: number for number, name in enumerate(before.metrics) if number not in before.gauges}
+    columns = [None if number in after.gauges else totals.get(name) for number, name in enumerate(after.metrics)]
+    return {
+        path: _Row(row.born, tuple(0.0 if one is None else row.values[one] for one in columns), row.seen)
+        for path, row in rows.items()
+    }
+
+
+def means(amounts: Sums, weights: Sums) -> dict[str, dict[str, float]]:
+    """Granularity → path → amount by weight, where there is any weight."""
+    return {
+        level: {path: amount / weights[level][path] for path, amount in found.items() if weights[level].get(path)}
+        for level, found in amounts.items()
+        if level in weights
+    }
+
+
+def _all_numbers(values: Iterable[float]) -> bool:
+    """Whether all are finite numbers: one that is not makes the sum so, or impossible."""
+    try:
+        return isfinite(sum(values))
+    except TypeError:
+        return False
+
+
+def _by_granularity(cells: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Positive values by the level of their path; levels without any are left out."""
+    found: dict[str, dict[str, float]] = {}
+    for path, value in cells.items():
+        if value > 0:
+            found.setdefault(granularity(path), {})[path] = value
+    return found

@@ -1,0 +1,233 @@
+"""The snapshot of a node's assignments: written by its agent, read by every Swift worker.
+
+A reader stands on the path of each request.  It makes no network call, takes no lock, and raises
+nothing: without a usable snapshot it answers that no policy applies, and says so in ``problem``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import lmdb
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import Assignment, Upload
+from sluice_core.messages.predicate import compile_predicate
+from sluice_core.resolve import Candidates
+from sluice_core.snapshot import lmdb_adapter
+from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, reading, translated
+from sluice_core.snapshot.records import STAMP, Meta, decode_record
+from sluice_core.snapshot.registry import referred
+from sluice_core.snapshot.writer import SnapshotWriter, accept_all
+from sluice_core.store.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
+from sluice_core.store.operations import Head
+
+__all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]
+
+_NOTHING: Final = Candidates(())
+_CACHED: Final = 10_000
+Stamps = tuple[bytes | None, ...]
+Get = Callable[[bytes], memoryview | None]
+
+
+class SnapshotReader:
+    """Looks up what may concern an object, in the snapshot that an agent keeps in ``folder``.
+
+    Making one touches nothing.  Call :meth:`refresh` once after the fork and then each second:
+    only there is a snapshot opened, or a replaced one noticed.
+    """
+
+    def __init__(self, folder: str | Path, boot: str | None = None) -> None:
+        self._folder = Path(folder)
+        self._boot = boot
+        self._process = 0
+        self._path: Path | None = None
+        self._environment: Any = None
+        self._cache: dict[Stamps, Candidates] = {}
+        self._prepared: dict[Stamps, Candidates] = {}
+        self._older: dict[Stamps, Candidates] = {}
+        self._flawed_at: int | None = None
+        self._uploads_stamp = b""
+        #: The filters registered at run time, renewed by :meth:`refresh`; another tuple when they changed.
+        self.uploads: tuple[Upload, ...] = ()
+        #: Id of the generation in use; empty when there is none.
+        self.snapshot_id = ""
+        #: Why policies are not (all) found; empty while all is well.
+        self.problem = f"no snapshot of `{folder}` opened yet"
+
+    def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
+        """Every assignment that may concern the object; never raises."""
+        if self._environment is None or self._process != os.getpid():
+            return _NOTHING
+        keys = snapshot_keys(account, container, obj)
+        try:
+            try:
+                return self._look_up(keys)
+            except lmdb.MapResizedError:
+                self._environment.set_mapsize(0)  # the writer's map grew
+                return self._look_up(keys)
+        except lmdb.Error as error:
+            self._complain(f"cannot be read: {error}", -1)
+            return _NOTHING
+
+    def placement(self, account: str) -> str:
+        """The storage policy of new containers of ``account``; empty when none is said, never raises."""
+        if self._environment is None or self._process != os.getpid():
+            return ""
+        key = snapshot_placement_key(account)
+        try:
+            return reading(self._environment, lambda transaction: bytes(transaction.get(key) or b"")).decode()
+        except (lmdb.Error, UnicodeDecodeError) as error:
+            self._complain(f"placement: {error}", -1)
+            return ""
+
+    def position(self) -> Head:
+        """History and epoch that the snapshot stands at; empty when there is none to read."""
+        meta = None if self._process != os.getpid() else self._meta()
+        return Head() if meta is None else Head(meta.history, meta.epoch)
+
+    def refresh(self) -> None:
+        """Open the snapshot when there is a new one; what was open stays when the new one cannot be."""
+        try:
+            if self._boot is None:
+                self._boot = boot_id()
+            path = current_generation(self._folder, self._boot)
+            if path != self._path or self._process != os.getpid():
+                self._open(path)
+            elif self._flawed_at is not None:
+                self._look_again()
+            elif self.problem:
+                self.problem = ""
+            self._read_uploads()
+        except SnapshotError as error:
+            self.problem = str(error)
+
+    def close(self) -> None:
+        """Let the snapshot go."""
+        if self._path is not None:
+            lmdb_adapter.release(self._path)
+        self._path, self._environment, self.snapshot_id = None, None, ""
+        self._forget()
+
+    # -- how --------------------------------------------------------------------------------
+
+    def _look_up(self, keys: tuple[bytes, bytes, bytes, bytes]) -> Candidates:
+        """Four reads in one transaction; what they stand for is prepared once."""
+        transaction = self._environment.begin(buffers=True)
+        get = transaction.get
+        obj, container, tenant, everything = raw = (get(keys[0]), get(keys[1]), get(keys[2]), get(keys[3]))
+        stamps = (
+            None if obj is None else bytes(obj[:STAMP]),
+            None if container is None else bytes(container[:STAMP]),
+            None if tenant is None else bytes(tenant[:STAMP]),
+            None if everything is None else bytes(everything[:STAMP]),
+        )
+        found = self._cache.get(stamps)
+        if found is None:
+            found = self._prepare(stamps, raw, get)
+        transaction.abort()  # an exception on the way leaves it to its destructor
+        return found
+
+    def _prepare(self, stamps: Stamps, raw: Iterable[memoryview | None], get: Get) -> Candidates:
+        """What four records stand for; one answer for all whose assignments are the same, as members' of a group."""
+        if len(self._cache) >= _CACHED:
+            self._cache.clear()
+            self._older, self._prepared = self._prepared, {}  # an answer stays the same one while it is in use
+        sources = self._sources(raw, get)
+        same = tuple(bytes(one[:STAMP]) for one in sources)
+        found = self._prepared.get(same) or self._older.get(same)
+        if found is None:
+            usable = [one for record in sources for one in self._usable(record)]
+            found = Candidates(usable) if usable else _NOTHING
+        self._cache[stamps] = self._prepared[same] = found
+        return found
+
+    def _sources(self, raw: Iterable[memoryview | None], get: Get) -> list[memoryview]:
+        """Those records that hold assignments, and those of the groups that they refer to."""
+        found: list[memoryview] = []
+        for record in raw:
+            if record is not None:
+                groups = [referred(data) for data in self._decoded(record)]
+                if None in groups:
+                    found.append(record)
+                present = (get(key) for key in groups if key is not None)
+                found.extend(one for one in present if one is not None)
+        return found
+
+    def _usable(self, record: memoryview) -> Iterable[Assignment]:
+        """The assignments of a record, without those that a newer agent wrote and we cannot read."""
+        for data in self._decoded(record):
+            if referred(data) is None:
+                try:
+                    one = Assignment.from_data(data)
+                    compile_predicate(one.when)
+                except DecodeError as error:
+                    self._complain(f"assignment `{data.get('id')}`: {error}", int.from_bytes(record[:STAMP], "big"))
+                else:
+                    yield one
+
+    def _decoded(self, record: memoryview) -> list[dict[str, Any]]:
+        try:
+            return decode_record(record)
+        except DecodeError as error:
+            self._complain(str(error), int.from_bytes(record[:STAMP], "big"))
+            return []
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._prepared.clear()
+        self._older.clear()
+
+    def _complain(self, text: str, stamp: int) -> None:
+        self.problem = f"snapshot in `{self._folder}`: {text}"
+        self._flawed_at = max(stamp, self._flawed_at or 0)
+
+    def _look_again(self) -> None:
+        """Something could not be read; forget the complaint once the agent has written since."""
+        meta = self._meta()
+        if meta is not None and self._flawed_at is not None and meta.serial > self._flawed_at:
+            self._flawed_at, self.problem = None, ""
+            self._forget()
+
+    def _read_uploads(self) -> None:
+        """Take the uploads anew when they were written; those in use stay when they cannot be read."""
+        try:
+            raw = reading(self._environment, _raw_uploads)
+            if raw[:STAMP] != self._uploads_stamp:
+                self.uploads = tuple(map(Upload.from_data, decode_record(raw))) if raw else ()
+                self._uploads_stamp = raw[:STAMP]
+        except (lmdb.Error, DecodeError) as error:
+            self._complain(f"uploads: {error}", -1)
+
+    def _open(self, path: Path) -> None:
+        environment = lmdb_adapter.open_environment(path)
+        try:
+            with translated(path):
+                meta = Meta.decode(reading(environment, _raw_meta))
+        except (SnapshotError, DecodeError) as error:
+            lmdb_adapter.release(path)
+            raise SnapshotError(f"snapshot `{path}`: {error}") from error
+        self.close()
+        self._path, self._environment, self._process = path, environment, os.getpid()
+        self._flawed_at, self.snapshot_id, self.problem = None, meta.id, ""
+        self._uploads_stamp = b"of another snapshot"
+
+    def _meta(self) -> Meta | None:
+        if self._environment is None:
+            return None
+        try:
+            return Meta.decode(reading(self._environment, _raw_meta))
+        except (lmdb.Error, DecodeError) as error:
+            self.problem = f"snapshot in `{self._folder}`: {error}"
+            return None
+
+
+def _raw_uploads(transaction: Any) -> bytes:
+    return bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b"")
+
+
+def _raw_meta(transaction: Any) -> bytes:
+    return bytes(transaction.get(SNAPSHOT_META_KEY) or b"")

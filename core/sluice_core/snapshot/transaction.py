@@ -1,0 +1,197 @@
+"""What a writer does within one transaction of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sluice_core.messages.policies import Assignment, Entry, Upload
+from sluice_core.snapshot.records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
+from sluice_core.snapshot.registry import KEPT, is_kept, kind_and_name, member_of, reference, storage_policy_of
+from sluice_core.store.keys import (
+    EVERYTHING_KEY,
+    SNAPSHOT_GROUP_PREFIX,
+    SNAPSHOT_META_KEY,
+    SNAPSHOT_REGISTRY_KEY,
+    SNAPSHOT_UPLOADS_KEY,
+    snapshot_index_key,
+    snapshot_placement_key,
+)
+from sluice_core.store.operations import Loaded
+
+Judge = Callable[[Assignment], str]
+Members = dict[str, dict[str, Any]]
+
+
+class Edit:
+    """Changes to some records within one transaction; each record is read and written once."""
+
+    def __init__(self, transaction: Any, serial: int) -> None:
+        self._transaction = transaction
+        self._records: dict[bytes, Members] = {}
+        self.serial = serial
+        #: How many more assignments readers see.
+        self.grown = 0
+
+    def drop(self, name: str) -> None:
+        """Forget an assignment, if it is there."""
+        raw = self._transaction.pop(snapshot_index_key(name))
+        if raw is None:
+            return
+        key = Filed.decode(raw).key
+        if key and self._members(key).pop(name, None) is not None:
+            self.grown -= 1
+
+    def put(self, assignment: Assignment, refused: str) -> None:
+        """File an assignment that is not there, or keep it aside as refused."""
+        data = assignment.to_data()
+        if refused:
+            filed = Filed(b"", assignment.id, refused, data)
+        else:
+            filed = Filed(key_of(assignment))
+            self._members(filed.key)[assignment.id] = data
+            self.grown += 1
+        self._transaction.put(snapshot_index_key(assignment.id), filed.encode())
+
+    def register(self, keyword: str, upload: Upload | None) -> None:
+        """Put a filter registered at run time, or, where None, forget it."""
+        members = self._members(SNAPSHOT_UPLOADS_KEY, "keyword")
+        members.pop(keyword, None)
+        if upload is not None:
+            members[keyword] = upload.to_data()
+
+    def learn(self, key: str, entry: Entry | None) -> None:
+        """Take over what stands in the registry under ``key``, or, where None, that it is gone."""
+        if not is_kept(key):
+            return
+        member = member_of(key)
+        if member is None:
+            self._keep(snapshot_placement_key(kind_and_name(key)[1]), storage_policy_of(entry).encode())
+            return
+        mark = reference(member.level, member.group)
+        if entry is not None:
+            self._members(member.record)[mark["id"]] = mark
+        else:
+            self._members(member.record).pop(mark["id"], None)
+
+    def finish(self, meta: Meta) -> None:
+        """Write the records and where the snapshot stands now."""
+        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in self._records):
+            self._members(EVERYTHING_KEY)  # written too, so that readers notice
+        everything = self._records.pop(EVERYTHING_KEY, None)
+        for key, members in self._records.items():
+            self._write(key, members, bool(members))
+        if everything is not None:
+            self._write(EVERYTHING_KEY, everything, bool(everything) or self._has_groups())
+        self._transaction.put(SNAPSHOT_META_KEY, replace(meta, serial=self.serial).encode())
+
+    def _keep(self, key: bytes, value: bytes) -> None:
+        if value:
+            self._transaction.put(key, value)
+        else:
+            self._transaction.delete(key)
+
+    def _write(self, key: bytes, members: Members, there: bool) -> None:
+        if there:
+            self.serial += 1
+            self._transaction.put(key, stamped(self.serial, encode_members(members)))
+        else:
+            self._transaction.delete(key)
+
+    def _has_groups(self) -> bool:
+        with self._transaction.cursor() as cursor:
+            return bool(cursor.set_range(SNAPSHOT_GROUP_PREFIX)) and cursor.key().startswith(SNAPSHOT_GROUP_PREFIX)
+
+    def _members(self, key: bytes, name: str = "id") -> Members:
+        found = self._records.get(key)
+        if found is None:
+            raw = self._transaction.get(key)
+            found = {} if raw is None else {one[name]: one for one in decode_record(raw)}
+            self._records[key] = found
+        return found
+
+
+class Contents:
+    """What a whole snapshot holds: ``entries`` are index entries and records without their stamps."""
+
+    def __init__(self, loaded: Loaded, judge: Judge) -> None:
+        self.refused = dict(loaded.broken)
+        self.entries: dict[bytes, bytes] = {
+            snapshot_index_key(name): Filed(b"", name, reason).encode() for name, reason in loaded.broken.items()
+        }
+        records: dict[bytes, Members] = {}
+        for one in loaded.assignments:
+            reason, data = judge(one), one.to_data()
+            if reason:
+                self.refused[one.id] = reason
+                filed = Filed(b"", one.id, reason, data)
+            else:
+                filed = Filed(key_of(one))
+                records.setdefault(filed.key, {})[one.id] = data
+            self.entries[snapshot_index_key(one.id)] = filed.encode()
+        self.count = len(loaded.assignments) + len(loaded.broken) - len(self.refused)
+        for entry in loaded.entries:
+            self._learn(entry, records)
+        if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in records):
+            records.setdefault(EVERYTHING_KEY, {})
+        self.entries.update((key, encode_members(members)) for key, members in records.items())
+        if loaded.uploads:
+            uploads = {one.key: one.to_data() for one in loaded.uploads}
+            self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
+        self.entries[SNAPSHOT_REGISTRY_KEY] = KEPT
+
+    def _learn(self, entry: Entry, records: dict[bytes, Members]) -> None:
+        if not is_kept(entry.key):
+            return
+        member = member_of(entry.key)
+        if member is None:
+            storage_policy = storage_policy_of(entry)
+            if storage_policy:
+                self.entries[snapshot_placement_key(entry.name)] = storage_policy.encode()
+            return
+        mark = reference(member.level, member.group)
+        records.setdefault(member.record, {})[mark["id"]] = mark
+
+
+def fill(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:
+    """Write everything into an empty environment, in LMDB's order, which is fastest."""
+    transaction.put(SNAPSHOT_META_KEY, meta.encode())
+    return _write_entries(transaction, sorted(entries.items()), meta)
+
+
+def make_equal(transaction: Any, entries: Mapping[bytes, bytes], meta: Meta) -> Meta:
+    """Write and delete only what differs."""
+    same: set[bytes] = set()
+    gone: list[bytes] = []
+    for key, raw in transaction.cursor():
+        if key == SNAPSHOT_META_KEY:
+            continue
+        wanted = entries.get(key)
+        if wanted is None:
+            gone.append(key)
+        elif wanted == (raw[STAMP:] if is_record(key) else raw):
+            same.add(key)
+    for key in gone:
+        transaction.delete(key)
+    if any(key.startswith(SNAPSHOT_GROUP_PREFIX) for key in _different(entries, same, gone)):
+        same.discard(EVERYTHING_KEY)
+    return _write_entries(transaction, [pair for pair in entries.items() if pair[0] not in same], meta)
+
+
+def _different(entries: Mapping[bytes, bytes], same: set[bytes], gone: list[bytes]) -> Iterator[bytes]:
+    yield from gone
+    yield from (key for key in entries if key not in same)
+
+
+def _write_entries(transaction: Any, entries: Sequence[tuple[bytes, bytes]], meta: Meta) -> Meta:
+    serial = meta.serial
+    for key, value in entries:
+        if is_record(key):
+            serial += 1
+            transaction.put(key, stamped(serial, value))
+        else:
+            transaction.put(key, value)
+    meta = replace(meta, serial=serial)
+    transaction.put(SNAPSHOT_META_KEY, meta.encode())
+    return meta

@@ -1,0 +1,111 @@
+"""One connection to Redis for blocking reads, without the client library's machinery.
+
+An agent asks "what comes next" for every change of the cluster; through redis-py's pipeline and
+streams that costs more than all else that it does for a change.  So here is the least that is
+needed: bytes out, hiredis' parser in, one question at a time.  Addresses are redis-py's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import hiredis
+import redis.exceptions
+
+from sluice_core.store.operations import Command, packed
+
+
+class Line(asyncio.Protocol):
+    """Ask with :meth:`ask`; after any exception the line is dead and only good for :meth:`close`."""
+
+    def __init__(self) -> None:
+        self._parser = hiredis.Reader(replyError=redis.exceptions.ResponseError)
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[list[Any]] | None = None
+        self._replies: list[Any] = []
+        self._wanted = 0
+
+    @classmethod
+    async def connect(cls, address: Mapping[str, Any], tls: ssl.SSLContext | None, timeout: float) -> Line:
+        """A line to where redis-py's ``connection_kwargs`` say, logged in.
+
+        :raises OSError, redis.exceptions.RedisError: when that cannot be
+        """
+        loop, line = asyncio.get_running_loop(), cls()
+        try:
+            async with asyncio.timeout(timeout):
+                if "path" in address:
+                    await loop.create_unix_connection(lambda: line, address["path"])
+                else:
+                    host, port = address.get("host", "localhost"), address.get("port", 6379)
+                    await loop.create_connection(lambda: line, host, port, ssl=tls)
+                await line._log_in(address, timeout)
+        except BaseException:
+            line.close()
+            raise
+        return line
+
+    async def ask(self, commands: tuple[Command, ...], timeout: float) -> list[Any]:
+        """The replies to ``commands``, in their order.
+
+        :raises TimeoutError: when they are not all there after ``timeout`` seconds
+        :raises OSError, redis.exceptions.RedisError: when Redis is gone or answers with an error
+        """
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("connection closed by redis")
+        loop = asyncio.get_running_loop()
+        self._answer, self._replies, self._wanted = loop.create_future(), [], len(commands)
+        limit = loop.call_later(timeout, self._fail, TimeoutError(f"no answer within {timeout:g} s"))
+        try:
+            self._transport.write(packed(commands))
+            replies = await self._answer
+        finally:
+            limit.cancel()
+            self._answer = None
+        for reply in replies:
+            if isinstance(reply, redis.exceptions.ResponseError):
+                raise reply
+        return replies
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _log_in(self, address: Mapping[str, Any], timeout: float) -> None:
+        user, password, number = address.get("username"), address.get("password"), address.get("db")
+        commands: list[Command] = []
+        if password:
+            commands.append(("AUTH", user, password) if user else ("AUTH", password))
+        if number:
+            commands.append(("SELECT", number))
+        if commands:
+            await self.ask(tuple(commands), timeout)
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+    # -- called by asyncio -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed(data)
+        try:
+            while (reply := self._parser.gets()) is not False:
+                self._replies.append(reply)
+        except hiredis.ProtocolError as error:
+            self._fail(redis.exceptions.InvalidResponse(str(error)))
+            return
+        if len(self._replies) >= self._wanted and self._answer is not None and not self._answer.done():
+            self._answer.set_result(self._replies)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._fail(error or ConnectionResetError("connection closed by redis"))

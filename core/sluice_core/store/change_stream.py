@@ -1,0 +1,89 @@
+"""Reading the change stream: commands for Redis and how their replies are read.
+
+Entry ``<epoch>-0`` is one change; ids follow each other without holes, so that a hole shows what was trimmed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import Change, NodeReport
+from sluice_core.store.keys import Keys
+from sluice_core.store.operations import Command, Gap, Operation, report_commands
+
+log = logging.getLogger(__name__)
+
+
+def changes_after(
+    keys: Keys, epoch: int, block_ms: int, count: int, report: NodeReport | None = None
+) -> Operation[list[Change] | Gap]:
+    """The next changes, at most ``count``; ``report`` is written on the way, in the same round trip."""
+    waiting: Command = ("BLOCK", block_ms) if block_ms > 0 else ()
+    read = ("XREAD", "COUNT", count, *waiting, "STREAMS", keys.changes, f"{epoch}-0")
+    said = () if report is None else report_commands(keys, report)
+    return Operation((*said, read), lambda replies: _parse_changes(replies[-1], epoch))
+
+
+def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
+    if not reply:
+        return []
+    changes: list[Change] = []
+    for entry, raw in reply[0][1]:
+        fields = fields_of(raw)
+        expected = epoch + len(changes) + 1
+        found = int(entry.partition(b"-")[0])
+        if found != expected:
+            return changes or Gap(f"change {expected} was trimmed, the oldest is {found}")
+        try:
+            changes.append(_parse_change(found, fields))
+        except DecodeError as error:
+            log.error("change %d cannot be decoded: %s; raw %r", found, error, error.raw[:200])
+            return changes or Gap(f"change {found} cannot be decoded: {error}")
+    return changes
+
+
+def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]]:
+    """At most ``count`` changes below ``epoch``, newest first; those that cannot be decoded are left out."""
+
+    def parse(replies: list[Any]) -> list[Change]:
+        found = []
+        for entry, raw in replies[0]:
+            number = int(entry.partition(b"-")[0])
+            try:
+                found.append(_parse_change(number, fields_of(raw)))
+            except DecodeError as error:
+                log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
+        return found
+
+    return Operation((("XREVRANGE", keys.changes, f"({epoch}-0", "-", "COUNT", count),), parse)
+
+
+def oldest_change(keys: Keys) -> Operation[int]:
+    """The epoch of the oldest change in the stream; 0 when there is none."""
+
+    def parse(replies: list[Any]) -> int:
+        return int(replies[0][0][0].partition(b"-")[0]) if replies[0] else 0
+
+    return Operation((("XRANGE", keys.changes, "-", "+", "COUNT", 1),), parse)
+
+
+def fields_of(raw: Any) -> Mapping[bytes, bytes]:
+    """The fields of one entry of a stream, which some clients make a mapping of and others do not."""
+    return dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
+
+
+def _parse_change(epoch: int, fields: Mapping[bytes, bytes]) -> Change:
+    try:
+        change = Change.decode(fields[b"change"])
+        more = json.loads(fields.get(b"drops", b"[]"))
+        if not isinstance(more, list) or not all(isinstance(one, str) for one in more):
+            raise ValueError("`drops` is no list of texts")
+        history = fields[b"history"].decode()
+    except (KeyError, ValueError, RecursionError) as error:
+        raise DecodeError(f"not an entry of the change stream: {error}", repr(fields).encode()) from error
+    return replace(change, epoch=epoch, history=history, drops=tuple(dict.fromkeys((*change.drops, *more))))

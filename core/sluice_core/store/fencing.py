@@ -1,0 +1,141 @@
+"""Who acts for which policies: slots, their owners, and how a stale owner is told apart.
+
+Policies (and whatever else has a name and one actor) are divided into :data:`SLOTS` slots by the hash of
+their id.  A slot is owned under a *term*: a claim writes ``<term> <host>`` with a term that nobody ever had
+before, in one atomic script.  Whoever decides something for a policy puts what it was told at its claim into
+``Draft.fence``; once somebody else has claimed the slot, the commit script refuses the draft.  It does not
+matter what a host believes, how long it slept, or how its clock goes.
+
+What a new owner reads *after* its claim is final: nothing of the former owner can come later.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.store.keys import Keys
+from sluice_core.store.operations import Command, Operation, decoded, policy_of
+from sluice_core.store.scripts import Script
+
+#: Enough to divide evenly between a dozen hosts, few enough to be checked in every commit.
+SLOTS: Final = 256
+#: Documents read by one command: Redis is not held for longer than a few milliseconds.
+CHUNK: Final = 1000
+
+#: Take slots over.  KEYS: owners.  ARGV: host, slots.  Answers what each of them holds now.
+CLAIM: Final = Script("""
+local term = redis.call('HINCRBY', KEYS[1], '*', 1)
+local owner = string.format('%.0f', term) .. ' ' .. ARGV[1]
+for i = 2, #ARGV do redis.call('HSET', KEYS[1], ARGV[i], owner) end
+return owner
+""")
+
+#: Give slots back.  KEYS: owners.  ARGV: pairs of slot and the ownership that ends, if it is still that one.
+RELEASE: Final = Script("""
+local count = 0
+for i = 1, #ARGV, 2 do
+  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
+    count = count + redis.call('HDEL', KEYS[1], ARGV[i])
+  end
+end
+return count
+""")
+
+
+def slot_of(name: str) -> str:
+    """The slot of a policy's id, or of any other name that one host acts for."""
+    return str(zlib.crc32(name.encode("utf-8", "surrogateescape")) % SLOTS)
+
+
+def all_slots() -> Iterator[str]:
+    """Every slot."""
+    return map(str, range(SLOTS))
+
+
+def claim(keys: Keys, host: str, slots: Sequence[str]) -> Operation[dict[str, str]]:
+    """Own ``slots`` from now on: slot → ownership, for :attr:`Draft.fence`."""
+    command: Command = ("EVALSHA", CLAIM.sha, 1, keys.owners, host, *slots)
+    return Operation((command,), lambda replies: dict.fromkeys(slots, replies[0].decode()), script=CLAIM)
+
+
+def release(keys: Keys, held: Mapping[str, str]) -> Operation[int]:
+    """Own these no more, unless somebody else does already; how many were given back."""
+    words = [word for pair in held.items() for word in pair]
+    command: Command = ("EVALSHA", RELEASE.sha, 1, keys.owners, *words)
+    return Operation((command,), lambda replies: int(replies[0]), script=RELEASE)
+
+
+def owners(keys: Keys) -> Operation[dict[str, str]]:
+    """Slot → ownership, of all slots that have one."""
+
+    def parse(replies: list[Any]) -> dict[str, str]:
+        return {slot.decode(): owner.decode() for slot, owner in replies[0].items() if slot != b"*"}
+
+    return Operation((("HGETALL", keys.owners),), parse)
+
+
+def term_of(owner: str) -> int:
+    """The term in an ownership; 0 when it is none."""
+    term = owner.partition(" ")[0]
+    return int(term) if term.isdigit() else 0
+
+
+def host_of(owner: str) -> str:
+    """The host in an ownership."""
+    return owner.partition(" ")[2]
+
+
+def names(key: str) -> Operation[list[str]]:
+    """The fields of a hash: ids of policies, of states, of assignments."""
+    return Operation((("HKEYS", key),), lambda replies: [name.decode() for name in replies[0]])
+
+
+def policies(keys: Keys, wanted: Sequence[str]) -> Operation[list[tuple[Policy, int, PolicyState | None]]]:
+    """Policies with their versions and states, read together; those that do not exist are left out."""
+    if not wanted:
+        return Operation((), lambda _: [])
+    commands = (
+        ("HMGET", keys.policies, *wanted),
+        ("HMGET", keys.versions, *(f"policy/{name}" for name in wanted)),
+        ("HMGET", keys.states, *wanted),
+    )
+
+    def parse(replies: list[Any]) -> list[tuple[Policy, int, PolicyState | None]]:
+        found = []
+        for name, raw, version, state in zip(wanted, *replies, strict=True):
+            policy = decoded(Policy, name, raw)
+            if policy is not None:
+                found.append((policy, int(version or 0), decoded(PolicyState, name, state)))
+        return found
+
+    return Operation(commands, parse, atomic=True)
+
+
+def assignments(keys: Keys, wanted: Sequence[str]) -> Operation[list[Assignment]]:
+    """The assignments with these ids; those that do not exist are left out."""
+    if not wanted:
+        return Operation((), lambda _: [])
+
+    def parse(replies: list[Any]) -> list[Assignment]:
+        found = (decoded(Assignment, name, raw) for name, raw in zip(wanted, replies[0], strict=True))
+        return [one for one in found if one is not None]
+
+    return Operation((("HMGET", keys.assignments, *wanted),), parse)
+
+
+def chunks(wanted: Sequence[str]) -> Iterator[Sequence[str]]:
+    """``wanted`` in parts that one command may ask for."""
+    return (wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK))
+
+
+def in_slots(policies: Iterable[str], slots: Collection[str]) -> list[str]:
+    """Those policy ids that lie in ``slots``."""
+    return [name for name in policies if slot_of(name) in slots]
+
+
+def of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
+    """Those assignment ids that belong to ``policies``."""
+    return [name for name in assignments if policy_of(name) in policies]

@@ -1,0 +1,221 @@
+"""From a URL to clients of Redis: one server, one behind TLS, a Unix socket, or whom Sentinels call the master.
+
+::
+
+    redis://[[user]:password@]host[:port][/db]
+    rediss://…?ssl_ca_certs=FILE                           over TLS, see ``sluice_core.connections.urls``
+    unix://[[user]:password@]/path/to/redis.sock[?db=N]
+    redis+sentinel://[[user]:password@]host[:port],host[:port],…/master[/db]
+    rediss+sentinel://…                                    over TLS to Sentinels and Redis alike
+
+With Sentinels, who is the master is asked anew for every connection that is made.  A connection to a
+master that was demoted does not live on: Sentinel closes a demoted server's connections, and where one
+survived, the first write on it fails and ends it.  ``sentinel_username`` and ``sentinel_password`` log in
+at the Sentinels, user and password before the ``@`` at Redis.
+
+Nothing is tried again in here: whoever asks learns of a fault after at most the time-out (plus a
+second for each Sentinel that is away) and decides.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+import redis.asyncio.retry
+import redis.asyncio.sentinel
+import redis.backoff
+import redis.exceptions
+import redis.retry
+import redis.sentinel
+
+from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, read_link, tls_context, whole_number
+from sluice_core.errors import PeerError
+from sluice_core.options import OptionError
+from sluice_core.store.blocking_connection import Line
+
+FORMS: Final = "redis://[user:password@]host:port/db, rediss://…, unix:///path?db=N or redis+sentinel://host:port,host:port/master/db"
+_PORT: Final = 6379
+_SENTINEL_PORT: Final = 26379
+_SCHEMES: Final = {
+    "redis": _PORT,
+    "rediss": _PORT,
+    "unix": 0,
+    "redis+sentinel": _SENTINEL_PORT,
+    "rediss+sentinel": _SENTINEL_PORT,
+}
+_OPTIONS: Final = ("db", "username", "password", "client_name", "sentinel_username", "sentinel_password")
+#: Seconds that one Sentinel may take to answer.
+_SENTINEL_TIMEOUT: Final = 1.0
+
+
+class RedisPlace:
+    """Where Redis is.
+
+    :raises OptionError: naming the forms, when ``url`` is none of them
+    """
+
+    def __init__(self, url: str) -> None:
+        link = read_link(url, _SCHEMES, _OPTIONS, FORMS)
+        path = link.path
+        #: The name that Sentinels know the master by; empty without Sentinels.
+        self.master = ""
+        if link.scheme.endswith("+sentinel"):
+            self.master, _, path = link.path.partition("/")
+            if not self.master:
+                raise OptionError(f"not a URL: the master's name is missing, expected {FORMS}")
+        elif len(link.hosts) > 1:
+            raise OptionError(f"not a URL: several hosts need Sentinels, expected {FORMS}")
+        self.secure = link.scheme.startswith("rediss")
+        if not self.secure and any(name in link.options for name in TLS_OPTIONS):
+            raise OptionError("not a URL: options of TLS need `rediss://` or `rediss+sentinel://`")
+        check_hostname(link.options)
+        self._link = link
+        self._db = link.options.get("db", path if link.hosts else "") or "0"
+        whole_number(self._db, "the database of the URL")
+
+    def __str__(self) -> str:
+        """Hosts, ports and the master's name, for people."""
+        return f"{self._link.place}/{self.master}" if self.master else self._link.place
+
+    __repr__ = __str__
+
+    def client(self, timeout: float) -> redis.Redis:
+        """A client for threads; it does not connect yet."""
+        retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        settings = {**self._settings(timeout), "retry": retry}
+        if not self.master:
+            pool = redis.ConnectionPool(connection_class=self._class(redis.connection), **settings)
+            return redis.Redis.from_pool(pool)
+        asking = {**self._sentinel_settings(timeout), "retry": retry}
+        sentinels = _Sentinels(self._sentinels(), sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+        client: redis.Redis = sentinels.master_for(self.master, ssl=self.secure, **settings)  # type: ignore[no-untyped-call]
+        return client
+
+    def async_client(self, timeout: float) -> redis.asyncio.Redis:
+        """The same for asyncio."""
+        retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
+        settings = {**self._settings(timeout), "retry": retry}
+        if not self.master:
+            pool = redis.asyncio.ConnectionPool(connection_class=self._class(redis.asyncio.connection), **settings)
+            return redis.asyncio.Redis.from_pool(pool)
+        asking = {**self._sentinel_settings(timeout), "retry": retry}
+        sentinels = _AsyncSentinels(self._sentinels(), sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+        client: redis.asyncio.Redis = sentinels.master_for(self.master, ssl=self.secure, **settings)
+        return client
+
+    async def line(self, client: redis.asyncio.Redis, timeout: float) -> Line:
+        """A line of its own to where ``client`` is connected.
+
+        :raises OSError, redis.exceptions.RedisError: when that cannot be
+        """
+        pool = client.connection_pool
+        address = dict(pool.connection_kwargs)
+        if isinstance(pool, redis.asyncio.sentinel.SentinelConnectionPool):
+            address["host"], address["port"] = await pool.get_master_address()  # type: ignore[no-untyped-call]
+        line = await Line.connect(address, self._tls(), timeout)
+        if self.master:
+            try:
+                role = await line.ask((("ROLE",),), timeout)
+                if role[0][0] != b"master":
+                    raise redis.exceptions.ConnectionError("no longer the master")
+            except BaseException:
+                line.close()
+                raise
+        return line
+
+    def close(self, client: redis.Redis) -> None:
+        """Close all connections that ``client`` has, those to Sentinels too."""
+        client.close()
+        for sentinel in _watchers(client):
+            sentinel.close()
+
+    async def aclose(self, client: redis.asyncio.Redis) -> None:
+        """The same for asyncio."""
+        await client.aclose()
+        for sentinel in _watchers(client):
+            await sentinel.aclose()
+
+    def fault(self, error: BaseException) -> PeerError:
+        """What to say of a fault of Redis or of the way there."""
+        return PeerError(f"redis at `{self}`: {str(error) or type(error).__name__}")
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """What TLS needs, read anew for each connection, so that a renewed certificate is used."""
+        if not self.secure:
+            return None
+        try:
+            return tls_context(self._link.options)
+        except OptionError as error:
+            raise redis.exceptions.ConnectionError(str(error)) from error
+
+    def _settings(self, timeout: float) -> dict[str, Any]:
+        options = self._link.options
+        wanted: dict[str, Any] = {
+            **self._way(timeout),
+            "db": int(self._db),
+            "username": options.get("username", self._link.user) or None,
+            "password": options.get("password", self._link.password) or None,
+            "decode_responses": False,
+        }
+        if "client_name" in options:
+            wanted["client_name"] = options["client_name"]
+        if not self._link.hosts:
+            wanted["path"] = self._link.path
+        elif not self.master:
+            wanted["host"], wanted["port"] = self._link.hosts[0].name, self._link.hosts[0].port
+        return wanted
+
+    def _sentinel_settings(self, timeout: float) -> dict[str, Any]:
+        options = self._link.options
+        return {
+            **self._way(min(timeout, _SENTINEL_TIMEOUT)),
+            "ssl": self.secure,
+            "username": options.get("sentinel_username") or None,
+            "password": options.get("sentinel_password") or None,
+        }
+
+    def _way(self, timeout: float) -> dict[str, Any]:
+        """Time-outs and TLS, the same on every connection."""
+        way: dict[str, Any] = {"protocol": 2, "socket_timeout": timeout, "socket_connect_timeout": timeout}
+        if self.secure:
+            files = {name: self._link.options[name] for name in TLS_OPTIONS[:3] if name in self._link.options}
+            way |= {"ssl_cert_reqs": "required", "ssl_check_hostname": check_hostname(self._link.options), **files}
+        if not self._link.hosts:
+            del way["socket_connect_timeout"]
+        return way
+
+    def _sentinels(self) -> list[tuple[str, int]]:
+        return [(host.name, host.port) for host in self._link.hosts]
+
+    def _class(self, module: Any) -> Any:
+        if not self._link.hosts:
+            return module.UnixDomainSocketConnection
+        return module.SSLConnection if self.secure else module.Connection
+
+
+class _Sentinels(redis.sentinel.Sentinel):
+    def discover_master(self, service_name: str) -> Any:
+        try:
+            return super().discover_master(service_name)  # type: ignore[no-untyped-call]
+        except redis.sentinel.MasterNotFoundError:
+            raise _nobody(service_name) from None  # the original prints all settings, passwords too
+
+
+class _AsyncSentinels(redis.asyncio.sentinel.Sentinel):
+    async def discover_master(self, service_name: str) -> Any:
+        try:
+            return await super().discover_master(service_name)
+        except redis.asyncio.sentinel.MasterNotFoundError:
+            raise _nobody(service_name) from None
+
+
+def _watchers(client: Any) -> list[Any]:
+    manager = getattr(client.connection_pool, "sentinel_manager", None)
+    return [] if manager is None else list(manager.sentinels)
+
+
+def _nobody(master: str) -> redis.exceptions.ConnectionError:
+    return redis.exceptions.ConnectionError(f"no sentinel answers that knows a living master `{master}`")

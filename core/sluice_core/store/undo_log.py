@@ -1,0 +1,85 @@
+"""What changes of the configuration replaced: enough to show them, and to go back.
+
+The commit script writes the stream ``Keys.past``: for each change of policies, uploads or registry entries
+the documents that it replaced, in parts of at most 500 things, each part with the epoch of the change of that sort
+before it (``before``).  The configuration as it stood after epoch E is what stands now, with the oldest
+document that a change after E replaced put back in the place of each thing.
+
+The stream is trimmed.  It reaches back to the ``before`` of its oldest change, if that one still has all of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_core.store.change_stream import fields_of
+from sluice_core.store.keys import Keys
+from sluice_core.store.operations import Head, Operation
+
+#: Version name of the configuration as a whole, for ``Draft.expect``.
+CONFIGURATION: Final = "config/*"
+_BEFORE: Final = b"before"
+
+#: ``policy/<id>``, ``upload/<keyword>`` or ``entry/<kind>/<name>`` → document; empty: there was none.
+Documents = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Documents replaced since an epoch.
+
+    ``since`` is the earliest epoch that can be gone back to; ``first`` holds what the first change after the
+    epoch that was asked for replaced, if it is in the stream, and ``later`` what the others did, the oldest of each.
+    """
+
+    head: Head
+    since: int
+    first: Documents
+    later: Documents
+
+    def replaced(self) -> dict[str, bytes]:
+        """What stood after the epoch in the place of everything that changed since."""
+        return {**self.later, **self.first}
+
+
+def past_from(keys: Keys, epoch: int) -> Operation[Past]:
+    """What the change ``epoch`` and those after it replaced."""
+    commands = (
+        ("MGET", keys.history, keys.epoch),
+        ("XRANGE", keys.past, "-", "+", "COUNT", 1),
+        ("XRANGE", keys.past, f"{epoch}-0", "+"),
+    )
+
+    def parse(replies: list[Any]) -> Past:
+        history, newest = replies[0]
+        head = Head() if history is None else Head(history.decode(), int(newest or 0))
+        first: dict[str, bytes] = {}
+        later: dict[str, bytes] = {}
+        for entry, raw in replies[2]:
+            into = first if _place(entry)[0] == epoch else later
+            for name, document in _documents(raw):
+                into.setdefault(name, document)
+        return Past(head, _since(replies[1], head), first, later)
+
+    return Operation(commands, parse, atomic=True)
+
+
+def _since(oldest: list[Any], head: Head) -> int:
+    if not oldest:
+        return head.epoch
+    entry, raw = oldest[0]
+    epoch, part = _place(entry)
+    return int(fields_of(raw)[_BEFORE]) if part == 0 else epoch
+
+
+def _place(entry: bytes) -> tuple[int, int]:
+    epoch, _, part = entry.partition(b"-")
+    return int(epoch), int(part)
+
+
+def _documents(raw: Any) -> Iterator[tuple[str, bytes]]:
+    for name, document in fields_of(raw).items():
+        if name != _BEFORE:
+            yield name.decode(), document

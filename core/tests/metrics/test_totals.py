@@ -1,0 +1,279 @@
+"""Totals of several workers, merged into values per window."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import Counters, Hello
+from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, granularity, means
+
+METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")
+SILENCE = {"PUTS_SEC": {}, "PUT_BW": {}, "ACTIVE_REQUESTS": {}}
+
+
+class Clock:
+    now = 5000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def totals(clock):
+    made = Totals(clock)
+    clock.now += 1
+    return made
+
+
+def hello(totals, worker="w1", metrics=METRICS, gauges=("ACTIVE_REQUESTS",)):
+    totals.worker(Hello(worker, "proxy", 1, {}, metrics, gauges))
+
+
+def send(totals, *rows, worker="w1"):
+    return totals.update(Counters(worker, 0.0, rows))
+
+
+def close(totals, period=1.0, only=None):
+    return totals.close_window(100, period, only)
+
+
+def test_growth_by_the_period_is_the_value_at_each_granularity(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    assert send(totals, ("acme", born, (4, 1000, 0)), ("acme/logs", born + 1, (4, 1000, 0)))
+    assert close(totals, 2.0) == {
+        "PUTS_SEC": {"tenant": {"acme": 2.0}, "container": {"acme/logs": 2.0}},
+        "PUT_BW": {"tenant": {"acme": 500.0}, "container": {"acme/logs": 500.0}},
+        "ACTIVE_REQUESTS": {},
+    }
+
+
+def test_only_what_grew_since_the_last_window_counts(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (4, 0, 0)))
+    close(totals)
+    send(totals, ("acme", born, (5, 0, 0)))
+    send(totals, ("acme", born, (7, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 3.0}}
+    assert close(totals) == SILENCE
+
+
+def test_workers_add_up(totals, clock):
+    born = birth(clock)
+    for worker, count in (("w1", 3), ("w2", 4)):
+        hello(totals, worker)
+        send(totals, ("acme", born, (count, 0, count)), worker=worker)
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 7.0}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 7}}
+
+
+def test_workers_may_announce_metrics_in_another_order(totals, clock):
+    hello(totals, "w1")
+    hello(totals, "w2", ("ACTIVE_REQUESTS", "PUTS_SEC"))
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 2, 3)), worker="w1")
+    send(totals, ("acme", born, (30, 10)), worker="w2")
+    values = close(totals)
+    assert values["PUTS_SEC"]["tenant"] == {"acme": 11}
+    assert values["ACTIVE_REQUESTS"]["tenant"] == {"acme": 33}
+
+
+def test_a_gauge_stands_until_it_changes(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    for _ in range(3):
+        assert close(totals, 5.0)["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+    send(totals, ("acme", born, (1, 0, 0)))
+    assert close(totals) == SILENCE
+
+
+def test_a_dead_worker_takes_its_levels_along_and_leaves_its_growth(totals, clock):
+    hello(totals)
+    hello(totals, "w2")
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    send(totals, ("acme", born, (1, 0, 5)), worker="w2")
+    totals.lost("w1")
+    totals.lost("w1")
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 2}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 5}}
+
+
+def test_a_worker_that_comes_back_continues(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 2)))
+    close(totals)
+    totals.lost("w1")
+    assert not send(totals, ("acme", born, (11, 0, 2)))
+    hello(totals)
+    send(totals, ("acme", born, (12, 0, 2)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 2}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+
+
+def test_a_second_hello_does_not_double_levels(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 2)))
+    hello(totals)
+    send(totals, ("acme", born, (1, 0, 2)))
+    assert close(totals)["ACTIVE_REQUESTS"] == {"tenant": {"acme": 2}}
+
+
+def test_a_worker_whose_metrics_change_goes_on_with_those_that_stay(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (5, 0, 1)))
+    hello(totals, metrics=("DELETES_SEC", "PUTS_SEC"), gauges=())
+    send(totals, ("acme", born, (2, 9)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 9}}
+    assert values["DELETES_SEC"] == {"tenant": {"acme": 2}}
+    assert "ACTIVE_REQUESTS" not in values
+    hello(totals)
+    send(totals, ("acme", born, (9, 0, 3)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 3}}
+
+
+def test_a_row_born_again_counts_from_zero(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 3)))
+    close(totals)
+    send(totals, ("acme", born + 5, (12, 0, 1)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {"tenant": {"acme": 12}}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 1}}
+
+
+def test_a_restarted_agent_takes_old_totals_as_a_baseline(clock):
+    born = birth(clock)
+    clock.now += 3600
+    totals = Totals(clock)
+    hello(totals)
+    send(totals, ("acme", born, (1_000_000, 0, 4)))
+    values = close(totals)
+    assert values["PUTS_SEC"] == {}
+    assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 4}}
+    send(totals, ("acme", born, (1_000_003, 0, 4)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 3}}
+
+
+def test_a_total_that_shrinks_is_no_growth(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 0)))
+    close(totals)
+    send(totals, ("acme", born, (4, 0, 0)))
+    assert close(totals) == SILENCE
+    send(totals, ("acme", born, (5, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 1}}
+
+
+def test_an_unknown_worker_is_asked_to_say_hello(totals):
+    assert not send(totals, ("acme", 1, (1, 2, 3)), worker="stranger")
+    assert close(totals) == {}
+
+
+@pytest.mark.parametrize("values", [(1, 2), (1, 2, 3, 4), (1, 2, float("nan")), (float("inf"), 2, 3), ("many", 2, 3)])
+def test_a_row_that_cannot_be_right_is_refused_and_nothing_taken(totals, clock, values):
+    hello(totals)
+    with pytest.raises(DecodeError, match="row `bad`"):
+        send(totals, ("acme", birth(clock), (1, 2, 3)), ("bad", birth(clock), values))
+    assert close(totals) == SILENCE
+
+
+def test_metrics_with_another_period_are_closed_by_themselves(totals, clock):
+    hello(totals)
+    send(totals, ("acme", birth(clock), (4, 100, 1)))
+    assert close(totals, only={"PUTS_SEC"}) == {"PUTS_SEC": {"tenant": {"acme": 4}}}
+    assert close(totals, 10.0, only={"PUT_BW", "ACTIVE_REQUESTS"}) == {
+        "PUT_BW": {"tenant": {"acme": 10}},
+        "ACTIVE_REQUESTS": {"tenant": {"acme": 1}},
+    }
+
+
+def age(totals, clock, seconds):
+    """Let windows go by."""
+    clock.now += seconds
+    return close(totals)
+
+
+def test_rows_without_news_are_forgotten_but_never_counted_twice(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (10, 0, 0)))
+    close(totals)
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 0
+    send(totals, ("acme", born, (11, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {}
+    send(totals, ("acme", born, (13, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 2}}
+
+
+def test_a_row_with_a_level_is_kept(totals, clock):
+    hello(totals)
+    send(totals, ("acme", birth(clock), (10, 0, 1)))
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 1
+
+
+def test_lost_workers_are_forgotten_in_the_end(totals, clock):
+    for number in range(50):
+        hello(totals, f"w{number}")
+        send(totals, ("acme", birth(clock), (1, 0, 1)), worker=f"w{number}")
+        totals.lost(f"w{number}")
+    assert totals.rows() == 50
+    age(totals, clock, AGENT_FORGETS + 1)
+    assert totals.rows() == 0
+    assert not send(totals, ("acme", birth(clock), (2, 0, 0)), worker="w1")
+
+
+@pytest.mark.parametrize(
+    ("path", "level"), [("acme", "tenant"), ("acme/logs", "container"), ("a/b/c", "object"), ("a/b/c/d", "object")]
+)
+def test_the_path_says_its_granularity(path, level):
+    assert granularity(path) == level
+
+
+def test_rows_of_objects_are_forgotten_sooner_and_never_counted_twice(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    send(totals, ("acme", born, (1, 0, 0)), ("acme/logs/a", born + 1, (2, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 1.0}, "object": {"acme/logs/a": 2.0}}
+    clock.now += OBJECTS_FORGET + 1
+    close(totals)
+    assert totals.rows() == 1
+    send(totals, ("acme/logs/a", born + 1, (9, 0, 0)))
+    assert close(totals) == SILENCE, "a baseline, since it was known before"
+    send(totals, ("acme/logs/a", born + 1, (12, 0, 0)), ("acme", born, (2, 0, 0)))
+    assert close(totals)["PUTS_SEC"] == {"object": {"acme/logs/a": 3.0}, "tenant": {"acme": 1.0}}
+
+
+def test_no_worker_fills_the_agent_with_objects(totals, clock):
+    hello(totals)
+    born = birth(clock)
+    rows = [(f"acme/logs/{number}", born + number, (1, 0, 0)) for number in range(MOST_OBJECTS + 5)]
+    send(totals, *rows, ("acme", born, (1, 0, 0)))
+    assert totals.rows() == MOST_OBJECTS + 1
+    assert close(totals)["PUTS_SEC"]["tenant"] == {"acme": 1.0}
+
+
+def test_means_divide_amounts_by_weights_where_there_are_any():
+    amounts = {"tenant": {"a": 6.0, "b": 1.0}, "container": {"a/c": 6.0}}
+    assert means(amounts, {"tenant": {"a": 3.0, "b": 0.0}}) == {"tenant": {"a": 2.0}}

@@ -1,0 +1,67 @@
+"""Every name that leaves the process, printed and compared."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_core.store.keys import METRICS_EXCHANGE, Keys, metric_routing_key, snapshot_index_key, snapshot_key
+
+#: Changing one of these loses what a running cluster has stored.
+KNOWN = {
+    "history": "sluice:history",
+    "epoch": "sluice:epoch",
+    "adopted": "sluice:adopted",
+    "adoptions": "sluice:adoptions",
+    "assignments": "sluice:assignments",
+    "policies": "sluice:policies",
+    "uploads": "sluice:uploads",
+    "registry": "sluice:registry",
+    "owners": "sluice:owners",
+    "states": "sluice:states",
+    "versions": "sluice:versions",
+    "epochs": "sluice:epochs",
+    "changes": "sluice:changes",
+    "past": "sluice:past",
+    "nodes": "sluice:nodes",
+    "acks": "sluice:acks",
+    "watched": "sluice:watched",
+    "observed": "sluice:observed",
+    "hosts": "sluice:hosts",
+    "bandwidth": "sluice:bandwidth",
+}
+
+
+def test_all_keys_are_known_and_each_has_its_reason():
+    assert Keys().all() == KNOWN
+    for name in KNOWN:
+        assert getattr(Keys, name).__doc__, name
+    print(*Keys().all().values(), sep="\n")
+
+
+def test_a_prefix_changes_every_key():
+    assert not set(Keys("a").all().values()) & set(Keys("b").all().values())
+
+
+def test_routing_keys_have_three_words_whatever_the_node_is_called():
+    assert METRICS_EXCHANGE == "sluice.metrics"
+    assert metric_routing_key("PUTS_SEC", "node1.example.org") == "metric.PUTS_SEC.node1_example_org"
+    assert metric_routing_key("A.B", "n").count(".") == 2
+
+
+paths = st.text(max_size=1500)
+
+
+@given(st.sampled_from(["tenant", "container", "object"]), paths)
+def test_snapshot_keys_fit_into_lmdb_and_tell_levels_apart(level, path):
+    key = snapshot_key(level, path)
+    assert 0 < len(key) <= 511
+    others = {snapshot_key(other, path) for other in ("tenant", "container", "object") if other != level}
+    assert key not in others | {snapshot_index_key(path)}
+
+
+def test_names_that_are_no_unicode_have_a_key():
+    assert snapshot_key("object", "a/c/\udcff") == b"o/a/c/\xff"
+
+
+def test_long_names_are_hashed_apart():
+    assert snapshot_key("object", "x" * 600) != snapshot_key("object", "x" * 601)
+    assert snapshot_index_key("x" * 600) != snapshot_index_key("x" * 601)
