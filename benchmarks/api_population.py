@@ -10,7 +10,7 @@ from sluice_controller.vocabulary import build_catalogue
 from sluice_core.messages.policies import Assignment, Firing, NodeReport, Policy, PolicyState
 from sluice_core.store.store import Draft, Store
 from sluice_dsl.assignments import assignment_for, static_assignments
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
 
 OF_EACH_TENANT: Final = 10

@@ -19,12 +19,12 @@ from sluice_actors.child import Unfit
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
-from sluice_dsl.actions import DELETE, SET
 from sluice_dsl.assignments import assignment_for
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.check import check
-from sluice_dsl.nodes import Action, Parameter, Sentence, Target, Word
-from sluice_dsl.problems import ERROR, Reporter
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.actions import DELETE, SET
+from sluice_dsl.checks.check import check
+from sluice_dsl.diagnostics import ERROR, Reporter
+from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 
 Answer = dict[str, Assignment]
 

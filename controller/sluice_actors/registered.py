@@ -15,8 +15,8 @@ from sluice_core.describe import FILTER, PLACES, PROXY, STORLET, ActionInfo, Par
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Change, Upload
 from sluice_core.metrics.node_metrics import NODE_METRICS
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.vocabulary import default_catalogue
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 
 log = logging.getLogger(__name__)
 

@@ -26,9 +26,9 @@ from sluice_core.messages.registry import (
     TERM,
     Alias,
 )
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.problems import listed, near
-from sluice_dsl.units import UnitError, read_parameter
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.diagnostics import listed, near
+from sluice_dsl.syntax.units import UnitError, read_parameter
 
 FIELDS: Final = ("name", "of", "text", "level", "params")
 OF: Final = (FILTER, METRIC, TARGET)

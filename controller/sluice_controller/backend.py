@@ -17,7 +17,7 @@ from sluice_controller.vocabulary import build_catalogue, with_projects, with_up
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
 from sluice_core.store.store import Store
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 
 
 @dataclass(frozen=True, slots=True)

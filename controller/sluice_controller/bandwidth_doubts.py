@@ -18,11 +18,11 @@ from sluice_controller.shelf import Shelved
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.messages.bandwidth_report import Picture
-from sluice_dsl import nodes
 from sluice_dsl.compile import Compiled
-from sluice_dsl.grammar import parse
+from sluice_dsl.diagnostics import ERROR, UNKNOWN, WARNING, PolicyErrors, Problem, Reporter, Span, listed, near
 from sluice_dsl.plan import Plan, PlannedAction
-from sluice_dsl.problems import ERROR, UNKNOWN, WARNING, PolicyErrors, Problem, Reporter, Span, listed, near
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.grammar import parse
 
 _OF_GETS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
@@ -100,13 +100,13 @@ def _promises(plan: Plan) -> list[PlannedAction]:
     return [one for one in plan.actions if one.kind == BANDWIDTH and one.verb == "set"]
 
 
-def _written(plan: Plan, sentence: nodes.Sentence) -> Iterator[tuple[PlannedAction, nodes.Action]]:
+def _written(plan: Plan, sentence: ast.Sentence) -> Iterator[tuple[PlannedAction, ast.Action]]:
     for action, written in zip(plan.actions, sentence.actions, strict=True):
         if action.kind == BANDWIDTH and action.verb == "set":
             yield action, written
 
 
-def _line(text: str, sentence: nodes.Sentence) -> int:
+def _line(text: str, sentence: ast.Sentence) -> int:
     return text.count("\n", 0, sentence.span[0]) + 1
 
 
@@ -122,7 +122,7 @@ def _policies(backend: Backend, plans: Iterable[Plan]) -> Mapping[str, str]:
 
 
 def _check_storage_policy(
-    action: PlannedAction, written: nodes.Action, policies: Mapping[str, str], reporter: Reporter
+    action: PlannedAction, written: ast.Action, policies: Mapping[str, str], reporter: Reporter
 ) -> None:
     given = action.params.get(STORAGE_POLICY)
     if given is None:
@@ -136,7 +136,7 @@ def _check_storage_policy(
         reporter.error(f"swift has no storage policy `{name}`{known}", span, miss, UNKNOWN)
 
 
-def _span(written: nodes.Action, name: str) -> Span:
+def _span(written: ast.Action, name: str) -> Span:
     """Where a parameter's value stands; one that an alias brings is where that is."""
     return next((one.value.span for one in written.parameters if one.name.text == name), written.keyword.span)
 
@@ -166,7 +166,7 @@ def _is_of_gets(action: PlannedAction) -> bool:
     return action.verb == "set" and any(name in action.params for name in _OF_GETS)
 
 
-def _check_place(action: PlannedAction, written: nodes.Action, holders: _Holders, reporter: Reporter) -> None:
+def _check_place(action: PlannedAction, written: ast.Action, holders: _Holders, reporter: Reporter) -> None:
     other = holders.get(PROXY if action.place == STORAGE_NODE else STORAGE_NODE)
     if other is None or not _is_of_gets(action):
         return

@@ -24,12 +24,12 @@ from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.messages.policies import NAME, TENANT, Target
-from sluice_dsl import nodes
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
+from sluice_dsl.diagnostics import PolicyConflict, listed
 from sluice_dsl.plan import PlannedAction
-from sluice_dsl.problems import PolicyConflict, listed
-from sluice_dsl.units import write_value
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.units import write_value
 
 #: What the policies' origins begin with.
 BW: Final = "bw"
@@ -226,9 +226,9 @@ def _take_back(one: Shelved) -> str:
 
 
 def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:
-    found = tuple(nodes.Parameter(nodes.Word(name), nodes.Word(value)) for name, value in params.items())
-    action = nodes.Action("set", nodes.Word(BANDWIDTH), found, place)
-    return str(nodes.Sentence(nodes.Target(TENANT, NAME, nodes.Word(target.label or target.name)), (action,)))
+    found = tuple(ast.Parameter(ast.Word(name), ast.Word(value)) for name, value in params.items())
+    action = ast.Action("set", ast.Word(BANDWIDTH), found, place)
+    return str(ast.Sentence(ast.Target(TENANT, NAME, ast.Word(target.label or target.name)), (action,)))
 
 
 def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]:

@@ -20,9 +20,9 @@ from sluice_controller.written import Done
 from sluice_core.describe import FILTER, PLACES
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Target
-from sluice_dsl import nodes
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.plan import PlannedAction
+from sluice_dsl.syntax import ast
 
 FIELDS: Final = ("params", "place")
 
@@ -89,12 +89,11 @@ def sentence(target: Target, keyword: str, data: Any) -> str:
     body = Body(data, *FIELDS)
     place = body.one_of("place", PLACES) if body.has("place") else ""
     params = tuple(
-        nodes.Parameter(nodes.Word(name.lower()), nodes.Word(_value(value)))
-        for name, value in body.scalars("params").items()
+        ast.Parameter(ast.Word(name.lower()), ast.Word(_value(value))) for name, value in body.scalars("params").items()
     )
-    action = nodes.Action("set", nodes.Word(keyword), params, place)
-    name = nodes.Word(target.label or target.name)
-    return str(nodes.Sentence(nodes.Target(target.level, target.select, name), (action,)))
+    action = ast.Action("set", ast.Word(keyword), params, place)
+    name = ast.Word(target.label or target.name)
+    return str(ast.Sentence(ast.Target(target.level, target.select, name), (action,)))
 
 
 def _value(value: Any) -> str:

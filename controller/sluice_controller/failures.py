@@ -19,7 +19,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from sluice_core.errors import CallerError, PeerError, SluiceError
-from sluice_dsl.problems import PolicyErrors
+from sluice_dsl.diagnostics import PolicyErrors
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT
 from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
 from sluice_core.store.store import Draft
-from sluice_dsl import nodes
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.problems import ERROR, Reporter
-from sluice_dsl.targets import resolve_target
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.targets import resolve_target
+from sluice_dsl.diagnostics import ERROR, Reporter
+from sluice_dsl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def resolve(sort: Sort, text: str, catalogue: Catalogue) -> Member:
     :raises CallerError: when it cannot be one
     """
     reporter = Reporter(text)
-    target = resolve_target(nodes.Target(sort.level, NAME, nodes.Word(text, (0, len(text)))), catalogue, reporter)
+    target = resolve_target(ast.Target(sort.level, NAME, ast.Word(text, (0, len(text)))), catalogue, reporter)
     problems = reporter.all(ERROR)
     if target is None or problems:
         reason = problems[0].message if problems else f"expected a {sort.one}"

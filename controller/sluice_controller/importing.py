@@ -36,7 +36,7 @@ from sluice_core.messages.policies import (
     upload_key,
 )
 from sluice_core.messages.registry import KINDS
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, Existing, PolicyErrors, compile_text
 from sluice_dsl.plan import Plan
 

@@ -16,10 +16,10 @@ from sluice_controller.shelf import Shelved
 from sluice_core.messages.policies import NAME, Assignment, Policy
 from sluice_core.messages.predicate import Predicate, any_of
 from sluice_dsl.assignments import static_assignments
-from sluice_dsl.grammar import parse
-from sluice_dsl.nodes import And, Clause, Condition, Not, Or, Sentence, Target, Word
+from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.plan import Plan
-from sluice_dsl.problems import Reporter
+from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence, Target, Word
+from sluice_dsl.syntax.grammar import parse
 
 #: Name in the data of a kept policy's plan; plans themselves do not know it.
 KEPT: Final = "kept"

@@ -20,7 +20,7 @@ from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
 from sluice_core.store.keys import METRICS_EXCHANGE, metric_routing_key
-from sluice_dsl.units import METRIC_QUANTITIES
+from sluice_dsl.syntax.units import METRIC_QUANTITIES
 from sluice_metrics.native import metric_info as uploaded_info
 
 FIELDS: Final = ("name", "unit", "type", "granularities", "period", "help", "location")

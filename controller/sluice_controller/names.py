@@ -12,8 +12,8 @@ from typing import Any, Final
 from sluice_controller.bodies import plain_text
 from sluice_core.describe import REQUEST_ATTRIBUTES
 from sluice_core.errors import CallerError, Conflict
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.words import RESERVED
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.syntax.keywords import RESERVED
 
 LONGEST_NAME: Final = 200
 _ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)

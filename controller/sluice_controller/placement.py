@@ -10,7 +10,7 @@ from sluice_controller.entries import Found, Page
 from sluice_controller.swift_calls import SwiftDoor
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 
 
 def account_of(native: Catalogue, tenant: str) -> str:

@@ -15,7 +15,7 @@ from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, 
 from sluice_core.store.operations import Head, policy_of
 from sluice_dsl.compile import Compiled
 from sluice_dsl.plan import Plan
-from sluice_dsl.words import QUOTED
+from sluice_dsl.syntax.keywords import QUOTED
 
 #: Canonical text has its keywords in upper case, and quotes every name that looks like one.
 _part: Final = re.compile(rf"{QUOTED}|(?<=\s)(WHEN|SUSTAINED|DO)(?=\s)")

@@ -19,7 +19,7 @@ from sluice_controller.backend import Backend
 from sluice_controller.services import Allow, Written
 from sluice_core.errors import CallerError, Conflict
 from sluice_dsl.compile import Compiled
-from sluice_dsl.problems import PolicyErrors
+from sluice_dsl.diagnostics import PolicyErrors
 
 HEADER: Final = "Idempotency-Key"
 _LONGEST: Final = 128

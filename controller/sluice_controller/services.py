@@ -21,8 +21,8 @@ from sluice_core.messages.policies import Policy
 from sluice_core.store.store import Draft, Head
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.diagnostics import PolicyConflict, PolicyErrors
 from sluice_dsl.plan import Plan
-from sluice_dsl.problems import PolicyConflict, PolicyErrors
 
 #: How often a change is tried again that lost a race against another one.
 _TRIES = 5

@@ -20,11 +20,11 @@ from sluice_controller.written import Done, Settled
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT, Target
 from sluice_core.messages.registry import HOLE, STEREOTYPE, Stereotype
-from sluice_dsl import nodes
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Existing, compile_text
-from sluice_dsl.grammar import parse
-from sluice_dsl.problems import ERROR, PolicyErrors, Reporter
+from sluice_dsl.diagnostics import ERROR, PolicyErrors, Reporter
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.grammar import parse
 
 FIELDS: Final = ("name", "text", "help")
 
@@ -203,7 +203,7 @@ def _filled(text: str, target: Target) -> str:
     return "\n".join(str(_with_target(one, target)) for one in sentences)
 
 
-def _with_target(sentence: nodes.Sentence, target: Target) -> nodes.Sentence:
+def _with_target(sentence: ast.Sentence, target: Target) -> ast.Sentence:
     name, level = sentence.target.name, sentence.target.level
     if name is None or name.text != HOLE or sentence.target.select != NAME:
         raise CallerError(f"sentence `{sentence}` is about `{sentence.target}`, expected `FOR {HOLE}`")
@@ -211,5 +211,5 @@ def _with_target(sentence: nodes.Sentence, target: Target) -> nodes.Sentence:
         raise CallerError(f"sentence `{sentence}` has `{HOLE}` elsewhere, expected it as the target alone")
     if level not in ("", target.level):
         raise CallerError(f"sentence `{sentence}` is about a {level}, which `{target.name}` is not")
-    written_name = nodes.Word(target.label or target.name)
-    return replace(sentence, target=nodes.Target(target.level, NAME, written_name))
+    written_name = ast.Word(target.label or target.name)
+    return replace(sentence, target=ast.Target(target.level, NAME, written_name))

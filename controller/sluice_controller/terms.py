@@ -13,8 +13,8 @@ from sluice_controller.entries import Found
 from sluice_controller.names import condition_meanings, new_name, refuse_clash
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Term
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.conditions import is_type_pattern, type_pattern
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.conditions import is_type_pattern, type_pattern
 
 FIELDS: Final = ("term", "patterns")
 

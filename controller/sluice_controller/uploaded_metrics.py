@@ -22,7 +22,7 @@ from sluice_core.describe import NATIVE, MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
-from sluice_dsl.words import RESERVED
+from sluice_dsl.syntax.keywords import RESERVED
 from sluice_metrics.native import metric_info
 
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")

@@ -9,9 +9,9 @@ from typing import Final
 from sluice_controller.shelf import Contents, Shelved
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import GROUP
-from sluice_dsl.grammar import parse
-from sluice_dsl.nodes import And, Clause, Condition, Not, Or, Sentence
-from sluice_dsl.problems import Reporter
+from sluice_dsl.diagnostics import Reporter
+from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
+from sluice_dsl.syntax.grammar import parse
 
 #: Policies that an error names.
 _NAMED: Final = 5

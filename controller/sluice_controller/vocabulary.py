@@ -11,8 +11,8 @@ from sluice_controller.projects import Projects, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters
 from sluice_filters.native import native_info
 from sluice_metrics import registry as metrics

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from sluice_core.describe import MetricInfo, Scalar
 from sluice_core.messages import registry
 from sluice_core.messages.policies import CONTAINER, NAME, OBJECT, TENANT, Entry, Target
-from sluice_dsl.catalogue import ActionAlias, Catalogue, MetricAlias
+from sluice_dsl.catalogue.base import ActionAlias, Catalogue, MetricAlias
 
 #: Number of slashes in a path → what it is the path of; an object's name may hold more.
 _LEVELS: Final = (TENANT, CONTAINER, OBJECT)

@@ -22,9 +22,9 @@ from sluice_controller.shelf import Contents, Shelved
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.store.store import Draft
 from sluice_dsl.assignments import static_assignments
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, Existing, compile_text
-from sluice_dsl.problems import Problem
+from sluice_dsl.diagnostics import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from sluice_actors.policy import family, metric_path
 from sluice_actors.testing import Stage, batch_of, plan_of
 from sluice_actors.writer import wanted
 from sluice_core.messages.policies import PolicyState, Target
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import PERSISTENT, TRANSIENT, Plan
-from sluice_dsl.vocabulary import default_catalogue
 
 BUSY = ["metric", "PUTS_SEC", ">", 3]
 READ = ["metric", "GETS_SEC", ">", 3]

@@ -7,9 +7,9 @@ import pytest
 from sluice_actors.testing import Stage, plan_of
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import MetricBatch, Upload
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
-from sluice_dsl.vocabulary import default_catalogue
 
 #: What a trial of the code has found, as it stands in ``Upload.info``.
 INFO = {"unit": "ratio", "help": "", "granularities": ["tenant", "container"], "period": 5.0, "sample_size": 4096}

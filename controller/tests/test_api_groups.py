@@ -131,7 +131,7 @@ NAMES = ["größe 7", "名前", 'a"b\\c', "*[a]?", "line\nbreak", "tab\tand\x00n
 def test_any_name_that_can_be_quoted_is_one(api, named, name):
     from urllib.parse import quote
 
-    from sluice_dsl.words import quote as quoted
+    from sluice_dsl.syntax.keywords import quote as quoted
 
     made = api.post("/registry/gtenants", {"name": name, "tenants": ["AUTH_a"]}, format="json")
     assert made.status_code == 201, made.content

@@ -10,7 +10,7 @@ from gunicorn.http import errors
 from sluice_controller import services
 from sluice_controller.gateway import answer, reason_of
 from sluice_controller.server import LONGEST_LINE
-from sluice_dsl.problems import PolicyConflict
+from sluice_dsl.diagnostics import PolicyConflict
 
 SENTENCE = "FOR TENANT AUTH_x DO SET compression WITH engine="
 

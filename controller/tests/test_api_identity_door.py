@@ -251,7 +251,7 @@ def test_a_tenant_that_is_no_project_is_marked_in_the_sentence():
 
     from sluice_controller.vocabulary import build_catalogue
     from sluice_dsl.compile import compile_text
-    from sluice_dsl.problems import PolicyErrors
+    from sluice_dsl.diagnostics import PolicyErrors
 
     catalogue = replace(build_catalogue(), tenants={"acme": "AUTH_a1"}, account_prefix="AUTH_")
     (made,) = compile_text("FOR CONTAINER acme/logs DO SET noop", catalogue)

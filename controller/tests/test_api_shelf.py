@@ -10,9 +10,9 @@ from sluice_core.messages.registry import Group, Term, groups
 from sluice_core.store.operations import Draft, Head
 from sluice_core.store.store import Store
 from sluice_core.testing import assignment
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
-from sluice_dsl.vocabulary import default_catalogue
 
 CATALOGUE: Catalogue = default_catalogue()
 

@@ -11,8 +11,8 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
 from sluice_core.store.operations import Draft
 from sluice_core.store.store import AsyncStore, Store
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
-from sluice_dsl.vocabulary import default_catalogue
 
 CATALOGUE = default_catalogue()
 PREFIX = "lineage"

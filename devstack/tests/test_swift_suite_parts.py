@@ -15,8 +15,8 @@ from sluice_aio.suite_outcomes import Outcomes, differences
 from sluice_aio.suite_report import write_table
 from sluice_aio.suite_run import Suite
 from sluice_aio.suite_trials import TRIALS, trial_of
-from sluice_dsl.grammar import parse
-from sluice_dsl.problems import Reporter
+from sluice_dsl.diagnostics import Reporter
+from sluice_dsl.syntax.grammar import parse
 
 FUNCTIONAL = """\
 import os, pathlib, time, unittest

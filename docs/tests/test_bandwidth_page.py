@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
-from sluice_dsl.vocabulary import KNOWN_WORDS
 
 PAGE = (Path(__file__).resolve().parents[1] / "bandwidth.md").read_text()
 SENTENCES = re.findall(r"^```sluice\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice_core.errors import CallerError
-from sluice_dsl.catalogue_file import load_catalogue
+from sluice_dsl.catalogue.catalogue_file import load_catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import Compiled, PolicyErrors, compile_text
 from sluice_dsl.explain import explain
-from sluice_dsl.vocabulary import default_catalogue
 
 
 def _parser() -> argparse.ArgumentParser:

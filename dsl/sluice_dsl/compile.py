@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_dsl.aliases import expand
-from sluice_dsl.catalogue import Catalogue
-from sluice_dsl.check import check
-from sluice_dsl.grammar import parse
-from sluice_dsl.neighbours import Existing, check_neighbours
-from sluice_dsl.nodes import Sentence
+from sluice_dsl.catalogue.aliases import expand
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.check import check
+from sluice_dsl.checks.conflicts import Existing, check_neighbours
+from sluice_dsl.diagnostics import CONFLICT, ERROR, WARNING, PolicyConflict, PolicyErrors, Problem, Reporter
 from sluice_dsl.plan import Plan
-from sluice_dsl.problems import CONFLICT, ERROR, WARNING, PolicyConflict, PolicyErrors, Problem, Reporter
+from sluice_dsl.syntax.ast import Sentence
+from sluice_dsl.syntax.grammar import parse
 
 #: Problems of one text that are shown.
 MOST_SHOWN: Final = 200
@@ -33,7 +33,7 @@ def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] =
     """The plans of all sentences in ``text``, each checked against those before it, too.
 
     :raises PolicyErrors: with every error of every sentence; it is a
-        :class:`~sluice_dsl.problems.PolicyConflict` when nothing is wrong but a contradiction
+        :class:`~sluice_dsl.diagnostics.PolicyConflict` when nothing is wrong but a contradiction
         with policies that exist
     """
     reporter = Reporter(text)

@@ -7,14 +7,14 @@ from typing import Final
 
 from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, ActionInfo, Scalar
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
-from sluice_dsl.actions import SET
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.actions import SET
+from sluice_dsl.checks.bandwidth_checks import PROMISES
+from sluice_dsl.checks.conflicts import describe
 from sluice_dsl.compile import Compiled
-from sluice_dsl.neighbours import describe
+from sluice_dsl.diagnostics import listed
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
-from sluice_dsl.problems import listed
-from sluice_dsl.promises import PROMISES
-from sluice_dsl.units import METRIC_QUANTITIES, write_value
+from sluice_dsl.syntax.units import METRIC_QUANTITIES, write_value
 
 _PLACES: Final = {"proxy": "the proxy", "storage_node": "the storage nodes"}
 _EXCEPT: Final = "except where a narrower policy of the same kind holds"

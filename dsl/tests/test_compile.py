@@ -4,11 +4,11 @@ import pytest
 
 from sluice_core.messages.policies import Target
 from sluice_dsl.assignments import assignment_for, static_assignments
-from sluice_dsl.catalogue import Catalogue
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import LANGUAGE, Plan
 from sluice_dsl.testing import make_catalogue
-from sluice_dsl.vocabulary import KNOWN_WORDS, TERMS
 
 CATALOGUE = make_catalogue()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_dsl.shipped import SHIPPED_FILTERS
+from sluice_dsl.catalogue.builtin_filters import SHIPPED_FILTERS
 from sluice_filters.registry import BUILT_IN
 
 INSTALLED = {one.info.keyword: one.info for one in BUILT_IN}

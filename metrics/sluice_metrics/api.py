@@ -24,7 +24,7 @@ The metric's value is the mean ``sum of amounts / sum of weights`` over the last
 level.  It stands for some minutes after the last sample, and then there is none.
 
 A metric whose ``info.granularities`` hold ``object`` is also counted for single objects: the busiest of
-each worker (``sluice_metrics.busiest`` says which are).  That is for totals only.
+each worker (``sluice_metrics.meter.busiest`` says which are).  That is for totals only.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
 from sluice_core.code.sandbox_trial import Trial, Verdict, serve
 from sluice_metrics.api import Metric
-from sluice_metrics.meter import Meter
+from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import told, unfit
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")

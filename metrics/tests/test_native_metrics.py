@@ -11,14 +11,14 @@ from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import CONTAINER, TENANT, Counters, Hello, Upload
 from sluice_core.metrics.totals import Totals
-from sluice_metrics.active_requests import ActiveRequests
 from sluice_metrics.api import WITH_OBJECTS, Metric
-from sluice_metrics.cell import MOST_COLUMNS
-from sluice_metrics.compressibility import Compressibility
-from sluice_metrics.gets_sec import GetsSec
-from sluice_metrics.meter import Meter
+from sluice_metrics.builtin.active_requests import ActiveRequests
+from sluice_metrics.builtin.compressibility import Compressibility
+from sluice_metrics.builtin.gets_sec import GetsSec
+from sluice_metrics.builtin.puts_sec import PutsSec
+from sluice_metrics.meter.cell import MOST_COLUMNS
+from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import made, metric_info, native_metric
-from sluice_metrics.puts_sec import PutsSec
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import FakeClock, MetricContract, upload, values, whole_request
 from sluice_metrics.trial import judge

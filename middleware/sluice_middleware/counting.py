@@ -2,8 +2,8 @@
 
 A piece of a body is only added up here: the meter is told once a second, and at the end.
 
-Some uploads are looked into (``sluice_metrics.sampling``): their first bytes are kept as they pass, as the client sent
-them, and judged when there are enough or no more come.
+Some uploads are looked into (``sluice_metrics.meter.sampling``): their first bytes are kept as they pass, as the
+client sent them, and judged when there are enough or no more come.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from sluice_metrics.meter import Handle
-from sluice_metrics.sampling import Sample
+from sluice_metrics.meter.meter import Handle
+from sluice_metrics.meter.sampling import Sample
 from sluice_middleware.regulator import PayingBody
 from sluice_middleware.swift_door import close_if_possible
 

@@ -10,7 +10,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.code.proven import ProvenCode
 from sluice_core.messages.policies import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
-from sluice_metrics.meter import Meter
+from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import made
 
 

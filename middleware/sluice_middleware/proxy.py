@@ -19,7 +19,7 @@ from sluice_core.describe import PROXY
 from sluice_core.errors import SluiceError
 from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
-from sluice_metrics.busiest import LIMIT
+from sluice_metrics.meter.busiest import LIMIT
 from sluice_metrics.registry import load_metrics
 from sluice_middleware import cache_host, download, green
 from sluice_middleware.counting import CountedInput, Life, counted

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_core.messages.policies import Counters, Hello
-from sluice_metrics.meter import Meter
+from sluice_metrics.meter.meter import Meter
 
 #: A message never exceeds this, whatever the kernel would take.
 MESSAGE_LIMIT: Final = 64 * 1024

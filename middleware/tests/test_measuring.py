@@ -10,7 +10,7 @@ import pytest
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.policies import Counters, Hello, Upload
-from sluice_metrics.puts_sec import PutsSec
+from sluice_metrics.builtin.puts_sec import PutsSec
 from sluice_middleware.measuring import Measuring
 from sluice_middleware.reporter import Reporter
 

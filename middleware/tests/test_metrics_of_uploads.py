@@ -9,9 +9,9 @@ from sluice_agent.publisher import MetricPublisher
 from sluice_core.messages.policies import Counters, Hello, MetricBatch
 from sluice_core.metrics.totals import Totals
 from sluice_core.testing import FakeBus, assignment
-from sluice_metrics.meter import Meter
+from sluice_metrics.meter.meter import Meter
+from sluice_metrics.meter.sampling import ONE_IN
 from sluice_metrics.registry import BUILT_IN
-from sluice_metrics.sampling import ONE_IN
 from sluice_middleware.counting import CountedInput, Life
 from sluice_middleware.testing import Stand
 

@@ -11,7 +11,7 @@ import pytest
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Counters, Hello
 from sluice_core.options import OptionError
-from sluice_metrics.meter import Meter
+from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import load_metrics
 from sluice_middleware import metadata
 from sluice_middleware.counting import CountedBody, CountedInput, Life

@@ -24,9 +24,9 @@ from sluice_core.snapshot import records
 from sluice_core.store import change_stream
 from sluice_core.store.keys import Keys
 from sluice_dsl.compile import Compiled, compile_text
-from sluice_dsl.grammar import parse
+from sluice_dsl.diagnostics import PolicyErrors, Problem, Reporter
 from sluice_dsl.plan import residual
-from sluice_dsl.problems import PolicyErrors, Problem, Reporter
+from sluice_dsl.syntax.grammar import parse
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()

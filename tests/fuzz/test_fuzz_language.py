@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sluice_dsl.compile import compile_text
-from sluice_dsl.words import RESERVED, quote
+from sluice_dsl.syntax.keywords import RESERVED, quote
 
 CALM = calm(100)
 

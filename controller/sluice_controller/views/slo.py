@@ -21,7 +21,7 @@ from sluice_controller.views.base import View
 from sluice_controller.views.listing import ETAG, GONE, LIST, gone, page, shown
 from sluice_controller.waiting import LONGEST, wait_acknowledged
 from sluice_core.messages.bandwidth_report import Picture
-from sluice_dsl.units import write_value
+from sluice_dsl.syntax.units import write_value
 
 _NAME: Final = OpenApiParameter(
     "name", OpenApiTypes.STR, OpenApiParameter.PATH, description="what is promised", enum=NAMES

@@ -1,0 +1,1 @@
+"""What a sentence may name: filters, metrics, terms, aliases."""

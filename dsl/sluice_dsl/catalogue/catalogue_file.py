@@ -1,0 +1,95 @@
+"""A catalogue as a JSON file, for ``sluice-dsl --catalogue``.
+
+The keys are the fields of :class:`~sluice_dsl.catalogue.base.Catalogue`; a key that is missing keeps what
+the default catalogue has.  ``actions`` and ``metrics`` are lists of objects whose members are the
+fields of :class:`~sluice_core.describe.ActionInfo` and :class:`~sluice_core.describe.MetricInfo`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.describe import ActionInfo, MetricInfo, Parameter
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import Target
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.diagnostics import near
+
+
+def load_catalogue(path: str | Path) -> Catalogue:
+    """The catalogue in the file at ``path``.
+
+    :raises CallerError: when the file cannot be read or is no catalogue
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CallerError(f"cannot read catalogue `{path}`: {error}") from error
+    if not isinstance(data, dict):
+        raise CallerError(f"catalogue `{path}`: expected an object")
+    fields: dict[str, Any] = {}
+    for name, value in data.items():
+        if name not in _READERS:
+            miss = near(name, _READERS)
+            raise CallerError(
+                f"catalogue `{path}`: unknown key `{name}`" + (f", did you mean `{miss}`" if miss else "")
+            )
+        try:
+            fields[name] = _READERS[name](value)
+        except (TypeError, ValueError, AttributeError, KeyError, CallerError) as error:
+            raise CallerError(f"catalogue `{path}`, `{name}`: {error}") from error
+    return replace(default_catalogue(), **fields)
+
+
+def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+
+
+def _actions(data: Any) -> dict[str, ActionInfo]:
+    found = {}
+    for one in data:
+        parameters = tuple(Parameter(**_tuples(parameter)) for parameter in one.get("parameters", ()))
+        info = ActionInfo(**_tuples({**one, "parameters": parameters}))
+        found[info.keyword.lower()] = info
+    return found
+
+
+def _metrics(data: Any) -> dict[str, MetricInfo]:
+    found = [MetricInfo(**_tuples(one)) for one in data]
+    return {info.name.upper(): info for info in found}
+
+
+def _terms(data: Any) -> dict[str, tuple[str, ...]]:
+    return {name.upper(): tuple(patterns) for name, patterns in data.items()}
+
+
+def _aliases(data: Any) -> dict[str, Target]:
+    return {name: Target(**target) for name, target in data.items()}
+
+
+def _words(data: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in data.items()}
+
+
+def _paths(data: Any) -> frozenset[str]:
+    if isinstance(data, str):
+        raise TypeError("expected a list of `account/container`, or `*`")
+    return frozenset(map(str, data))
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "actions": _actions,
+    "metrics": _metrics,
+    "terms": _terms,
+    "aliases": _aliases,
+    "groups": _words,
+    "tenants": _words,
+    "default_tenant": str,
+    "levels": tuple,
+    "erasure_coded": _paths,
+}

@@ -1,0 +1,120 @@
+"""Words that the project knows: what is no filter, coined terms, and a catalogue for offline use.
+
+``KNOWN_WORDS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
+themselves and take the place of a known word of the same name.  ``default_catalogue`` is for
+``sluice-dsl`` alone, which may run where no filter is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_core.describe import (
+    BANDWIDTH,
+    MOTIF,
+    NAMESPACE,
+    PLACES,
+    REPLICATION,
+    STORAGE_NODE,
+    ActionInfo,
+    MetricInfo,
+    Parameter,
+)
+from sluice_core.messages.bandwidth import CLASSES
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.builtin_filters import SHIPPED_FILTERS
+
+
+def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
+    return {action.keyword: action for action in actions}
+
+
+#: Bytes per second that nothing may be promised or held to beyond: 1 TB/s.
+MOST_BANDWIDTH: Final = 1e12
+
+
+def _rate(name: str, text: str, required: bool = False) -> Parameter:
+    """A rate that is promised or held to; without a unit it is MB/s (``sluice_dsl.checks.bandwidth_checks``)."""
+    return Parameter(name, "rate", text, minimum=1.0, maximum=MOST_BANDWIDTH, required=required)
+
+
+#: Words of the language that are no filters; those not available need something to be installed for them.
+KNOWN_WORDS: Final = _by_keyword(
+    ActionInfo(
+        "bandwidth",
+        BANDWIDTH,
+        "guarantee and limit the bytes per second of a tenant",
+        (
+            _rate("get_bw", "floor of what clients receive, over the whole cluster; a bare number is MB/s"),
+            _rate("put_bw", "floor of what clients send, over the whole cluster; a bare number is MB/s"),
+            _rate("max_get_bw", "ceiling of what clients receive, over the whole cluster; a bare number is MB/s"),
+            _rate("max_put_bw", "ceiling of what clients send, over the whole cluster; a bare number is MB/s"),
+            _rate("node_get_bw", "floor of what each object server gives; a bare number is MB/s"),
+            Parameter("storage_policy", "str", "name or index of the one that is spoken of; empty: all"),
+            Parameter(
+                "class",
+                "str",
+                "level of its disk I/O while it is not below its floor: gold is 1, silver 4, bronze 7",
+                choices=(*CLASSES, *map(str, range(1, 8))),
+            ),
+        ),
+        places=PLACES,
+    ),
+    ActionInfo(
+        "replication",
+        REPLICATION,
+        "limit the traffic of background replication",
+        (_rate("max_bw", "ceiling over the whole cluster; a bare number is MB/s", required=True),),
+        places=(STORAGE_NODE,),
+        default_place=STORAGE_NODE,
+    ),
+    ActionInfo(
+        "elasticity",
+        MOTIF,
+        "keep a container within a size",
+        (Parameter("target_size", "size", "size to keep to"),),
+        available=False,
+    ),
+    ActionInfo("namespace", NAMESPACE, "answer from another namespace", available=False),
+)
+
+#: Filters that are set for the sake of the bytes they save.
+SAVES_SPACE: Final = frozenset({"compression"})
+
+#: Coined terms: extensions and media types.
+TERMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "DOCS": (
+        "pdf", "doc", "docx", "odt", "rtf", "xls", "xlsx", "ods", "ppt", "pptx", "odp",
+        "application/pdf", "application/msword", "application/rtf",
+    ),
+    "IMAGES": ("jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp", "svg", "heic", "image/*"),
+    "VIDEO": ("mp4", "mkv", "avi", "mov", "webm", "mpg", "mpeg", "video/*"),
+    "AUDIO": ("mp3", "wav", "flac", "ogg", "m4a", "aac", "opus", "audio/*"),
+    "LOGS": ("log", "logs", "syslog", "journal"),
+    "ARCHIVES": (
+        "zip", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "tar", "jar",
+        "application/zip", "application/gzip", "application/zstd", "application/x-tar", "application/x-7z-compressed",
+    ),
+    "TEXT": ("txt", "md", "rst", "csv", "tsv", "json", "xml", "html", "text/*", "application/json", "application/xml"),
+}  # fmt: skip
+
+_LEVELS: Final = ("tenant", "container", "cluster")
+_OFFLINE_METRICS: Final = (
+    MetricInfo("GETS_SEC", "per_second", "GET requests let in", ("object", *_LEVELS)),
+    MetricInfo("PUTS_SEC", "per_second", "PUT requests let in", ("object", *_LEVELS)),
+    MetricInfo("GET_BW", "bytes_per_second", "bytes sent to clients", ("object", *_LEVELS)),
+    MetricInfo("PUT_BW", "bytes_per_second", "bytes received from clients", ("object", *_LEVELS)),
+    MetricInfo("THROUGHPUT", "bytes_per_second", "bytes in both directions", ("object", *_LEVELS)),
+    MetricInfo("COMPRESSIBILITY", "ratio", "how many times smaller uploads become", ("tenant", "container")),
+    MetricInfo("ACTIVE_REQUESTS", "count", "requests at work", _LEVELS),
+)
+
+
+def default_catalogue() -> Catalogue:
+    """The project's own words, as a fresh cluster has them."""
+    return Catalogue(
+        actions={**KNOWN_WORDS, **_by_keyword(*SHIPPED_FILTERS)},
+        metrics={metric.name: metric for metric in _OFFLINE_METRICS},
+        terms=TERMS,
+    )

@@ -1,0 +1,1 @@
+"""What a parsed sentence must satisfy: targets, conditions, actions, placement, conflicts."""

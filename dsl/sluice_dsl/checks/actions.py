@@ -1,0 +1,128 @@
+"""``DO`` what: from the actions of a sentence to planned actions, checked one by one and together."""
+
+from __future__ import annotations
+
+from sluice_core.describe import ActionInfo, Parameter, Scalar
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import Target
+from sluice_core.resolve import identity
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.bandwidth_checks import bare_rate, check_promises
+from sluice_dsl.checks.placement import Step, check_together, place_of
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, listed, near
+from sluice_dsl.plan import PERSISTENT, PlannedAction
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.units import UnitError, read_parameter
+
+SET = "set"
+DELETE = "delete"
+
+
+def compile_actions(
+    actions: tuple[ast.Action, ...], target: Target | None, catalogue: Catalogue, reporter: Reporter
+) -> tuple[PlannedAction, ...]:
+    """The planned actions; those with an unknown keyword are reported and left out.
+
+    ``target`` is None when it is faulty itself.
+    """
+    known: list[Step] = []
+    for action in actions:
+        info = _lookup(action, catalogue, reporter)
+        if info is not None:
+            planned = _compile(action, info, reporter)
+            _try(action, planned, catalogue, reporter)
+            known.append(Step(action, info, planned))
+    _check_duplicates(actions, known, reporter)
+    check_promises(known, target, reporter)
+    check_together([step for step in known if step.written.verb == SET], target, catalogue, reporter)
+    return tuple(step.planned for step in known)
+
+
+def _lookup(action: ast.Action, catalogue: Catalogue, reporter: Reporter) -> ActionInfo | None:
+    word = action.keyword
+    info = catalogue.action(word.text)
+    if info is None:
+        usable = [name for name, one in catalogue.actions.items() if one.available]
+        hint = f"; this cluster has {listed(sorted(usable), 'and')}" if usable else ""
+        miss = near(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
+        reporter.error(f"unknown action `{word.text}`{'' if miss else hint}", word.span, miss, UNKNOWN)
+    elif not info.available:
+        reporter.error(f"`{info.keyword}` is not available on this cluster", word.span, code=UNAVAILABLE)
+    return info
+
+
+def _compile(action: ast.Action, info: ActionInfo, reporter: Reporter) -> PlannedAction:
+    return PlannedAction(
+        kind=info.kind,
+        verb=action.verb,
+        keyword=info.keyword,
+        params=_parameters(action, info, reporter),
+        place=place_of(action, info, reporter),
+        stage=info.stage,
+        protective=info.protective,
+        life=action.life or PERSISTENT,
+    )
+
+
+def _try(action: ast.Action, planned: PlannedAction, catalogue: Catalogue, reporter: Reporter) -> None:
+    """Refuse now what the filter itself would refuse on each request (a level that its engine lacks)."""
+    trial = catalogue.trials.get(planned.keyword)
+    if trial is None or action.verb == DELETE or not action.parameters:
+        return
+    span = (action.parameters[0].span[0], action.parameters[-1].span[1])
+    if reporter.found_within(span):
+        return
+    try:
+        trial(planned.params)
+    except CallerError as error:
+        reporter.error(f"`{planned.keyword}`: {error}", span, code=VALUE)
+
+
+def _parameters(action: ast.Action, info: ActionInfo, reporter: Reporter) -> dict[str, Scalar]:
+    if action.verb == DELETE:
+        if action.parameters:
+            span = (action.parameters[0].span[0], action.parameters[-1].span[1])
+            reporter.error(f"DELETE takes no parameters: expected `DELETE {info.keyword}`", span)
+        return {}
+    values: dict[str, Scalar] = {}
+    for written in action.parameters:
+        parameter = _parameter(written, info, reporter)
+        if parameter is None:
+            continue
+        if parameter.name in values:
+            reporter.error(f"parameter `{parameter.name}` is given twice", written.span)
+        try:
+            values[parameter.name] = read_parameter(written.value.text, parameter, bare_rate(info))
+        except UnitError as error:
+            message = f"parameter `{parameter.name}` of `{info.keyword}`: {error}"
+            reporter.error(message, written.value.span, error.near_miss, VALUE)
+            values[parameter.name] = ""
+    for parameter in info.parameters:
+        if parameter.required and parameter.name not in values:
+            needed = f"`{info.keyword}` needs parameter `{parameter.name}`: expected `WITH {parameter.name}=…`"
+            reporter.error(needed, action.keyword.span)
+    return values
+
+
+def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> Parameter | None:
+    parameter = info.parameter(written.name.text)
+    if parameter is None:
+        names = [one.name for one in info.parameters]
+        miss = near(written.name.text, names)
+        known = f"it has {listed(names, 'and')}" if names else "it has none"
+        message = f"`{info.keyword}` has no parameter `{written.name.text}`" + ("" if miss else f", {known}")
+        reporter.error(message, written.name.span, miss, UNKNOWN)
+    return parameter
+
+
+def _check_duplicates(actions: tuple[ast.Action, ...], known: list[Step], reporter: Reporter) -> None:
+    """Each keyword once, but for two SETs of it that are two things."""
+    meanings = {id(step.written): identity(step.planned.keyword, step.planned.params) for step in known}
+    seen: dict[str, list[object]] = {}
+    for action in actions:
+        word = action.keyword.text
+        meant = meanings.get(id(action), (word, "")) if action.verb == SET else None
+        before = seen.setdefault(word, [])
+        if before and (meant is None or None in before or meant in before):
+            reporter.error(f"`{word}` stands twice in one sentence", action.keyword.span)
+        before.append(meant)

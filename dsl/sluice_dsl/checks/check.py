@@ -1,0 +1,57 @@
+"""One sentence against a catalogue: its plan, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.actions import compile_actions
+from sluice_dsl.checks.bandwidth_checks import check_condition
+from sluice_dsl.checks.conditions import ConditionCompiler
+from sluice_dsl.checks.targets import resolve_target
+from sluice_dsl.diagnostics import VALUE, Reporter
+from sluice_dsl.plan import TRANSIENT, Plan
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.units import UnitError, read_quantity
+
+
+def check(sentence: ast.Sentence, catalogue: Catalogue, reporter: Reporter) -> Plan | None:
+    """The plan of ``sentence``; None when its target is faulty.
+
+    All problems go to ``reporter``; with an error among them the plan must not be used.
+    """
+    target = resolve_target(sentence.target, catalogue, reporter)
+    conditions = ConditionCompiler(catalogue, target, reporter)
+    condition = conditions.compile(sentence.condition) if sentence.condition else True
+    sustained = _sustained(sentence, bool(conditions.metrics), reporter)
+    actions = compile_actions(sentence.actions, target, catalogue, reporter)
+    check_condition(sentence.condition, actions, reporter)
+    _check_lives(sentence, bool(conditions.metrics), reporter)
+    if target is None:
+        return None
+    metrics = tuple(sorted(conditions.metrics))
+    return Plan(target, actions, condition, sustained, metrics, granularity=target.level)
+
+
+def _sustained(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> float:
+    word = sentence.sustained
+    if word is None:
+        return 0.0
+    try:
+        seconds = read_quantity(word.text, "duration")
+    except UnitError as error:
+        reporter.error(f"SUSTAINED: {error}", word.span, error.near_miss, VALUE)
+        return 0.0
+    if seconds <= 0:
+        reporter.error(f"SUSTAINED: expected more than nothing, got `{word.text}`", word.span, code=VALUE)
+    if not dynamic:
+        reporter.error("SUSTAINED needs a metric: what a request asks is true or false at once", word.span)
+    return float(seconds)
+
+
+def _check_lives(sentence: ast.Sentence, dynamic: bool, reporter: Reporter) -> None:
+    """TRANSIENT without a metric is only doubtful: the sentences of the papers write it so."""
+    if dynamic:
+        return
+    for action in sentence.actions:
+        if action.life == TRANSIENT:
+            message = "TRANSIENT has no effect without a metric in WHEN: the action stays until the policy is deleted"
+            reporter.warn(message, action.life_span)

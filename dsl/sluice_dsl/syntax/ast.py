@@ -1,0 +1,169 @@
+"""The nodes of a sentence: frozen, with spans, and printing to text that parses to an equal node.
+
+A span is the pair of offsets (start, end) of the text that a node was read from; it plays no part
+in equality.  Nodes hold what was written, in canonical case; what it means is compiled elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from sluice_dsl.diagnostics import Span
+from sluice_dsl.syntax.keywords import quote
+
+NOWHERE: Final[Span] = (0, 0)
+OPERATOR_SIGNS: Final = {"==": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name, keyword or value.  Whether it was quoted makes no difference to what it says."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return quote(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``FOR`` whom: ``level`` is empty for a bare name and for a group.
+
+    ``select`` is name, group or all; ``name`` is None for ALL and CLUSTER.
+    """
+
+    level: str
+    select: str
+    name: Word | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.select == "all":
+            return f"ALL {self.level.upper()}S"
+        first = "GROUP" if self.select == "group" else self.level.upper()
+        return " ".join(filter(None, [first, str(self.name) if self.name else ""]))
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """``subject op value``; ``subject`` is in upper case, ``op`` one of < <= > >= == !=."""
+
+    subject: Word
+    op: str
+    value: Word
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.subject} {OPERATOR_SIGNS.get(self.op, self.op)} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Binds stronger than AND."""
+
+    part: Condition
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"NOT {_inside(self.part, And, Or)}"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Two or more parts; binds stronger than OR."""
+
+    parts: tuple[Condition, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return " AND ".join(_inside(part, And, Or) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Two or more parts."""
+
+    parts: tuple[Condition, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return " OR ".join(_inside(part, Or) for part in self.parts)
+
+
+Condition = Clause | Not | And | Or
+
+
+def _inside(part: Condition, *weaker: type) -> str:
+    return f"({part})" if isinstance(part, weaker) else str(part)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``name=value``; ``name`` is in lower case."""
+
+    name: Word
+    value: Word
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``verb`` is set or delete, also where it was inherited; ``place`` and ``life`` may be empty.
+
+    ``place_span`` and ``life_span`` are where those two stand.
+    """
+
+    verb: str
+    keyword: Word
+    parameters: tuple[Parameter, ...] = ()
+    place: str = ""
+    life: str = ""
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    place_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    life_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        words = [self.verb.upper(), str(self.keyword)]
+        if self.parameters:
+            words += ["WITH", *map(str, self.parameters)]
+        if self.place:
+            words += ["ON", self.place.upper()]
+        return " ".join([*words, self.life.upper()]).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One policy."""
+
+    target: Target
+    actions: tuple[Action, ...]
+    condition: Condition | None = None
+    sustained: Word | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        when = f" WHEN {self.condition}" if self.condition else ""
+        sustained = f" SUSTAINED {self.sustained}" if self.sustained else ""
+        return f"FOR {self.target}{when}{sustained} DO {', '.join(map(str, self.actions))}"
+
+
+Node = Word | Target | Clause | Not | And | Or | Parameter | Action | Sentence
+
+
+def shifted(node: Any, by: int) -> Any:
+    """``node`` with all its spans moved by ``by``; what is no node stays as it is."""
+    if isinstance(node, tuple):
+        return tuple(shifted(one, by) for one in node)
+    if not isinstance(node, Node):
+        return node
+    moved: dict[str, Any] = {}
+    for one in fields(node):
+        value = getattr(node, one.name)
+        is_span = one.name.endswith("span")
+        moved[one.name] = (value[0] + by, value[1] + by) if is_span else shifted(value, by)
+    return replace(node, **moved)

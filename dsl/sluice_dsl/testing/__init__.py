@@ -1,0 +1,52 @@
+"""A vocabulary for tests: every known word available, and one name of each sort."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from sluice_core.describe import ActionInfo, MetricInfo, Parameter
+from sluice_core.messages.policies import Target
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import default_catalogue
+
+#: A filter that looks at whole objects, and one whose parameters have all types.
+EXTRA_ACTIONS: Final = (
+    ActionInfo("thumbnail", "filter", "a filter of whole objects", stage=200, needs_whole_object=True,
+               places=("proxy", "storage_node")),
+    ActionInfo("sampler", "filter", "every parameter type", (
+        Parameter("mode", "str", "a required choice", choices=("fast", "Good"), required=True),
+        Parameter("share", "percent", "a fraction", minimum=0.0, maximum=0.5),
+        Parameter("every", "duration", "a period", minimum=1.0),
+        Parameter("rate", "rate", "a rate"),
+        Parameter("keep", "size", "a size", maximum=1000.0),
+        Parameter("count", "int", "a number"),
+        Parameter("factor", "float", "a number"),
+        Parameter("strict", "bool", "a switch"),
+        Parameter("tags", "list", "words"),
+        Parameter("note", "str", "free text"),
+    ), stage=400, places=("proxy", "storage_node")),
+)  # fmt: skip
+
+#: One metric of each unit; ``LATENCY`` is not measured per cluster.
+EXTRA_METRICS: Final = (
+    MetricInfo("STORED", "bytes", "bytes stored", ("tenant", "container")),
+    MetricInfo("LATENCY", "seconds", "mean time to first byte", ("tenant", "container"), aliases=("RESPONSE_TIME",)),
+    MetricInfo("ERRORS", "fraction", "failed requests of all", ("tenant", "container", "cluster")),
+)
+
+
+def make_catalogue(**changes: object) -> Catalogue:
+    """The default catalogue with everything available, extended; ``changes`` replace its fields."""
+    known = default_catalogue()
+    actions = {name: replace(info, available=True) for name, info in known.actions.items()}
+    wide = Catalogue(
+        actions=actions | {info.keyword: info for info in EXTRA_ACTIONS},
+        metrics={**known.metrics, **{info.name: info for info in EXTRA_METRICS}},
+        terms=known.terms,
+        aliases={"C1": Target("container", "name", "AUTH_acme/logs"), "LAB": Target("tenant", "name", "AUTH_lab")},
+        groups={"gold": "tenant", "archive": "container", "videos": "object"},
+        tenants={"acme": "AUTH_acme", "beta": "AUTH_beta"},
+        levels=("object", "container", "tenant", "cluster", "volume"),
+    )
+    return replace(wide, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The metrics that Sluice ships, one file each."""

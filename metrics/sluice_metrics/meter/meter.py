@@ -1,0 +1,378 @@
+"""The host of the metrics inside a Swift worker.
+
+This runs on Swift's request path, so its shape follows from what it costs:
+
+* A request finds its two cells (tenant, container) once, at ``begin``; events add to both.
+* ``admitted`` and ``ended`` answers depend on the method only: each metric is asked once per method.
+* A byte event asks the metrics that override it, and no others.  Whoever counts the bytes tells them in portions.
+* A cell that changed stands in a list once, so ``changed`` costs what changed and not what exists.
+* Metrics that count single objects too (``busiest``) find the object's cell when the request is admitted: a flood
+  of requests that Swift refuses takes nobody's place.
+* Which metrics there are may change (``measure``): columns move, requests under way go on with the cells they hold.
+  A request counts no end for a metric that did not see it begin, or a level would sink below zero.
+
+One thread calls all of it (green threads count as one: nothing here waits).  A metric that raises, or
+answers something else than a finite number, is switched off for that event, counted in ``failures``
+and logged; the request goes on.  A gauge is then switched off altogether, since one that no longer
+comes down would stay up for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+from typing import Final
+
+from sluice_core.messages.policies import OBJECT
+from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS, birth
+from sluice_metrics.api import Metric
+from sluice_metrics.meter.busiest import AGEING, LIMIT, WORTH_TELLING, Busiest
+from sluice_metrics.meter.cell import MOST_COLUMNS, Cell
+from sluice_metrics.meter.sampling import Sample, Sampler
+
+Row = tuple[str, int, tuple[float, ...]]
+_Answer = Callable[[str, int], float]
+#: What an event adds: number of the column, amount, and whether objects count it too.
+_Addition = tuple[int, float, bool]
+_Additions = tuple[_Addition, ...]
+#: Who answers an event: number of the column, the method, and whether objects count it too.
+_Answers = tuple[tuple[int, _Answer, bool], ...]
+
+_log = logging.getLogger(__name__)
+
+_EVENTS: Final = ("admitted", "received", "sent", "ended", "sampled")
+#: Methods whose answers are remembered; clients may invent more.
+_KNOWN_METHODS: Final = 32
+#: Sweeps per time-to-forget.
+_SWEEPS: Final = 4
+
+
+class Handle:
+    """One request: tell it what happens, in the order of ``sluice_metrics.api``.
+
+    ``admitted`` and ``ended`` count once however often they are called, and ``ended`` of a request
+    that was never admitted counts nothing.
+    """
+
+    __slots__ = ("_container", "_meter", "_name", "_object", "_state", "_tenant")
+
+    def __init__(self, meter: Meter, tenant: Cell, container: Cell, name: str) -> None:
+        self._meter = meter
+        self._tenant = tenant
+        self._container = container
+        self._name = name
+        self._object: Cell | None = None
+        self._state = 0
+
+    def admitted(self, method: str) -> None:
+        """Swift let the request in."""
+        if self._state == 0:
+            meter = self._meter
+            self._state = meter.generation
+            if self._name and meter.objects is not None:
+                self._object = meter.objects.hit(f"{self._container.path}/{self._name}")
+            additions = meter.on_admitted.get(method)
+            self._add(meter.learn("admitted", method) if additions is None else additions)
+
+    def ended(self, method: str) -> None:
+        """The request is over."""
+        began = self._state
+        if began > 0:
+            self._state = -1
+            meter = self._meter
+            additions = meter.on_ended.get(method)
+            if additions is None:
+                additions = meter.learn("ended", method)
+            self._add(additions if began == meter.generation else meter.seen_by(began, additions))
+
+    def received(self, method: str, size: int) -> None:
+        """``size`` more plain bytes came from the client."""
+        self._ask("received", self._meter.on_received, method, size)
+
+    def sent(self, method: str, size: int) -> None:
+        """``size`` more plain bytes went to the client."""
+        self._ask("sent", self._meter.on_sent, method, size)
+
+    def sample(self) -> Sample | None:
+        """An upload begins: what takes its first bytes, when it is one to be looked into."""
+        sampler = self._meter.sampler
+        return sampler.begin(self._tenant, self._container) if sampler.size else None
+
+    def _ask(self, event: str, answers: _Answers, method: str, size: int) -> None:
+        additions = []
+        for number, answer, objects in answers:
+            try:
+                amount = answer(method, size)
+                if not amount:
+                    continue
+                if not isfinite(amount):
+                    raise ValueError(f"`{amount}` is not finite")
+            except Exception as error:  # noqa: BLE001  a metric's fault must not end a request; it is logged
+                self._meter.fail(event, number, error)
+                continue
+            additions.append((number, amount, objects))
+        self._add(additions)
+
+    def _add(self, additions: Sequence[_Addition]) -> None:
+        if not additions:
+            return
+        tenant, container, named = self._tenant, self._container, self._object
+        ours, theirs = tenant.values, container.values
+        for number, amount, objects in additions:
+            ours[number] += amount
+            theirs[number] += amount
+            if objects and named is not None:
+                named.values[number] += amount
+                if not named.dirty:
+                    self._meter.touch(named)
+        if not (tenant.dirty and container.dirty):
+            self._meter.touch(tenant, container)
+
+
+class Meter:
+    """All totals of one worker.  ``names`` and ``gauges`` are what its Hello announces."""
+
+    def __init__(
+        self,
+        metrics: Iterable[Metric],
+        clock: Callable[[], float] = time.monotonic,
+        forget: float = WORKER_FORGETS,
+        objects: int = LIMIT,
+    ) -> None:
+        """
+        :param clock: the machine's monotonic clock, the same for worker and agent
+        :param forget: seconds after which a path without news is forgotten
+        :param objects: how many objects are counted by themselves
+        """
+        self._clock = clock
+        self._forget = forget
+        self._cells: dict[str, Cell] = {}
+        self._dirty: list[Cell] = []
+        self._swept = self._aged = clock()
+        self._last_birth = 0
+        self._most_objects = objects
+        #: How often the metrics changed, counted from one.
+        self.generation = 0
+        self._metrics: list[Metric] = []
+        #: Of each metric, the generation that it counts from.
+        self._since: list[int] = []
+        self._off: set[tuple[str, int]] = set()
+        self._of_objects: list[bool] = []
+        self.names: tuple[str, ...] = ()
+        self.gauges: tuple[str, ...] = ()
+        self.sampler = Sampler(self, (), clock)
+        #: The busiest objects; None when no metric counts objects.
+        self.objects: Busiest | None = None
+        #: Event and metric → how often it failed (once: it is then switched off for that event).
+        self.failures: dict[str, int] = {}
+        self.on_admitted: dict[str, _Additions] = {}
+        self.on_ended: dict[str, _Additions] = {}
+        self.on_received: _Answers = ()
+        self.on_sent: _Answers = ()
+        self.measure(metrics)
+
+    def measure(self, metrics: Iterable[Metric]) -> None:
+        """Count these from now on; say hello anew afterwards.
+
+        Of a metric that stays everything is kept, of a total that is replaced under its name what it counted; all
+        else begins at zero.
+
+        :raises ValueError: when there are more than a cell has room for
+        """
+        wanted = list(metrics)
+        names, weights = _columns(wanted)
+        if len(names) > MOST_COLUMNS:
+            raise ValueError(f"{len(names)} columns, expected at most {MOST_COLUMNS}")
+        before = dict(enumerate(self._metrics))
+        old = {metric.info.name: number for number, metric in before.items()}
+        self.generation += 1
+        kept = [number for number, metric in enumerate(wanted) if before.get(old.get(metric.info.name, -1)) is metric]
+        totals = [
+            number
+            for number, metric in enumerate(wanted)
+            if _is_total(metric) and metric.info.name in old and _is_total(before[old[metric.info.name]])
+        ]
+        moved = {number: old[names[number]] for number in {*kept, *totals}}
+        self._since = [self._since[moved[n]] if n in kept else self.generation for n in range(len(wanted))]
+        self._off = {(event, n) for n in kept for event in _EVENTS if (event, moved[n]) in self._off}
+        moved |= {weights[n]: self.names.index(names[weights[n]]) for n in kept if n in weights}
+        self._metrics, self.names = wanted, names
+        levels = (metric.info.name for metric in wanted if metric.gauge or metric.sample_size)
+        self.gauges = (*levels, *(names[column] for column in weights.values()))
+        self._of_objects = [OBJECT in metric.info.granularities and not metric.gauge for metric in wanted]
+        sampling = ((n, column, wanted[n]) for n, column in weights.items() if ("sampled", n) not in self._off)
+        self.sampler.measuring(sampling)
+        self._move([moved.get(column) for column in range(len(names))])
+        self._arm()
+
+    def _move(self, moved: list[int | None]) -> None:
+        """Give all cells these columns; None for one that is new."""
+        if not any(self._of_objects):
+            for cell in self._all_cells():
+                if cell.seen:
+                    cell.leave()
+            self.objects = None
+        elif self.objects is None and self._most_objects:
+            self.objects = Busiest(self._make, self._most_objects)
+        for cell in self._all_cells():
+            cell.values = [0 if column is None else cell.values[column] for column in moved]
+
+    def _all_cells(self) -> list[Cell]:
+        return [*self._cells.values(), *(() if self.objects is None else self.objects.cells())]
+
+    def begin(self, account: str, container: str, name: str = "") -> Handle:
+        """The handle of a request for the object ``name`` in ``account/container``."""
+        cells = self._cells
+        path = f"{account}/{container}"
+        return Handle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path), name)
+
+    def changed(self) -> list[Row]:
+        """Rows that changed since they got through, for ``Counters.rows``; forgets idle ones."""
+        now = self._clock()
+        self._dirty = [cell for cell in self._dirty if not cell.gone]
+        for cell in self._dirty:
+            cell.touched = now
+        if now - self._swept >= self._forget / _SWEEPS:
+            self._swept = now
+            self._sweep(now)
+        if now - self._aged >= AGEING:
+            self._aged = now
+            self.sampler.age(now)
+            if self.objects is not None:
+                self.objects.age()
+        return [(cell.path, cell.born, tuple(cell.values)) for cell in self._dirty if _is_news(cell)]
+
+    def delivered(self, rows: Iterable[Row]) -> None:
+        """These ``rows`` of ``changed`` reached the agent; what moved on meanwhile stays changed."""
+        for path, born, values in rows:
+            cell = self._find(path)
+            if cell is not None and cell.born == born and tuple(cell.values) == tuple(values):
+                cell.dirty = False
+        self._dirty = [cell for cell in self._dirty if cell.dirty]
+
+    def reconnected(self) -> None:
+        """Another agent listens now: every row is news again (levels above all)."""
+        for cell in self._all_cells():
+            if not cell.dirty and any(cell.values):
+                cell.dirty = True
+                self._dirty.append(cell)
+
+    # What follows is for Handle and Sampler.
+
+    def seen_by(self, generation: int, additions: _Additions) -> _Additions:
+        """Those of the metrics that were there in ``generation`` already."""
+        return tuple(one for one in additions if self._since[one[0]] <= generation)
+
+    def touch(self, *cells: Cell) -> None:
+        """Note that ``cells`` changed."""
+        for cell in cells:
+            if not cell.dirty:
+                cell.dirty = True
+                self._dirty.append(cell)
+
+    def learn(self, event: str, method: str) -> _Additions:
+        """What ``event`` of ``method`` adds: asked once and remembered."""
+        amounts = []
+        for number, metric in enumerate(self._metrics):
+            if (event, number) in self._off:
+                continue
+            try:
+                amount = getattr(metric, event)(method)
+                if not isfinite(amount):
+                    raise ValueError(f"`{amount}` is not finite")
+            except Exception as error:  # noqa: BLE001  see Handle._ask
+                self.fail(event, number, error)
+                continue
+            if amount:
+                amounts.append((number, amount))
+        known = self.on_admitted if event == "admitted" else self.on_ended
+        # A gauge may just have been switched off, by a metric asked above.
+        found = tuple(
+            (number, amount, self._of_objects[number]) for number, amount in amounts if (event, number) not in self._off
+        )
+        if len(known) < _KNOWN_METHODS:
+            known[method] = found
+        return found
+
+    def fail(self, event: str, number: int, error: Exception) -> None:
+        """Switch metric ``number`` off for ``event``, a gauge for everything."""
+        metric = self._metrics[number]
+        what = f"{metric.info.name}.{event}"
+        self.failures[what] = self.failures.get(what, 0) + 1
+        _log.error("metric `%s` is switched off: %s: %s", what, type(error).__name__, error, exc_info=error)
+        events = ("admitted", "received", "sent", "ended") if metric.gauge else (event,)
+        self._off.update((one, number) for one in events)
+        columns = [number] if metric.gauge else []
+        if event == "sampled":
+            self.sampler.without(number)
+            columns = [number, self.names.index(metric.info.name + WEIGHT)]
+        for cell in self._cells.values() if columns else ():
+            for column in columns:
+                cell.values[column] = 0
+            self.touch(cell)
+        self._arm()
+
+    def _arm(self) -> None:
+        """Compute which metrics answer which event."""
+        self.on_admitted = {}
+        self.on_ended = {}
+        numbered = list(enumerate(self._metrics))
+        self.on_received = tuple(
+            (n, metric.received, self._of_objects[n]) for n, metric in numbered if self._answers("received", n)
+        )
+        self.on_sent = tuple(
+            (n, metric.sent, self._of_objects[n]) for n, metric in numbered if self._answers("sent", n)
+        )
+
+    def _answers(self, event: str, number: int) -> bool:
+        overridden = getattr(type(self._metrics[number]), event) is not getattr(Metric, event)
+        return overridden and (event, number) not in self._off
+
+    def _find(self, path: str) -> Cell | None:
+        cell = self._cells.get(path)
+        return self.objects.find(path) if cell is None and self.objects is not None else cell
+
+    def _new(self, path: str) -> Cell:
+        cell = self._cells[path] = self._make(path)
+        return cell
+
+    def _make(self, path: str) -> Cell:
+        born = max(birth(self._clock), self._last_birth + 1)
+        self._last_birth = born
+        cell = Cell(path, born, len(self.names))
+        cell.touched = self._clock()
+        return cell
+
+    def _sweep(self, now: float) -> None:
+        """Forget rows that are idle and whose levels are down, unless a request still holds them."""
+        gauges = [number for number, name in enumerate(self.names) if name in self.gauges]
+        idle = [
+            path
+            for path, cell in self._cells.items()
+            if not cell.dirty and now - cell.touched >= self._forget and not any(cell.values[n] for n in gauges)
+        ]
+        for path in idle:
+            held = weakref.ref(self._cells.pop(path))
+            survivor = held()
+            if survivor is not None:  # a request that is still silent counts here later
+                self._cells[path] = survivor
+
+
+def _columns(metrics: list[Metric]) -> tuple[tuple[str, ...], dict[int, int]]:
+    """Names of all columns, and the columns of weights by the numbers of their metrics."""
+    sampling = [number for number, metric in enumerate(metrics) if metric.sample_size]
+    weights = {number: len(metrics) + at for at, number in enumerate(sampling)}
+    names = [metric.info.name for metric in metrics]
+    return (*names, *(names[number] + WEIGHT for number in sampling)), weights
+
+
+def _is_total(metric: Metric) -> bool:
+    return not (metric.gauge or metric.sample_size)
+
+
+def _is_news(cell: Cell) -> bool:
+    """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
+    return not cell.seen or cell.seen >= WORTH_TELLING

@@ -1,0 +1,71 @@
+"""What each built-in metric counts, by request."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice_metrics.builtin.active_requests import ActiveRequests
+from sluice_metrics.builtin.compressibility import Compressibility
+from sluice_metrics.builtin.get_bw import GetBw
+from sluice_metrics.builtin.gets_sec import GetsSec
+from sluice_metrics.builtin.put_bw import PutBw
+from sluice_metrics.builtin.puts_sec import PutsSec
+from sluice_metrics.builtin.throughput import Throughput
+from sluice_metrics.meter.meter import Meter
+from sluice_metrics.registry import BUILT_IN
+from sluice_metrics.testing import MetricContract, values, whole_request
+
+
+class TestGetsSec(MetricContract):
+    metric = GetsSec
+
+
+class TestPutsSec(MetricContract):
+    metric = PutsSec
+
+
+class TestGetBw(MetricContract):
+    metric = GetBw
+
+
+class TestPutBw(MetricContract):
+    metric = PutBw
+
+
+class TestThroughput(MetricContract):
+    metric = Throughput
+
+
+class TestActiveRequests(MetricContract):
+    metric = ActiveRequests
+
+
+class TestCompressibility(MetricContract):
+    metric = Compressibility
+
+
+def test_every_built_in_has_its_suite():
+    assert {one.metric for one in MetricContract.__subclasses__()} >= set(BUILT_IN)
+
+
+NOTHING = dict.fromkeys(Meter([one() for one in BUILT_IN]).names, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "received", "sent", "end", "expected"),
+    [
+        ("GET", (), (10, 5), True, {"GETS_SEC": 1, "GET_BW": 15, "THROUGHPUT": 15}),
+        ("PUT", (10, 5), (), True, {"PUTS_SEC": 1, "PUT_BW": 15, "THROUGHPUT": 15}),
+        ("PUT", (7,), (99,), True, {"PUTS_SEC": 1, "PUT_BW": 7, "THROUGHPUT": 7}),
+        ("GET", (), (10,), False, {"GETS_SEC": 1, "GET_BW": 10, "THROUGHPUT": 10, "ACTIVE_REQUESTS": 1}),
+        ("HEAD", (), (), False, {"ACTIVE_REQUESTS": 1}),
+        ("POST", (3,), (3,), False, {"ACTIVE_REQUESTS": 1}),
+        ("DELETE", (), (70,), False, {"ACTIVE_REQUESTS": 1}),
+        ("DELETE", (), (70,), True, {}),
+    ],
+)
+def test_a_request_counts_at_its_tenant_and_its_container(method, received, sent, end, expected):
+    meter = Meter([one() for one in BUILT_IN])
+    whole_request(meter.begin("acme", "logs"), method, received, sent, end)
+    counted = {**NOTHING, **expected}
+    assert values(meter, meter.changed()) == {"acme": counted, "acme/logs": counted}

@@ -1,0 +1,74 @@
+"""Built-in metrics and strangers'."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from sluice_core.code import plugins
+from sluice_core.describe import MetricInfo
+from sluice_metrics import registry
+from sluice_metrics.api import Metric
+from sluice_metrics.builtin.gets_sec import GetsSec
+
+
+class Errors(Metric):
+    info = MetricInfo("ERRORS_SEC", "per_second", "a stranger's")
+
+
+class Taken(Metric):
+    info = MetricInfo("GETS_SEC", "per_second", "a stranger's")
+
+
+class LowerCase(Metric):
+    info = MetricInfo("errors", "per_second", "a stranger's")
+
+
+class Bare(Metric):
+    pass
+
+
+def installed(monkeypatch, value):
+    entry = EntryPoint("plugin", value, registry.GROUP)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == registry.GROUP else [])
+    monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
+
+
+def load(name):
+    if name == "nothing:there":
+        raise ImportError("no module `nothing`")
+    return globals()[name]
+
+
+def test_the_literal_list_has_the_seven(monkeypatch):
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    names = ["GETS_SEC", "PUTS_SEC", "GET_BW", "PUT_BW", "THROUGHPUT", "ACTIVE_REQUESTS", "COMPRESSIBILITY"]
+    assert list(registry.load_metrics()) == names
+    assert registry.descriptions()["GETS_SEC"] is GetsSec.info
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("nothing:there", "ImportError: no module `nothing`"),
+        ("load", "is not a subclass of Metric"),
+        ("Bare", "it has no `info`"),
+        ("LowerCase", "is not in upper case"),
+        ("Taken", "name `GETS_SEC` is taken"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_reported_and_left_out(monkeypatch, caplog, value, reason):
+    installed(monkeypatch, value)
+    failures = {}
+    assert list(registry.load_metrics(failures).values()) == list(registry.BUILT_IN)
+    assert reason in failures["plugin"]
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize(("value", "name"), [("Errors", "ERRORS_SEC"), ("GetsSec", "GETS_SEC")])
+def test_a_good_plugin_is_found(monkeypatch, value, name):
+    installed(monkeypatch, value)
+    failures = {}
+    assert registry.load_metrics(failures)[name] is globals()[value]
+    assert failures == {}
