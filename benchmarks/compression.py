@@ -20,7 +20,7 @@ from sluice_aio.disks import stored_sizes
 from sluice_core.errors import PeerError
 from sluice_core.testing import assignment
 from sluice_filters.api import Hint
-from sluice_filters.compression import Compression
+from sluice_filters.compression.compression import Compression
 
 PACKED, LOOSE = "packed", "loose"
 SIZE: Final = 10_000_000

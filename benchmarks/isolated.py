@@ -18,14 +18,14 @@ from typing import Final
 from benchmarks.cpu import cpu_seconds
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
+from tests.support.sandbox.process import NOOP, compiled, jailed, supervisor, uploaded
 
 from sluice_core.errors import PeerError
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import chain_reader
-from sluice_sandbox.process import ProcessTeam
-from sluice_sandbox.testing import NOOP, compiled, jailed, supervisor, uploaded
+from sluice_sandbox.process.session import ProcessTeam
 from sluice_sandbox.uploads import CodeStore
-from sluice_sandbox.wasm import WasmTeam
+from sluice_sandbox.wasm.session import WasmTeam
 
 PIECE: Final = 65_536
 TENANT: Final = "AUTH_benchmark"

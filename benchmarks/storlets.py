@@ -16,11 +16,11 @@ from typing import Final
 from benchmarks.figures import Figure, at_most
 from benchmarks.isolated import DEPTHS, TENANT, stream
 from benchmarks.scale import Scale, say
+from tests.support.sandbox.docker import Bench
 
 from sluice_filters.api import Filter
-from sluice_sandbox.docker_client import connected
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.storlets import StorletTeam
+from sluice_sandbox.docker.client import connected
+from sluice_sandbox.storlets.team import StorletTeam
 
 NOOP: Final = Path(__file__).parent.parent / "filters" / "storlets" / "identity_storlet.py"
 #: Bytes, their name, milliseconds for the first and for each further filter, cycles of a full and a quick run.

@@ -14,11 +14,11 @@ from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
 from sluice_filters import registry as filters
-from sluice_filters.native import native_info
+from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
 from sluice_sandbox.api import info_of
-from sluice_sandbox.storlets_explicit import Explicit
+from sluice_sandbox.storlets.explicit import Explicit
 
 log = logging.getLogger(__name__)
 

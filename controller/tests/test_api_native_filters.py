@@ -11,7 +11,7 @@ from sluice_core.code.swift_code_store import CodeShelf
 
 INVERT = """
 from sluice_core.describe import FILTER, ActionInfo, Parameter
-from sluice_filters.bytemap import ByteMap
+from sluice_filters.basic.bytemap import ByteMap
 
 
 class Invert(ByteMap):

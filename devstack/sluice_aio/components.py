@@ -16,7 +16,7 @@ from sluice_aio.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
 from sluice_aio.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
 from sluice_aio.storage_conf import DAEMONS, kind_of
 from sluice_aio.swift_conf import PROXIES
-from sluice_sandbox import locations
+from sluice_sandbox.docker import locations
 
 #: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
 DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)

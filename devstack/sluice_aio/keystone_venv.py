@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.errors import LaunchError
-from sluice_sandbox.locations import cache_folder
+from sluice_sandbox.docker.locations import cache_folder
 
 CONSTRAINTS: Final = Path(__file__).resolve().parents[1] / "keystone-constraints.txt"
 #: What pip says of each package; the rest of its talk is kept for errors.

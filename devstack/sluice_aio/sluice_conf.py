@@ -12,7 +12,7 @@ from sluice_aio.cluster_setup import CACHE, KEYSTONE, PROXY, Setup
 from sluice_aio.common_conf import section
 from sluice_aio.kept import kept
 from sluice_aio.layout import HOST, STORAGE_AGENTS, Layout
-from sluice_filters.keys_file import SECRET_SIZE, Ring, render_ring
+from sluice_filters.encryption.keys_file import SECRET_SIZE, Ring, render_ring
 
 _AGENT: Final = """\
 [agent]

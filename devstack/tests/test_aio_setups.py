@@ -16,7 +16,7 @@ from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.sluice_conf import write_sluice
 from sluice_aio.storage_conf import DAEMONS
 from sluice_aio.swift_conf import PROXIES, write_swift
-from sluice_filters.keys_file import KeyFile
+from sluice_filters.encryption.keys_file import KeyFile
 
 FULL = Setup(parts=cs.ALL_PARTS)
 

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sluice_core.describe import ActionInfo, Scalar
 from sluice_core.errors import CallerError, SluiceError
-from sluice_filters.keys import KeyRing, NoKeys
+from sluice_filters.encryption.keys import KeyRing, NoKeys
 
 if TYPE_CHECKING:
-    from sluice_filters.caching import ObjectCache
+    from sluice_filters.requests.caching import ObjectCache
     from sluice_filters.visits import Call, Visit
 
 Record = Mapping[str, Any]

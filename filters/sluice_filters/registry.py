@@ -12,18 +12,18 @@ from typing import Final
 from sluice_core.code.plugins import load_plugins
 from sluice_core.describe import ActionInfo
 from sluice_filters.api import Filter, Surroundings
-from sluice_filters.bitrev import BitReverse
-from sluice_filters.caching import Caching
-from sluice_filters.checksum import Checksum
-from sluice_filters.compression import Compression
-from sluice_filters.csv_select import CsvSelect
-from sluice_filters.delete_guard import DeleteGuard
-from sluice_filters.downsample import Downsample
-from sluice_filters.encryption import Encryption
-from sluice_filters.noop import Noop
-from sluice_filters.tagging import Tagging
-from sluice_filters.upsample import Upsample
-from sluice_filters.xor import Xor
+from sluice_filters.basic.bitrev import BitReverse
+from sluice_filters.basic.noop import Noop
+from sluice_filters.basic.xor import Xor
+from sluice_filters.compression.compression import Compression
+from sluice_filters.csv.select import CsvSelect
+from sluice_filters.encryption.checksum import Checksum
+from sluice_filters.encryption.encryption import Encryption
+from sluice_filters.requests.caching import Caching
+from sluice_filters.requests.delete_guard import DeleteGuard
+from sluice_filters.requests.tagging import Tagging
+from sluice_filters.timeseries.downsample import Downsample
+from sluice_filters.timeseries.upsample import Upsample
 
 GROUP: Final = "sluice.filters"
 

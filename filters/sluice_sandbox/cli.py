@@ -18,9 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from sluice_core.errors import SluiceError
-from sluice_sandbox import image, process_cli, storlets_java
-from sluice_sandbox.docker_engine import DockerEngine
-from sluice_sandbox.locations import cache_folder, state_folder
+from sluice_sandbox.docker import image
+from sluice_sandbox.docker.engine import DockerEngine
+from sluice_sandbox.docker.locations import cache_folder, state_folder
+from sluice_sandbox.process import cli
+from sluice_sandbox.storlets import java
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("recipe", nargs="?", choices=sorted(image.RECIPES), default="python")
     check.set_defaults(run=_check)
     serve = rooms.add_parser("serve", help="supervise jailed workers, in the foreground")
-    process_cli.add_arguments(serve)
-    serve.set_defaults(run=process_cli.run)
+    cli.add_arguments(serve)
+    serve.set_defaults(run=cli.run)
     return parser
 
 
@@ -74,7 +76,7 @@ def _build(options: argparse.Namespace) -> int:
     recipe = image.RECIPES[options.recipe]
     print(image.build(replace(recipe, mirror=options.mirror), options.cache, _url(options), _say))
     if options.recipe == "java":
-        print(storlets_java.build(options.cache, _say))
+        print(java.build(options.cache, _say))
     return 0
 
 
@@ -107,7 +109,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from sluice_sandbox.storlets_check import check  # needs Storlets
+    from sluice_sandbox.storlets.check import check  # needs Storlets
 
     recipe = image.RECIPES[options.recipe]
     name = image.build(recipe, options.cache, _url(options), _say)

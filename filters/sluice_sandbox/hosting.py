@@ -19,10 +19,10 @@ from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import FILTER_CODE, Upload
 from sluice_core.options import Option
 from sluice_filters.api import Filter, Surroundings
-from sluice_filters.native import native_filter
-from sluice_sandbox import storlets_options
+from sluice_filters.trial.native import native_filter
 from sluice_sandbox.api import SandboxTeam
-from sluice_sandbox.storlets_explicit import Explicit, explicit_filter
+from sluice_sandbox.storlets import options as storlets_options
+from sluice_sandbox.storlets.explicit import Explicit, explicit_filter
 from sluice_sandbox.uploads import uploaded_filters
 
 OPTIONS: Final = (
@@ -134,11 +134,11 @@ class Installed:
         store = CodeStore(self._options["code_dir"])
         team: SandboxTeam | None = None
         if environment == PROCESS and self._options["sandbox_dir"]:
-            from sluice_sandbox.process import ProcessTeam
+            from sluice_sandbox.process.session import ProcessTeam
 
             team = ProcessTeam(store, Path(self._options["sandbox_dir"]))
         elif environment == WASM:
-            from sluice_sandbox.wasm import WasmTeam
+            from sluice_sandbox.wasm.session import WasmTeam
 
             cache = self._options["wasm_cache"]
             team = WasmTeam(store, Path(cache) if cache else None)

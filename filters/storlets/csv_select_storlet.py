@@ -1,6 +1,6 @@
 """Sluice's csv_select as a storlet: the native filter's own code, so the native filter's bytes.
 
-That code comes as a dependency beside this file, ``csv_select.zip``, which ``python -m sluice_filters.csv_bundle``
+That code comes as a dependency beside this file, ``csv_select.zip``, which ``python -m sluice_filters.csv.bundle``
 writes; it needs nothing but Python's standard library, and runs faster where pyarrow is installed.  Parameters:
 those of the native filter; ``select`` and ``range`` are what ``X-Csv-Select`` and ``X-Csv-Range`` say there.
 """
@@ -25,19 +25,19 @@ class CsvSelect:
 
     def __call__(self, in_files: Sequence[Any], out_files: Sequence[Any], params: Mapping[str, str]) -> None:
         """From the first input to the first output."""
-        from sluice_filters import csv_select
         from sluice_filters.api import Hint
+        from sluice_filters.csv import select
 
         given: dict[str, Any] = {name: params[name] for name in _TEXTS if params.get(name)}
         if params.get("multiline"):
             given["multiline"] = params["multiline"].lower() in ("true", "yes")
         asked = {
             name: params[short]
-            for name, short in ((csv_select.SELECT, "select"), (csv_select.RANGE, "range"))
+            for name, short in ((select.SELECT, "select"), (select.RANGE, "range"))
             if params.get(short)
         }
         source, target = in_files[0], out_files[0]
-        stream = csv_select.CsvSelect(given).reader(Hint(asked=asked))
+        stream = select.CsvSelect(given).reader(Hint(asked=asked))
         target.set_metadata(source.get_metadata())
         while piece := source.read(_PIECE):
             target.write(stream.feed(piece))  # to the end, also when done: who feeds a pipe must not find it closed

@@ -28,7 +28,7 @@ OK: Final = "ok"
 _EVERY: Final = 15.0
 _SELDOM: Final = 600.0
 _PATIENCE: Final = 5.0
-#: The supervisor's socket in its folder (``sluice_sandbox.process``).
+#: The supervisor's socket in its folder (``sluice_sandbox.process.session``).
 _CONTROL: Final = "control"
 #: It knows no such thing to do, and says so.
 _QUESTION: Final = json.dumps({"op": "ping", "tenant": ""}).encode() + b"\n"

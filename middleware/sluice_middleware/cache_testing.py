@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Surroundings
-from sluice_filters.caching import Caching
+from sluice_filters.requests.caching import Caching
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.answers import Answer, Env
 from sluice_middleware.cache_door import (

@@ -17,7 +17,7 @@ from sluice_core.options import Option, read_options
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
-from sluice_filters.keys_file import open_keys
+from sluice_filters.encryption.keys_file import open_keys
 from sluice_filters.registry import load_filters
 from sluice_middleware import io_streams
 from sluice_middleware.disk_intent import Intent, Step, parse

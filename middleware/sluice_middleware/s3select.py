@@ -20,7 +20,7 @@ from urllib.parse import parse_qs
 
 from sluice_core.errors import CallerError, SluiceError
 from sluice_filters.api import BadParameter
-from sluice_filters.csv_stream import CsvStream
+from sluice_filters.csv.stream import CsvStream
 from sluice_middleware import green, select_events
 from sluice_middleware.select_output import Formatter
 from sluice_middleware.select_request import LONGEST, SelectRequest, read_request

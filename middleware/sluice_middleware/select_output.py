@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from sluice_filters.csv_dialect import Dialect
+from sluice_filters.csv.dialect import Dialect
 from sluice_middleware.select_request import SelectRequest
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_filters.api import BadParameter
-from sluice_filters.csv_dialect import Dialect
-from sluice_filters.csv_query import Choice, Query
+from sluice_filters.csv.dialect import Dialect
+from sluice_filters.csv.query import Choice, Query
 from sluice_middleware.select_sql import Statement, parse_statement
 from sluice_middleware.swift_s3_door import S3Error, parse_xml
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sluice_filters.api import BadParameter
-from sluice_filters.csv_language import Column, Condition
-from sluice_filters.csv_parser import Reader
+from sluice_filters.csv.language import Column, Condition
+from sluice_filters.csv.parser import Reader
 
 _TABLE: Final = "s3object"
 _CLAUSES: Final = ("WHERE", "LIMIT", "AS", "FROM")

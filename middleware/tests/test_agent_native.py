@@ -21,7 +21,7 @@ from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import AsyncStore, Draft, Store
 from sluice_core.testing import MemoryShelf
-from sluice_filters.noop import Noop
+from sluice_filters.basic.noop import Noop
 from sluice_sandbox.hosting import OPTIONS, Installed
 
 LIMIT = 60

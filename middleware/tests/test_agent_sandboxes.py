@@ -21,7 +21,7 @@ def serving(server):
 
 
 class Supervisor(socketserver.StreamRequestHandler):
-    """Answers as ``sluice_sandbox.process_supervisor`` does what it does not know."""
+    """Answers as ``sluice_sandbox.process.supervisor`` does what it does not know."""
 
     def handle(self):
         told = json.loads(self.rfile.readline())

@@ -257,7 +257,7 @@ def test_a_fresh_file_is_not_swept_up(tmp_path, store):
 WORKER = textwrap.dedent(
     """
     import logging, pathlib, random, sys
-    from sluice_core.marks import digest, open_marks
+    from sluice_core.cache.write_marks import digest, open_marks
     from sluice_middleware.cache_store import open_store
 
     folder = pathlib.Path(sys.argv[1])

@@ -13,7 +13,7 @@ import xattr
 from swift.obj.auditor import AuditorWorker
 
 from sluice_core.errors import SluiceError
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.disk_state import ENTRY, VERSION, Stored
 from sluice_middleware.disk_testing import CODED, Log, StorageNode, swift_conf
 from sluice_middleware.disk_tools import Unreadable

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swift.common.exceptions import DiskFileExpired
 
 from sluice_filters.api import FilterError, Hint, Stream
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import disk_intent, metadata
 from sluice_middleware.disk_plain import PlainFile
 from sluice_middleware.disk_state import ENTRY

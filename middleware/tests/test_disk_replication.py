@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import metadata
 from sluice_middleware.disk_testing import CODED, StorageNode, swift_conf
 from sluice_middleware.swift_disk_door import POLICIES

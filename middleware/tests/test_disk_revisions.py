@@ -8,7 +8,7 @@ import pytest
 
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Hint
-from sluice_filters.xor import Xor
+from sluice_filters.basic.xor import Xor
 from sluice_middleware.disk_intent import Intent
 from sluice_middleware.disk_state import Stored
 from sluice_middleware.disk_tools import Refused, Toolbox

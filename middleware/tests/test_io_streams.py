@@ -12,7 +12,7 @@ from swift.common.utils import Timestamp
 from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import green, io_priority, io_streams
 from sluice_middleware.disk_streams import StreamFile
 from sluice_middleware.disk_testing import CODED, REPLICATED, Log, StorageNode, swift_conf

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import disk_streams, green, io_streams, page_cache
 from sluice_middleware.disk_streams import StreamFile
 from sluice_middleware.disk_testing import REPLICATED, Log, StorageNode, swift_conf

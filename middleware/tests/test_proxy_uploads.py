@@ -13,8 +13,8 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
-from sluice_filters.keys import MissingKey
-from sluice_filters.toys import Xor
+from sluice_filters.encryption.keys import MissingKey
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import metadata, upload
 from sluice_middleware.selection import Selector, logical
 from sluice_middleware.swift_door import Request, Response

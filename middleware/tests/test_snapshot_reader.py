@@ -220,8 +220,8 @@ def test_workers_that_open_after_the_fork_do_well_and_one_that_inherits_is_told(
     writer.reload(loaded(assignment("p.0", "AUTH_a")))
     code = """
 import os, sys
-from sluice_core.snapshot import SnapshotReader
-from sluice_core.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_core.messages.predicate import Facts
 reader = SnapshotReader(sys.argv[1], boot="boot1")
 def count():
     return len(reader.find("AUTH_a", "c", "o").resolve(Facts("PUT")))
@@ -253,7 +253,7 @@ def test_a_truncated_file_is_a_problem_not_a_bus_error(writer, tmp_path):
     code = """
 import sys
 from pathlib import Path
-from sluice_core.snapshot import SnapshotReader, SnapshotWriter
+from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 folder, data = Path(sys.argv[1]), Path(sys.argv[2])
 whole = data.read_bytes()
 for length in map(int, sys.argv[3:]):
@@ -280,8 +280,8 @@ def test_more_readers_than_lmdb_allows_by_default(writer):
     writer.reload(loaded(assignment("p.0", "AUTH_a")))
     code = """
 import os, sys
-from sluice_core.snapshot import SnapshotReader
-from sluice_core.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_core.messages.predicate import Facts
 readers, go = [], os.pipe()
 ready = os.pipe()
 for _ in range(140):

@@ -137,8 +137,8 @@ def test_a_full_map_grows_and_readers_follow(writer):
     writer.reload(loaded())
     code = """
 import sys
-from sluice_core.snapshot import SnapshotReader
-from sluice_core.predicate import Facts
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_core.messages.predicate import Facts
 reader = SnapshotReader(sys.argv[1], boot="boot1")
 reader.refresh()
 print("ready", flush=True)
@@ -190,7 +190,7 @@ def test_a_reader_killed_in_a_transaction_is_cleared_away(writer):
     code = """
 import sys, os
 from pathlib import Path
-from sluice_core.lmdb_door import open_environment
+from sluice_core.snapshot.lmdb_adapter import open_environment
 environment = open_environment(Path(sys.argv[1]).resolve())
 transaction = environment.begin()
 assert transaction.get(b"t/AUTH_test")
@@ -219,9 +219,9 @@ def _grown(writer):
 def test_a_writer_killed_in_the_middle_leaves_whole_changes(tmp_path):
     code = """
 import sys
-from sluice_core.messages import Change
-from sluice_core.snapshot import SnapshotWriter
-from sluice_core.store import Loaded
+from sluice_core.messages.policies import Change
+from sluice_core.snapshot.reader import SnapshotWriter
+from sluice_core.store.store import Loaded
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
@@ -254,9 +254,9 @@ while True:
 def test_a_full_disk_is_told_and_the_last_good_state_stays(tmp_path):
     code = """
 import resource, sys
-from sluice_core.messages import Change
-from sluice_core.snapshot import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store import Head, Loaded
+from sluice_core.messages.policies import Change
+from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
+from sluice_core.store.store import Head, Loaded
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
@@ -289,8 +289,8 @@ print("fine")
 def test_a_disk_too_full_for_a_new_generation_keeps_none(tmp_path):
     code = """
 import resource, sys
-from sluice_core.snapshot import SnapshotError, SnapshotWriter
-from sluice_core.store import Loaded
+from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
+from sluice_core.store.store import Loaded
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()

@@ -7,7 +7,7 @@ import pytest
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_core.testing import assignment
 from sluice_filters.api import Stream
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.swift_door import Response
 from sluice_middleware.testing import Stand

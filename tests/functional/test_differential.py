@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from tests.support.sandbox.process import XOR
 
 from sluice_aio.s3_twins import Both, client_of
 from sluice_aio.twins import Different, Twins
 from sluice_core.errors import SluiceError
-from sluice_sandbox.testing import XOR
 
 pytestmark = pytest.mark.functional
 

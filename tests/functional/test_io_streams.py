@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice_aio import slow_disk
-from sluice_filters.toys import Xor
+from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware import green, io_priority, io_streams, page_cache
 from sluice_middleware.disk_testing import CODED, REPLICATED, Log, StorageNode, swift_conf
 from sluice_middleware.object_server import ObjectController

@@ -6,17 +6,17 @@ import struct
 from pathlib import Path
 
 import pytest
+from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.storlets import ACCOUNT, read_through, through
 
 from sluice_filters.api import Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, plain_size
-from sluice_filters.compression import Compression
-from sluice_filters.csv_bundle import bundle
-from sluice_filters.csv_select import CsvSelect
-from sluice_filters.layout import write_record
+from sluice_filters.compression.compression import Compression
+from sluice_filters.compression.layout import write_record
+from sluice_filters.csv.bundle import bundle
+from sluice_filters.csv.select import CsvSelect
 from sluice_filters.testing import cut, run
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.storlets_explicit import explicit_filter
-from sluice_sandbox.storlets_testing import ACCOUNT, read_through, through
+from sluice_sandbox.storlets.explicit import explicit_filter
 
 SOURCES = Path(__file__).parents[2] / "filters" / "storlets"
 HINT = Hint(account=ACCOUNT)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from tests.support.sandbox.process import compiled
 
 from sluice_aio import keystone_seed
 from sluice_aio.cluster import Cluster
@@ -21,7 +22,6 @@ from sluice_aio.keystone_http import KeystoneHttp, swift_of
 from sluice_aio.keystone_seed import BELIEVED
 from sluice_aio.layout import Layout
 from sluice_client import ApiError, Client
-from sluice_sandbox.testing import compiled
 
 pytestmark = pytest.mark.functional
 

@@ -7,13 +7,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.sandbox.docker import Bench
 
 from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import Setup
 from sluice_aio.layout import Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_sandbox.docker_testing import Bench
 
 pytestmark = pytest.mark.functional
 

@@ -1,9 +1,9 @@
 """Filters that are registered and uploaded while the cluster runs, in the fast environments."""
 
 import pytest
+from tests.support.sandbox.process import XOR, compiled
 
 from sluice_client import ApiError
-from sluice_sandbox.testing import XOR, compiled
 
 pytestmark = pytest.mark.functional
 

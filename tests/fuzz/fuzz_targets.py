@@ -149,7 +149,8 @@ def feed_actors(raw: bytes) -> None:
 
 def feed_sandbox(raw: bytes) -> None:
     """A worker in a jail may say anything, in any pieces; words are bounded before they are gathered."""
-    from sluice_sandbox import process_wire, storlets_wire
+    from sluice_sandbox.process import wire as process_wire
+    from sluice_sandbox.storlets import wire as storlets_wire
 
     step = (raw[0] if raw else 0) + 1
     frames, kept = process_wire.Frames(), 0
@@ -166,8 +167,8 @@ def feed_sandbox(raw: bytes) -> None:
 def feed_worker_answer(raw: bytes) -> None:
     """The host's side of such a worker: its words are taken, or it is told that they are nonsense."""
     from sluice_sandbox.limits import Misbehaved
-    from sluice_sandbox.process import ProcessSession
-    from sluice_sandbox.process_wire import Frames
+    from sluice_sandbox.process.session import ProcessSession
+    from sluice_sandbox.process.wire import Frames
 
     class Begun(ProcessSession):
         """As it is once a worker was reached."""

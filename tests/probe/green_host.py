@@ -11,11 +11,12 @@ from swift.common.concurrency import monkey_patch, sleep, spawn, tpool
 
 monkey_patch(all=False, socket=True, select=True, thread=True)
 
+from tests.support.sandbox.process import uploaded  # noqa: E402
+
 from sluice_filters.api import Hint  # noqa: E402  patched first, as in Swift
 from sluice_filters.testing import run  # noqa: E402
 from sluice_sandbox.limits import Limits  # noqa: E402
-from sluice_sandbox.process import ProcessTeam  # noqa: E402
-from sluice_sandbox.testing import uploaded  # noqa: E402
+from sluice_sandbox.process.session import ProcessTeam  # noqa: E402
 from sluice_sandbox.uploads import CodeStore  # noqa: E402
 
 SLOW = b"""

@@ -9,7 +9,7 @@ import pytest
 from sluice_aio.cluster_setup import EC21, GOLD
 from sluice_aio.damage import files_of
 from sluice_aio.swift_http import SwiftHttp
-from sluice_filters.keys_file import SECRET_SIZE, Ring, parse_ring, render_ring
+from sluice_filters.encryption.keys_file import SECRET_SIZE, Ring, parse_ring, render_ring
 
 pytestmark = pytest.mark.probe
 

@@ -5,10 +5,10 @@ import os
 import socket
 
 import pytest
+from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import Hint
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.storlets_testing import python_storlet, through
 
 REPORT = """
     import json

@@ -6,14 +6,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import cli
 from sluice_sandbox.api import Limits
-from sluice_sandbox.docker_engine import DockerEngine
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.storlets_container import Unavailable
-from sluice_sandbox.storlets_testing import python_storlet, through
+from sluice_sandbox.docker.engine import DockerEngine
+from sluice_sandbox.storlets.container import Unavailable
 
 DATA = bytes(range(256)) * 1024
 COPY = "while data := source.read(65536): target.write(data)"

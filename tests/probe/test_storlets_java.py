@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
+from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError
-from sluice_sandbox import image, storlets_java
 from sluice_sandbox.api import Limits
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.locations import cache_folder
-from sluice_sandbox.storlets_testing import python_storlet, through
+from sluice_sandbox.docker import image
+from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.storlets import java
 
 SOURCE = Path(__file__).parents[2] / "filters" / "storlets" / "java" / "Identity.java"
 DATA = bytes(range(256)) * 4096
@@ -29,7 +30,7 @@ MISBEHAVIOUR = {
 
 @pytest.fixture(scope="module")
 def jars():
-    return storlets_java.build(cache_folder())
+    return java.build(cache_folder())
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def team(bench):
 def compiled(bench, jars, folder, keyword, source):
     path, jar = folder / "Identity.java", folder / "storlet.jar"
     path.write_text(source)
-    storlets_java.compile_storlet(path, jars, jar)
+    java.compile_storlet(path, jars, jar)
     return bench.upload(keyword, jar.read_bytes(), "sluice.Identity", "java", reverse=True)
 
 

@@ -5,11 +5,11 @@ right after it, and a stream of another tenant that was under way comes through.
 """
 
 import pytest
+from tests.support.sandbox.docker import Bench
+from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox.api import Limits
-from sluice_sandbox.docker_testing import Bench
-from sluice_sandbox.storlets_testing import python_storlet, through
 
 DATA = bytes(range(256)) * 4096  # 1 MiB
 COPY = """

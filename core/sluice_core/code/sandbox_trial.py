@@ -6,7 +6,7 @@ input, loads the code, holds it against the contract of its kind and answers wit
 limits of time, memory and file sizes, and what it prints is thrown away.  Code that ends the child or hangs it is
 unfit.
 
-This module's own ``main`` tries controllers; ``sluice_filters.trial`` and ``sluice_metrics.trial`` the others.
+This module's own ``main`` tries controllers; ``sluice_filters.trial.trial`` and ``sluice_metrics.trial`` the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_C
 
 #: Kind of code → the module that tries it.
 MODULES: Final[Mapping[str, str]] = {
-    FILTER_CODE: "sluice_filters.trial",
+    FILTER_CODE: "sluice_filters.trial.trial",
     METRIC_CODE: "sluice_metrics.trial",
     CONTROLLER_CODE: "sluice_core.code.sandbox_trial",
 }

@@ -1,0 +1,1 @@
+"""Filters that show the contract in a few lines."""

@@ -1,0 +1,43 @@
+"""The smallest reversible filter that takes a parameter: each byte XOR a constant."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter
+from sluice_filters.api import CorruptData, Record
+from sluice_filters.basic.bytemap import ByteMap
+
+
+@cache
+def _table(key: int) -> bytes:
+    return bytes(value ^ key for value in range(256))
+
+
+class Xor(ByteMap):
+    """Stores each byte XOR ``key``.  The key stands in the record: this hides nothing from anybody."""
+
+    info: ClassVar[ActionInfo] = ActionInfo(
+        keyword="xor",
+        kind=FILTER,
+        help="store each byte XOR a constant; an example, no protection",
+        parameters=(Parameter("key", "int", "the constant", default=0x5A, minimum=1, maximum=255),),
+        places=(PROXY, STORAGE_NODE),
+        stage=800,
+        changes_content=True,
+        reversible=True,
+        random_access=True,
+    )
+
+    def table(self) -> bytes:
+        return _table(int(self.params["key"] or 0))
+
+    def said(self) -> dict[str, Any]:
+        return {"key": self.params["key"]}
+
+    def table_of(self, record: Record) -> bytes:
+        key = record.get("key")
+        if not isinstance(key, int) or isinstance(key, bool) or not 1 <= key <= 255:
+            raise CorruptData(f"xor record: `key` is `{key!r}`, expected 1 to 255")
+        return _table(key)

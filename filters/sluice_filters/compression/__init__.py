@@ -1,0 +1,1 @@
+"""Compression with random access: engines, frames, and the layout of their index."""

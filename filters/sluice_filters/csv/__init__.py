@@ -1,0 +1,1 @@
+"""Selection of rows and columns of CSV while it is read."""

@@ -1,0 +1,50 @@
+"""``python -m sluice_filters.csv.bundle csv_select.zip``: the code of csv_select for where Sluice is not installed.
+
+Python imports from the archive as it is.  Everything in it needs the standard library alone; the vectorised engine
+is there too and is used where pyarrow is.  The same code gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+_MODULES: Final = {
+    "sluice_core": ("__init__", "describe", "errors", "messages/__init__", "messages/predicate"),
+    "sluice_filters": (
+        *("__init__", "api", "encryption/__init__", "encryption/keys"),
+        *("csv/__init__", "csv/arrow", "csv/arrow_where", "csv/dialect", "csv/language", "csv/like", "csv/mask"),
+        *("csv/parser", "csv/plain", "csv/query", "csv/select", "csv/select_headers", "csv/stream"),
+    ),
+}
+#: The earliest time that a zip archive knows.
+_TIME: Final = (1980, 1, 1, 0, 0, 0)
+
+
+def bundle() -> bytes:
+    """The archive."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package, modules in _MODULES.items():
+            for module in modules:
+                name = f"{module}.py"
+                code = resources.files(package).joinpath(name).read_bytes()
+                archive.writestr(zipfile.ZipInfo(f"{package}/{name}", _TIME), code, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def main() -> int:
+    """Write it to the file that the command line names."""
+    if len(sys.argv) != 2:
+        print("usage: python -m sluice_filters.csv.bundle FILE", file=sys.stderr)
+        return 2
+    Path(sys.argv[1]).write_bytes(bundle())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

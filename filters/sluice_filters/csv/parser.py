@@ -1,0 +1,249 @@
+"""From the text of a condition to its tree; the language is described in ``csv_language``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Final
+
+from sluice_filters.api import BadParameter
+from sluice_filters.csv.language import (
+    Column,
+    Compare,
+    Condition,
+    Group,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    number_of,
+)
+from sluice_filters.csv.like import Pattern, pattern
+
+KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "LIKE", "ESCAPE", "BETWEEN", "IS", "NULL", "MISSING", "CAST", "AS")
+TEXT_TYPES: Final = ("STRING", "VARCHAR", "CHAR")
+NUMERIC_TYPES: Final = ("INT", "INTEGER", "FLOAT", "DECIMAL", "NUMERIC")
+_COMPARISONS: Final = {"=": "==", "==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_DEEPEST: Final = 64
+#: Characters of a condition that an error repeats.
+_SHOWN: Final = 500
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))|(?P<text>'(?:[^']|'')*')"
+    r'|(?P<quoted>"(?:[^"]|"")*")|(?P<word>[^\W\d][\w$\-]*)|(?P<mark><=|>=|<>|!=|==|[=<>(),.*\[\]]))',
+)
+_END: Final = re.compile(r"\s*\Z")
+
+
+def parse(text: str, tables: Collection[str] = ()) -> Condition:
+    """The condition that ``text`` says.
+
+    :param tables: names that may stand before a column (``s.name``), in lower case
+    :raises BadParameter: with the place and what was expected
+    """
+    reader = Reader(text, tables)
+    condition = reader.condition()
+    reader.end()
+    return condition
+
+
+class Reader:
+    """A recursive descent over ``text``; SQL statements read their own parts with it too."""
+
+    def __init__(self, text: str, tables: Collection[str] = ()) -> None:
+        self._text = text
+        self._tables = tables
+        self._depth = 0
+        self._place = 0
+        self.kind = ""
+        self.token = ""
+        self.next()
+
+    def next(self) -> str:
+        """Go on; the token left behind."""
+        left = self.token
+        self._begin = self._place
+        if _END.match(self._text, self._place) is not None:
+            self.kind, self.token = "", ""
+            return left
+        found = _TOKEN.match(self._text, self._place)
+        if found is None:
+            raise self.fault(
+                f"`{self._text[self._place : self._place + 40].strip()[:20]}` is nothing that a condition is made of"
+            )
+        self.kind = str(found.lastgroup)
+        self.token = found[self.kind]
+        self._place = found.end()
+        return left
+
+    def fault(self, message: str) -> BadParameter:
+        """An error at this place."""
+        shown = self._text if len(self._text) <= _SHOWN else self._text[:_SHOWN] + "..."
+        return BadParameter(f"at character {self._begin + 1} of `{shown}`: {message}")
+
+    def expected(self, what: str) -> BadParameter:
+        """An error: something else was expected here."""
+        return self.fault(f"`{self.token}`, expected {what}" if self.token else f"it ends, expected {what}")
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.kind:
+            raise self.expected("AND, OR or the end")
+
+    def is_word(self, *words: str) -> bool:
+        """Whether one of the keywords stands here."""
+        return self.kind == "word" and self.token.upper() in words
+
+    def take(self, *tokens: str) -> str | None:
+        """The keyword or mark of ``tokens`` that stands here, which is passed; None when none does."""
+        folded = self.token.upper()
+        if self.kind in ("word", "mark") and folded in tokens:
+            self.next()
+            return folded
+        return None
+
+    def need(self, *tokens: str) -> str:
+        """As ``take``, but it must be there."""
+        found = self.take(*tokens)
+        if found is None:
+            raise self.expected(" or ".join(tokens))
+        return found
+
+    def condition(self) -> Condition:
+        """OR binds least."""
+        return self._joined("OR", lambda: self._joined("AND", self._negated))
+
+    def _joined(self, word: str, part: Callable[[], Condition]) -> Condition:
+        parts = [part()]
+        while self.take(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Group(word.lower(), tuple(parts))
+
+    def _negated(self) -> Condition:
+        self._deeper()
+        try:
+            if self.take("NOT"):
+                return Not(self._negated())
+            if self.take("("):
+                inner = self.condition()
+                self.need(")")
+                return inner
+            return self._test()
+        finally:
+            self._depth -= 1
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self.fault(f"nested deeper than {_DEEPEST}")
+
+    def _test(self) -> Condition:
+        left, numeric = self.operand()
+        if self.kind == "mark" and self.token in _COMPARISONS:
+            op = _COMPARISONS[self.next()]
+            right, also = self.operand()
+            return self._compare(op, left, right, numeric or also)
+        if self.take("IS"):
+            negated = self.take("NOT") is not None
+            self.need("NULL", "MISSING")
+            return _maybe_not(negated, IsNull(left))
+        negated = self.take("NOT") is not None
+        word = self.need("IN", "LIKE", "BETWEEN") if negated else self.take("IN", "LIKE", "BETWEEN")
+        if word is None:
+            raise self.expected("a comparison, IN, LIKE, BETWEEN or IS")
+        if word == "LIKE":
+            return _maybe_not(negated, Like(left, self._pattern()))
+        if word == "IN":
+            return _maybe_not(negated, self._among(left, numeric))
+        low, low_number = self.operand()
+        self.need("AND")
+        high, high_number = self.operand()
+        numeric = numeric or low_number or high_number
+        parts = (self._compare(">=", left, low, numeric), self._compare("<=", left, high, numeric))
+        return _maybe_not(negated, Group("and", parts))
+
+    def _among(self, left: Operand, numeric: bool) -> Condition:
+        self.need("(")
+        parts: list[Condition] = []
+        while not parts or self.take(","):
+            right, also = self.operand()
+            parts.append(self._compare("==", left, right, numeric or also))
+        self.need(")")
+        return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
+
+    def _compare(self, op: str, left: Operand, right: Operand, numeric: bool) -> Compare:
+        if isinstance(left, Literal) and isinstance(right, Column):
+            left, right, op = right, left, _MIRRORED.get(op, op)
+        if numeric:
+            left, right = self._as_number(left), self._as_number(right)
+        return Compare(op, left, right, numeric)
+
+    def _as_number(self, operand: Operand) -> Operand:
+        if not isinstance(operand, Literal) or not isinstance(operand.value, bytes):
+            return operand
+        number = number_of(operand.value)
+        if number is None:
+            raise self.fault(f"`{operand.value.decode('utf-8', 'replace')}` is compared as a number and is none")
+        return Literal(number)
+
+    def operand(self) -> tuple[Operand, bool]:
+        """A column, constant or CAST, and whether it is a number."""
+        if self.kind == "number":
+            number = number_of(self.next().encode())
+            assert number is not None
+            return Literal(number), True
+        if self.kind == "text":
+            return Literal(self.text()), False
+        if self.is_word("CAST"):
+            return self._cast()
+        return self.column(), False
+
+    def text(self) -> bytes:
+        """The constant in single quotes that stands here."""
+        if self.kind != "text":
+            raise self.expected("a text in single quotes")
+        return self.next()[1:-1].replace("''", "'").encode("utf-8", "surrogateescape")
+
+    def _cast(self) -> tuple[Operand, bool]:
+        self.next()
+        self.need("(")
+        self._deeper()
+        operand, _ = self.operand()
+        self._depth -= 1
+        self.need("AS")
+        if not self.is_word(*NUMERIC_TYPES, *TEXT_TYPES):
+            raise self.expected("one of " + ", ".join((*NUMERIC_TYPES, *TEXT_TYPES)))
+        numeric = self.next().upper() in NUMERIC_TYPES
+        self.need(")")
+        return (self._as_number(operand) if numeric else operand), numeric
+
+    def column(self) -> Column:
+        """A column, with or without its table's name."""
+        parts = [self.name()]
+        while self.take("."):
+            parts.append(self.name())
+        if len(parts) > 1 and parts[0].lower() in self._tables:
+            del parts[0]
+        return Column(".".join(parts))
+
+    def name(self) -> str:
+        """A name, in double quotes or not."""
+        if self.kind == "quoted":
+            return self.next()[1:-1].replace('""', '"')
+        if self.kind == "word" and self.token.upper() not in KEYWORDS:
+            return self.next()
+        raise self.expected("a column, a number or a text in single quotes")
+
+    def _pattern(self) -> Pattern:
+        text = self.text()
+        escape = b""
+        if self.take("ESCAPE"):
+            escape = self.text()
+            if len(escape) != 1:
+                raise self.fault(f"ESCAPE is `{escape.decode()}`, expected one ASCII character")
+        return pattern(text, escape)
+
+
+def _maybe_not(negated: bool, condition: Condition) -> Condition:
+    return Not(condition) if negated else condition

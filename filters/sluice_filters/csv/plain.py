@@ -1,0 +1,135 @@
+"""The definition of csv_select in plain Python: one record after the other, standard library only.
+
+The vectorised engine takes over what it can and gives the same bytes; this one runs where pyarrow is not
+installed and on text that is too irregular for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sluice_core.messages.predicate import OPERATORS
+from sluice_filters.csv.dialect import Dialect
+from sluice_filters.csv.language import (
+    Column,
+    Compare,
+    Condition,
+    Group,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operand,
+    number_of,
+)
+from sluice_filters.csv.query import Plan, check_added
+
+#: Raw fields of a record in, None when it is unknown.
+Test = Callable[[Sequence[bytes]], bool | None]
+Getter = Callable[[Sequence[bytes]], bytes | None]
+Number = int | float
+
+
+def select(plan: Plan, text: bytes) -> bytes:
+    """What ``plan`` keeps of ``text``, whole records."""
+    dialect = plan.dialect
+    test = compiled(plan.where, dialect) if plan.where is not None else None
+    kept: list[bytes] = []
+    added = 0
+    for record in dialect.records(text):
+        fields = dialect.fields(record) if test is not None or plan.columns is not None else ()
+        if test is not None and test(fields) is not True:
+            continue
+        if plan.columns is not None:
+            added += sum(one >= len(fields) for one in plan.columns)
+            check_added(added)
+            record = dialect.delimiter.join([fields[one] if one < len(fields) else b"" for one in plan.columns])
+        kept.append(record)
+    return b"\n".join([*kept, b""]) if kept else b""
+
+
+def compiled(condition: Condition, dialect: Dialect) -> Test:
+    """``condition``, its columns resolved, as a function."""
+    match condition:
+        case Compare():
+            return _numeric(condition, dialect) if condition.numeric else _textual(condition, dialect)
+        case Like(operand, pattern):
+            get = _getter(operand, dialect)
+            return lambda fields: None if (value := get(fields)) is None else pattern.matches(value)
+        case IsNull(operand):
+            return _is_null(operand)
+        case Not(part):
+            inner = compiled(part, dialect)
+            return lambda fields: None if (value := inner(fields)) is None else not value
+        case Group(word, parts):
+            return _group([compiled(one, dialect) for one in parts], absorbing=word == "or")
+
+
+def _group(tests: Sequence[Test], absorbing: bool) -> Test:
+    def test(fields: Sequence[bytes]) -> bool | None:
+        answer: bool | None = not absorbing
+        for one in tests:
+            value = one(fields)
+            if value is absorbing:
+                return absorbing
+            if value is None:
+                answer = None
+        return answer
+
+    return test
+
+
+def _index(operand: Column) -> int:
+    assert operand.index is not None, operand
+    return operand.index
+
+
+def _getter(operand: Operand, dialect: Dialect) -> Getter:
+    """The value as text; None when the record has no such field."""
+    if isinstance(operand, Literal):
+        constant = operand.value if isinstance(operand.value, bytes) else repr(operand.value).encode()
+        return lambda fields: constant
+    index = _index(operand)
+    return lambda fields: dialect.value(fields[index]) if index < len(fields) else None
+
+
+def _is_null(operand: Operand) -> Test:
+    if isinstance(operand, Literal):
+        return lambda fields: False
+    index = _index(operand)
+    return lambda fields: index >= len(fields) or not fields[index]
+
+
+def _textual(condition: Compare, dialect: Dialect) -> Test:
+    left, right = _getter(condition.left, dialect), _getter(condition.right, dialect)
+    compare = OPERATORS[condition.op]
+
+    def test(fields: Sequence[bytes]) -> bool | None:
+        one, other = left(fields), right(fields)
+        return None if one is None or other is None else compare(one, other)
+
+    return test
+
+
+def _number(operand: Operand, dialect: Dialect) -> Callable[[Sequence[bytes]], Number | None]:
+    if isinstance(operand, Literal):
+        constant = operand.value
+        assert not isinstance(constant, bytes), constant
+        return lambda fields: constant
+    get = _getter(operand, dialect)
+    return lambda fields: None if (value := get(fields)) is None else number_of(value)
+
+
+def _numeric(condition: Compare, dialect: Dialect) -> Test:
+    left, right = _number(condition.left, dialect), _number(condition.right, dialect)
+    compare = OPERATORS[condition.op]
+
+    def test(fields: Sequence[bytes]) -> bool | None:
+        one, other = left(fields), right(fields)
+        if one is None or other is None:
+            return None
+        if isinstance(one, int) and isinstance(other, int):
+            return compare(one, other)
+        return compare(float(one), float(other))
+
+    return test

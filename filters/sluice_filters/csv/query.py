@@ -1,0 +1,193 @@
+"""What is wanted of a CSV object, and what that means for columns as they stand there.
+
+A policy's *ceiling* (columns, condition) holds for everybody: a client's wish may choose among the
+ceiling's columns and add a condition on them, never more.  Names are resolved once the header
+is known; faults name only columns that the client may know of.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sluice_filters.api import BadParameter, FilterError
+from sluice_filters.csv.dialect import Dialect
+from sluice_filters.csv.language import (
+    Column,
+    Compare,
+    Condition,
+    Group,
+    IsNull,
+    Like,
+    Not,
+    Operand,
+    all_of,
+    columns_of,
+)
+
+#: First record: names that are written too, data, passed over, or names that are not written.
+HEADERS: Final = ("yes", "no", "ignore", "use")
+#: Fields that records do not have and that are written empty, at most so many for one block.
+MOST_ADDED: Final = 32 << 20
+#: Characters of column names that an error shows.
+_SHOWN: Final = 1000
+_POSITION: Final = re.compile(r"_([1-9][0-9]{0,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Columns (None: all) and the condition that rows must meet (None: none)."""
+
+    columns: tuple[Column, ...] | None = None
+    where: Condition | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything is chosen."""
+        return self.columns is None and self.where is None
+
+    def mentioned(self) -> list[Column]:
+        """Every column that is chosen or looked at."""
+        return [*(self.columns or ()), *(columns_of(self.where) if self.where else ())]
+
+    def named(self) -> bool:
+        """Whether it takes the header to know which columns are meant."""
+        return any(_POSITION.fullmatch(one.name) is None for one in self.mentioned())
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Everything that is wanted of one object."""
+
+    dialect: Dialect
+    header: str = "yes"
+    ceiling: Choice = Choice()
+    wish: Choice = Choice()
+    #: First and last byte between which a record must begin; last None: no limit.
+    first: int = 0
+    last: int | None = None
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first record of the object is no data."""
+        return self.header != "no"
+
+    def begins(self, place: int) -> bool:
+        """Whether a record that begins at ``place`` is asked for."""
+        return self.first <= place and (self.last is None or place <= self.last)
+
+    def named(self) -> bool:
+        """Whether the object's header must be read."""
+        return self.ceiling.named() or self.wish.named()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query with columns as positions from 0; ``columns`` None writes whole records."""
+
+    dialect: Dialect
+    columns: tuple[int, ...] | None = None
+    where: Condition | None = None
+
+    def looked_at(self) -> tuple[int, ...]:
+        """Positions that the condition needs."""
+        found = {one.index for one in columns_of(self.where)} if self.where else set()
+        return tuple(sorted(index for index in found if index is not None))
+
+    def heading(self) -> Plan:
+        """The plan that writes the header's columns."""
+        return replace(self, where=None)
+
+
+def column_list(text: str) -> tuple[Column, ...]:
+    """Columns separated by commas; a name that holds one stands in double quotes."""
+    rows = list(csv.reader([text], skipinitialspace=True))
+    names = [name.strip() for name in rows[0]] if rows else []
+    if not names or not all(names) or len(rows) > 1:
+        raise BadParameter(f"`columns` is `{text}`, expected names separated by commas")
+    return tuple(Column(name) for name in names)
+
+
+def plan(query: Query, names: Sequence[str] | None) -> Plan:
+    """``query`` on an object whose header is ``names`` (None: it has none, or it was not read).
+
+    :raises BadParameter: for columns that there are not, or that the ceiling holds back
+    """
+    for one in query.ceiling.mentioned():
+        if _position(one, names) is None:  # those that there are, are not for the client to know
+            raise BadParameter(f"no column `{one.name}`, which the policy on this object names")
+    ceiling = [_find(one, names, None) for one in query.ceiling.columns] if query.ceiling.columns else None
+    allowed = None if ceiling is None else frozenset(ceiling)
+    wish = [_find(one, names, allowed) for one in query.wish.columns] if query.wish.columns else None
+    where = all_of(
+        _resolve(query.ceiling.where, names, None) if query.ceiling.where else None,
+        _resolve(query.wish.where, names, allowed) if query.wish.where else None,
+    )
+    columns = ceiling if wish is None else wish
+    if columns is not None and len(set(columns)) < len(columns):
+        twice = next(one for one in columns if columns.count(one) > 1)
+        raise BadParameter(
+            f"column `{names[twice] if names and twice < len(names) else f'_{twice + 1}'}` is named twice"
+        )
+    return Plan(query.dialect, None if columns is None else tuple(columns), where)
+
+
+def check_added(fields: int) -> None:
+    """A short request must not make much out of little.
+
+    :raises FilterError: for more than ``MOST_ADDED`` fields that are not there
+    """
+    if fields > MOST_ADDED:
+        raise FilterError(
+            "the selection names so many columns that are not there that it would be larger than the object"
+        )
+
+
+def _find(column: Column, names: Sequence[str] | None, allowed: frozenset[int] | None) -> int:
+    """The position of ``column``."""
+    index = _position(column, names)
+    if index is not None and (allowed is None or index in allowed):
+        return index
+    if names is None:
+        raise BadParameter(f"no column `{column.name}`: without a header columns are called _1, _2 and so on")
+    known = [name for place, name in enumerate(names) if allowed is None or place in allowed]
+    near = difflib.get_close_matches(column.name, known, 1)
+    hint = f", did you mean `{near[0][:_SHOWN]}`" if near else ""
+    shown = ", ".join(known[:50])[:_SHOWN] + (" and more" if len(known) > 50 else "")
+    raise BadParameter(f"no column `{column.name}`{hint}: there are {shown}")
+
+
+def _position(column: Column, names: Sequence[str] | None) -> int | None:
+    """By number, which holds with and without a header, by exact name, by name in any case if one has it."""
+    numbered = _POSITION.fullmatch(column.name)
+    if numbered:
+        return int(numbered[1]) - 1
+    for place, name in enumerate(names or ()):
+        if name == column.name:
+            return place
+    folded = column.name.lower()
+    alike = [place for place, name in enumerate(names or ()) if name.lower() == folded]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _resolve(condition: Condition, names: Sequence[str] | None, allowed: frozenset[int] | None) -> Condition:
+    """``condition`` with positions in its columns."""
+
+    def placed(operand: Operand) -> Operand:
+        if isinstance(operand, Column):
+            return replace(operand, index=_find(operand, names, allowed))
+        return operand
+
+    match condition:
+        case Compare(_, left, right, _):
+            return replace(condition, left=placed(left), right=placed(right))
+        case Like(operand, _) | IsNull(operand):
+            return replace(condition, operand=placed(operand))
+        case Not(part):
+            return Not(_resolve(part, names, allowed))
+        case Group(word, parts):
+            return Group(word, tuple(_resolve(one, names, allowed) for one in parts))

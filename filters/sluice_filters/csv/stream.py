@@ -1,0 +1,197 @@
+"""A CSV object in pieces to the rows that are wanted, with bounded memory.
+
+Theory of operation.  Pieces are gathered until they make a block of 1 MiB, or reach behind the last byte that
+is asked for; its whole records are worked on at once and the incomplete one at its end is kept for the next.
+``_place`` is the place in the object where the first byte kept begins a record.  Three ways to know where records
+end, from fast to slow: where a line end always ends one, by LF; else by the masked text; else by the dialect
+itself.  With a range, reading may begin in the middle: the caller says at which place, one before the
+first byte asked for, and everything up to the first line end is no record of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from types import ModuleType
+from typing import Final
+
+from sluice_filters.api import FilterError, Stream
+from sluice_filters.csv import plain
+from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
+from sluice_filters.csv.mask import Masked, mask
+from sluice_filters.csv.query import Plan, Query, plan
+
+BLOCK: Final = 1 << 20
+#: A longer record is no CSV: a quote that is never closed.
+LONGEST: Final = 16 << 20
+
+
+@functools.cache
+def arrow_engine() -> ModuleType | None:
+    """The vectorised engine, where pyarrow is installed; imported by the worker that needs it, after its fork."""
+    try:
+        from sluice_filters.csv import arrow
+    except ImportError:
+        return None
+    return arrow
+
+
+class _Block:
+    """Some text that begins with a record; ``masked`` where it was needed to know where records end."""
+
+    def __init__(self, dialect: Dialect, text: bytes, masked: Masked | None = None) -> None:
+        self._dialect = dialect
+        self._ends = text if masked is None else masked.text
+        self.text = text
+        self.masked = masked
+
+    def complete(self) -> int:
+        """How many of its bytes are whole records."""
+        return self._dialect.complete(self.text) if self.masked is None else self._ends.rfind(b"\n") + 1
+
+    def first_from(self, place: int) -> int:
+        """Where the first record that begins at ``place`` or later begins."""
+        if self.masked is None or place <= 0:
+            return self._dialect.first_from(self.text, place)
+        return self._ends.find(b"\n", place - 1) + 1 or len(self.text)
+
+    def part(self, start: int, stop: int) -> _Block:
+        """The bytes ``[start, stop)``."""
+        if start == 0 and stop == len(self.text):
+            return self
+        masked = self.masked and replace(self.masked, text=self.masked.text[start:stop])
+        return _Block(self._dialect, self.text[start:stop], masked)
+
+
+class CsvStream(Stream):
+    """Feeds an object, gives the rows that ``query`` keeps."""
+
+    def __init__(self, query: Query, start: int = 0, vectorised: bool = True, block: int = BLOCK) -> None:
+        """
+        :param start: where in the object the first byte fed lies; not 0 only without names and joined lines
+        :param vectorised: whether pyarrow may be used where it is installed
+        :param block: bytes worked on at once
+        """
+        self._query = query
+        self._dialect = query.dialect
+        self._engine = arrow_engine() if vectorised else None
+        self._block = self.gather = block
+        self._kept = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._place = start
+        self._begun = start > 0
+        self._cut_in = start > 0
+        self._header = query.has_header and start == 0
+        #: The columns' names, once the header was read.
+        self.names: tuple[str, ...] | None = None
+        self._plan: Plan | None = None if self._header else plan(query, None)
+
+    def feed(self, data: bytes) -> bytes:
+        if self.done:
+            return b""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size < 2 * self._kept or (self._size < self._block and not self._reached(data)):
+            return b""  # twice what was kept, so that a long record is not looked through at every piece
+        return self._work(final=False)
+
+    def finish(self) -> bytes:
+        return b"" if self.done else self._work(final=True)
+
+    def _reached(self, data: bytes) -> bool:
+        """Whether the last record that is asked for may be complete."""
+        last = self._query.last
+        return last is not None and self._place + self._size > last and b"\n" in data
+
+    def _work(self, final: bool) -> bytes:
+        text = b"".join(self._pieces)
+        if final and text and not text.endswith(b"\n"):
+            text += b"\n"
+        text, head, ready = self._begin(text)
+        if not ready:
+            self._keep(text, final)
+            return head
+        return head + self._rows(text, final)
+
+    def _begin(self, text: bytes) -> tuple[bytes, bytes, bool]:
+        """(what follows, header to write, ready?) without what comes before the first record."""
+        if not self._begun and (len(text) >= len(BYTE_ORDER_MARK) or text.endswith(b"\n")):
+            self._begun = True
+            if text.startswith(BYTE_ORDER_MARK):
+                text = self._passed(text, len(BYTE_ORDER_MARK))
+        if self._cut_in and b"\n" in text:  # the end of a record that belongs to another range
+            self._cut_in = False
+            text = self._passed(text, text.index(b"\n") + 1)
+        head = b""
+        if self._header and self._begun:
+            head, end = self._heading(text)
+            text = self._passed(text, end)
+        return text, head, self._begun and not self._cut_in and not self._header
+
+    def _passed(self, text: bytes, size: int) -> bytes:
+        self._place += size
+        return text[size:]
+
+    def _heading(self, text: bytes) -> tuple[bytes, int]:
+        """The header as it is written, and where it ends; empty lines before it are none."""
+        start = 0
+        for end in self._dialect.ends(text):
+            record = text[start:end].removesuffix(b"\n").removesuffix(b"\r")
+            if record:
+                break
+            start = end
+        else:
+            return b"", start
+        self._header = False
+        if self._query.header in ("yes", "use"):
+            values = map(self._dialect.value, self._dialect.fields(record))
+            self.names = tuple(value.decode("utf-8", "replace") for value in values)
+        self._plan = plan(self._query, self.names)
+        if self._query.header != "yes" or not self._query.begins(self._place + start):
+            return b"", end
+        return plain.select(self._plan.heading(), record + b"\n"), end
+
+    def _rows(self, text: bytes, final: bool) -> bytes:
+        """What is wanted of the whole records in ``text``; the rest is kept."""
+        assert self._plan is not None
+        joins = self._dialect.joins_lines(text)
+        if joins and self._engine is not None and self._query.last is None and self._place >= self._query.first:
+            lines = text.rfind(b"\n") + 1
+            found: bytes | None = self._engine.select_lines(self._plan, text[:lines]) if lines else None
+            if found is not None:  # each line is a record
+                self._place += lines
+                self._keep(text[lines:], final)
+                return found
+        masked = mask(self._dialect, text) if joins and self._engine is not None else None
+        if final and masked is not None and not masked.text.endswith(b"\n"):
+            masked = None  # a quoted field that never ends
+        return self._selected(self._next(_Block(self._dialect, text, masked), final))
+
+    def _next(self, block: _Block, final: bool) -> _Block:
+        """The whole records of ``block`` that are in the range."""
+        complete = len(block.text) if final else block.complete()
+        begin = block.first_from(min(self._query.first - self._place, complete))
+        end, last = complete, self._query.last
+        if last is not None and self._place + complete > last:
+            end = min(block.first_from(max(last + 1 - self._place, 0)), complete)
+            self.done = True
+        self._place += complete
+        self._keep(block.text[complete:], final)
+        return block.part(begin, max(begin, end))
+
+    def _selected(self, block: _Block) -> bytes:
+        assert self._plan is not None
+        found: bytes | None = None
+        if block.text and self._engine is not None:
+            if block.masked is not None:
+                found = self._engine.select_masked(self._plan, block.masked)
+            else:
+                found = self._engine.select(self._plan, block.text)
+        return plain.select(self._plan, block.text) if found is None else found
+
+    def _keep(self, rest: bytes, final: bool) -> None:
+        if len(rest) > LONGEST:
+            raise FilterError(f"a record of more than {LONGEST} bytes at byte {self._place}: is a quote never closed")
+        self._pieces = [rest] if rest and not final else []
+        self._size = self._kept = sum(map(len, self._pieces))

@@ -1,0 +1,1 @@
+"""Authenticated encryption in segments, checksums, and the keys."""

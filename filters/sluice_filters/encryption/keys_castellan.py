@@ -1,0 +1,153 @@
+"""Root secrets out of a key manager (Barbican, Vault) through castellan.
+
+The configuration is a file for oslo.config, readable by its owner only: castellan's own sections say
+where the key manager is and who we are there, ours which secrets are keys::
+
+    [key_manager]
+    backend = barbican
+    auth_type = keystone_password
+    auth_url = https://keystone.example/v3
+    username = sluice
+    ...
+    [sluice]
+    active = 2026
+    keys = 2025:0f9c…-uuid,2026:77ab…-uuid
+
+Secrets are fetched once and kept in memory; an added line is seen within a second, like a change of
+a key file.  A secret that cannot be had is a problem of its own: the others serve, and it is asked for
+again after a while.  One that does not answer is waited for beside the requests, once; what comes late
+is there at the next look.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from castellan import key_manager
+from castellan.common import exception as castellan_errors
+from castellan.common.utils import credential_factory
+from keystoneauth1.exceptions import ClientException
+from oslo_config import cfg
+
+from sluice_filters.encryption.keys import is_key_id
+from sluice_filters.encryption.keys_file import SECRET_SIZE, KeyProblem, Ring, WatchedKeys, file_signature, read_private
+
+_GROUP: Final = "sluice"
+_OPTIONS: Final = (
+    cfg.StrOpt("active", default="", help="identifier of the key that new objects get"),
+    cfg.DictOpt("keys", default={}, help="identifier:secret id at the key manager, with commas between"),
+)
+_ERRORS: Final = (castellan_errors.CastellanException, ClientException, cfg.Error, ImportError)
+#: What is new in every error: a reason that changes would be logged as if it were another one.
+_PASSING: Final = re.compile(r" \(Request-ID: [^)]*\)|: HTTPS?ConnectionPool\(.*", re.DOTALL)
+
+Manager = Any
+Connect = Callable[[cfg.ConfigOpts], Manager]
+
+
+class CastellanSource:
+    """Secrets of a key manager, named by a configuration file."""
+
+    #: A key manager that is away is not asked at every request.
+    retry = 15.0
+    #: Seconds that anybody waits for it: castellan's own sessions would wait for ever.
+    limit = 5.0
+
+    def __init__(self, path: str | Path, connect: Connect = key_manager.API) -> None:
+        self.path = Path(path)
+        self.name = f"key manager of `{path}`"
+        self._connect = connect
+        self._fetched: dict[tuple[str, str], bytes] = {}
+        self._asking: threading.Thread | None = None
+
+    def signature(self) -> object:
+        """Of the configuration file; secrets themselves never change."""
+        return file_signature(self.path)
+
+    def read(self) -> Ring:
+        """The keys that the configuration names, as far as they can be had."""
+        read_private(self.path)  # it holds a password
+        try:
+            conf = _configuration(self.path)
+            wanted = {(key_id, secret_id) for key_id, secret_id in conf.sluice["keys"].items()}
+            active = str(conf.sluice.active)
+            missing = sorted(wanted - self._fetched.keys())
+            problems = self._fetch(conf, missing) if missing else []
+        except _ERRORS as error:
+            raise KeyProblem(_words(error)) from error
+        for name in self._fetched.keys() - wanted:
+            del self._fetched[name]
+        secrets = {key_id: secret for (key_id, _), secret in self._fetched.copy().items()}
+        if active not in secrets:
+            problems.append(f"active key `{active}` is not among the keys")
+        return Ring(active if active in secrets else "", secrets, "; ".join(problems))
+
+    def _fetch(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]]) -> list[str]:
+        """Get secrets; what went wrong with some of them."""
+        problems: list[str] = []
+        if self._asking is None or not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._ask, args=(conf, names, problems), daemon=True)
+            self._asking.start()
+            self._asking.join(self.limit)
+        if self._asking.is_alive():  # its connection's keep-alive ends it, should nobody else
+            problems.append(f"no answer within {self.limit:g} s")
+        return problems
+
+    def _ask(self, conf: cfg.ConfigOpts, names: list[tuple[str, str]], problems: list[str]) -> None:
+        """Put secrets where they are looked for, each when it comes."""
+        try:
+            manager = self._connect(conf)
+            context = credential_factory(conf)
+        except _ERRORS as error:
+            problems.append(_words(error))
+            return
+        for key_id, secret_id in names:
+            try:
+                self._fetched[key_id, secret_id] = _secret(key_id, manager.get(context, secret_id))
+            except KeyProblem as error:
+                problems.append(str(error))
+            except _ERRORS as error:
+                problems.append(f"key `{key_id}`: {_words(error)}")
+            except ValueError:  # of Barbican's client, and of what decodes a secret that is no symmetric key
+                problems.append(f"key `{key_id}`: expected the id of a secret that is an AES key")
+
+
+class CastellanKeys(WatchedKeys):
+    """The keys that a castellan configuration names; nothing is fetched before the first one is wanted."""
+
+    def __init__(
+        self, path: str | Path, connect: Connect = key_manager.API, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(CastellanSource(path, connect), clock)
+
+
+def _configuration(path: Path) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    conf(args=[], project="sluice", default_config_files=[str(path)], default_config_dirs=[])
+    conf.register_opts(_OPTIONS, group=_GROUP)
+    return conf
+
+
+def _secret(key_id: str, found: Any) -> bytes:
+    """The bytes of a symmetric key.
+
+    :raises KeyProblem: naming the identifier only
+    """
+    if not is_key_id(key_id):
+        raise KeyProblem(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+    encoded = found.get_encoded() if found is not None else None
+    if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
+        raise KeyProblem(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
+    return encoded
+
+
+def _words(error: Exception) -> str:
+    # oslo.config's words may quote a line of the file, and one of them is a password
+    if isinstance(error, cfg.Error):
+        return type(error).__name__
+    return f"{type(error).__name__}: {_PASSING.sub('', str(error))}"

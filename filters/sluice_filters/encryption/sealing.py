@@ -1,0 +1,157 @@
+"""How one object is sealed: its keys, its segments, its record (FORMAT-encryption.md).
+
+Theory of operation.  One object has keys of its own: HKDF-SHA256 of the root secret, salted with 32
+bytes that are drawn for each encoder, gives the AES-256-GCM key, a key for the record's MAC and the
+head of the nonces.  So no nonce is ever used twice under one key, whatever is rewritten or
+replicated.  Each segment is sealed by itself with the nonce *head ‖ number of the segment ‖ whether it
+is the last* (the STREAM construction): a segment that is changed, swapped, dropped, doubled or taken
+from another object does not open, nor does a stream that ends too early.  The MAC binds the sizes in
+the record to the key, so a record that was tampered with is refused before a byte is read, and a
+range of an object needs its own segments only.
+
+No error names more of a key than its identifier.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import struct
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from sluice_filters.api import CorruptData, FilterError, Record
+from sluice_filters.encryption.keys import KeyRing, MissingKey, is_key_id
+from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, Layout
+
+#: Version of the stored format; a decoder reads all versions up to its own.
+FORMAT: Final = 1
+TAG_SIZE: Final = 16
+SALT_SIZE: Final = 32
+
+_CHECK_SIZE: Final = 8
+_MAC_SIZE: Final = 16
+_HEAD_SIZE: Final = 7
+_NONCE: Final = struct.Struct(f">{_HEAD_SIZE}sIB")
+_LAST_NUMBER: Final = (1 << 32) - 1
+_INFO: Final = b"sluice encryption 1 AES-256-GCM HKDF-SHA256 STREAM"
+_CHECK_INFO: Final = b"sluice encryption 1 key check"
+
+
+def _expand(secret: bytes, salt: bytes | None, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(secret)
+
+
+def key_check(secret: bytes) -> bytes:
+    """Eight bytes that tell two root secrets of the same name apart and say nothing of either."""
+    return _expand(secret, None, _CHECK_INFO, _CHECK_SIZE)
+
+
+class Keys:
+    """What one object is sealed with."""
+
+    __slots__ = ("_cipher", "_head", "_mac")
+
+    def __init__(self, secret: bytes, salt: bytes) -> None:
+        material = _expand(secret, salt, _INFO, 32 + 32 + _HEAD_SIZE)
+        self._cipher = AESGCM(material[:32])
+        self._mac = material[32:64]
+        self._head = material[64:]
+
+    def seal(self, number: int, last: bool, plain: Buffer) -> bytes:
+        """The stored form of segment ``number``.
+
+        :raises FilterError: beyond what a counter of 32 bits can tell apart (256 TiB)
+        """
+        if number > _LAST_NUMBER:
+            raise FilterError("object of more segments than a key may seal")
+        return self._cipher.encrypt(_NONCE.pack(self._head, number, last), plain, None)
+
+    def open(self, number: int, last: bool, stored: Buffer) -> bytes:
+        """The plain bytes of segment ``number``.
+
+        :raises CorruptData: when they are not exactly what was sealed as this segment
+        """
+        try:
+            return self._cipher.decrypt(_NONCE.pack(self._head, number, last), stored, None)
+        except InvalidTag:
+            raise CorruptData(f"segment {number} is not what was encrypted") from None
+
+    def mac(self, key_id: str, size: int, segment: int) -> bytes:
+        """What makes a record's numbers as trustworthy as the segments."""
+        said = struct.pack(">QI", size, segment) + key_id.encode()
+        return hmac.digest(self._mac, said, "sha256")[:_MAC_SIZE]
+
+
+class Sealed:
+    """An object that is being encrypted: keys under a salt of its own, and its record at the end."""
+
+    def __init__(self, key_id: str, secret: bytes, segment: int) -> None:
+        self._key_id = key_id
+        self._check = key_check(secret)
+        self._salt = os.urandom(SALT_SIZE)
+        self._segment = segment
+        self.keys = Keys(secret, self._salt)
+
+    def record(self, size: int) -> Record:
+        """What is written beside an object of ``size`` bytes."""
+        return {
+            "v": FORMAT,
+            "key": self._key_id,
+            "check": _text(self._check),
+            "salt": _text(self._salt),
+            "size": size,
+            "seg": self._segment,
+            "mac": _text(self.keys.mac(self._key_id, size, self._segment)),
+        }
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _number(record: Record, name: str, low: int, high: int) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise CorruptData(f"encryption record: `{name}` is `{value!r}`, expected {low} to {high}")
+    return value
+
+
+def _bytes(record: Record, name: str, length: int) -> bytes:
+    try:
+        value = base64.b64decode(record[name], validate=True)
+    except (KeyError, TypeError, binascii.Error, ValueError) as error:
+        raise CorruptData(f"encryption record: `{name}` is not base64") from error
+    if len(value) != length:
+        raise CorruptData(f"encryption record: `{name}` has `{len(value)}` bytes, expected {length}")
+    return value
+
+
+def open_record(record: Record, ring: KeyRing) -> tuple[Layout, Keys]:
+    """Layout and keys of the object that ``record`` describes.
+
+    :raises CorruptData: when it is no record of this format, or its numbers are not those it was written with
+    :raises FilterError: when it is of a newer format
+    :raises MissingKey: when its key is not in ``ring``, or another one of that name is
+    """
+    if _number(record, "v", 1, 1 << 16) > FORMAT:
+        raise FilterError(f"encrypted in format `{record['v']}`, expected at most {FORMAT}")
+    size, segment = _number(record, "size", 1, 1 << 48), _number(record, "seg", SMALLEST_SEGMENT, LARGEST_SEGMENT)
+    key_id = record.get("key")
+    if not isinstance(key_id, str) or not is_key_id(key_id):
+        raise CorruptData("encryption record: `key` is no identifier")
+    salt, mac, check = _bytes(record, "salt", SALT_SIZE), _bytes(record, "mac", _MAC_SIZE), record.get("check")
+    secret = ring.secret(key_id)
+    keys = Keys(secret, salt)
+    if not hmac.compare_digest(keys.mac(key_id, size, segment), mac):
+        # a wrong key must not look like damage: whoever finds damage puts the file away
+        if check != _text(key_check(secret)):
+            raise MissingKey(f"key `{key_id}` is not the one of this name that the object was encrypted with")
+        raise CorruptData("encryption record: not as it was written")
+    return Layout(size, segment, TAG_SIZE), keys

@@ -1,0 +1,1 @@
+"""Request filters: they answer requests or change headers, and leave the bytes alone."""

@@ -1,0 +1,1 @@
+"""Down- and up-sampling of records with time stamps."""

@@ -1,0 +1,152 @@
+"""Rows of a time series, averaged: what a tenant may know of its meters, and no more.
+
+Each interval and series becomes one row: the begin of the interval, the keys, and the average (or minimum, maximum,
+sum) of each value column; other columns are left out.  Intervals are counted from 1970 in UTC.
+
+A row without a time is left out, a value that is no number is not counted, and a value without any is empty.
+Rows in the order of time (across all series) need memory for one interval only.  A row older than those before it
+would show a part of an interval by itself, so the answer is cut there with the reason; for objects in any other
+order there is ``order=none``, which keeps all groups until the end and takes ``LARGEST`` of them at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final
+
+from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
+from sluice_filters.api import Filter, FilterError, Hint, Stream
+from sluice_filters.csv.dialect import Dialect
+from sluice_filters.csv.language import number_of
+from sluice_filters.csv.select import DIALECT_PARAMETERS, dialect_of
+from sluice_filters.timeseries.rows import SERIES_PARAMETERS, Row, RowStream, Series, field_at
+from sluice_filters.timeseries.timestamps import Clock, format_number, read_time
+
+#: Groups (series × intervals) that are held at once, some hundred bytes each.
+LARGEST: Final = 100_000
+_FOLDS: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "avg": lambda one, other: one + other,
+    "sum": lambda one, other: one + other,
+    "min": min,
+    "max": max,
+}
+
+
+class Downsample(Filter):
+    """Gives one row per interval and series."""
+
+    info: ClassVar[ActionInfo] = ActionInfo(
+        keyword="downsample",
+        kind=FILTER,
+        help="give rows of a CSV time series averaged per interval and key, instead of all of them",
+        parameters=(
+            *SERIES_PARAMETERS,
+            Parameter("aggregate", "str", "what becomes of the values", default="avg", choices=tuple(_FOLDS)),
+            Parameter(
+                "order",
+                "str",
+                f"rows come in the order of time, or in none (then at most {LARGEST} groups)",
+                default="time",
+                choices=("time", "none"),
+            ),
+            *DIALECT_PARAMETERS,
+        ),
+        places=(PROXY, STORAGE_NODE),
+        default_place=STORAGE_NODE,
+        stage=210,
+        protective=True,
+        on_put=False,
+        on_get=True,
+        changes_content=True,
+        changes_length=True,
+        needs_whole_object=True,
+    )
+    heavy: ClassVar[bool] = True
+
+    def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
+        super().__init__(params)
+        self._dialect = dialect_of(self.params)
+        self._series = Series(self.params)
+
+    def reader(self, hint: Hint) -> Stream:
+        in_order = self.params["order"] == "time"
+        return _Downsampled(self._dialect, self._series, str(self.params["aggregate"]), in_order)
+
+
+class _Group:
+    """One interval of one series: its keys as they stood first, and what was folded of each value."""
+
+    __slots__ = ("counts", "keys", "totals")
+
+    def __init__(self, keys: Row, values: int) -> None:
+        self.keys = keys
+        self.totals = [0.0] * values
+        self.counts = [0] * values
+
+
+class _Downsampled(RowStream):
+    def __init__(self, dialect: Dialect, series: Series, aggregate: str, in_order: bool) -> None:
+        super().__init__(dialect)
+        self._series = series
+        self._average = aggregate == "avg"
+        self._fold = _FOLDS[aggregate]
+        self._in_order = in_order
+        self._time = 0
+        self._keys: Sequence[int] = ()
+        self._values: Sequence[int] = ()
+        self._clock: Clock | None = None
+        self._groups: dict[tuple[int, tuple[bytes, ...]], _Group] = {}
+        self._latest: int | None = None
+
+    def begin(self, names: Sequence[str], header: Row) -> Row:
+        self._time, self._keys, self._values = self._series.places(self.dialect, names)
+        return [field_at(header, place) for place in (self._time, *self._keys, *self._values)]
+
+    def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            found = read_time(self.dialect.value(field_at(row, self._time)), self._series.unit)
+            if found is None:
+                continue
+            micros, clock = found
+            self._clock = self._clock or clock
+            interval = micros // self._series.micros
+            if self._in_order and interval != self._latest:
+                if self._latest is not None and interval < self._latest:
+                    raise FilterError(
+                        f"the row of `{clock.format(micros).decode()}` is older than the interval before it; "
+                        "`downsample` needs rows in the order of time, or order=none"
+                    )
+                yield from self.end()
+                self._latest = interval
+            self._add(interval, row)
+
+    def _add(self, interval: int, row: Row) -> None:
+        raw = [field_at(row, place) for place in self._keys]
+        key = (interval, tuple(map(self.dialect.value, raw)))
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= LARGEST:
+                raise FilterError(f"`downsample` holds {LARGEST} series or intervals at most")
+            group = self._groups[key] = _Group(raw, len(self._values))
+        for index, place in enumerate(self._values):
+            number = number_of(self.dialect.value(field_at(row, place)))
+            if number is None:
+                continue
+            counted = group.counts[index]
+            group.totals[index] = self._fold(group.totals[index], number) if counted else float(number)
+            group.counts[index] = counted + 1
+
+    def end(self) -> Iterator[Row]:
+        groups, self._groups = self._groups, {}
+        for (interval, _), group in groups.items():
+            assert self._clock is not None
+            yield [
+                self._clock.format(interval * self._series.micros),
+                *group.keys,
+                *map(self._result, group.totals, group.counts),
+            ]
+
+    def _result(self, total: float, count: int) -> bytes:
+        if not count:
+            return b""
+        return format_number(total / count if self._average else total, self._series.digits)

@@ -1,0 +1,130 @@
+"""What filters on rows of CSV have in common: bytes in, rows of raw fields to a subclass, bytes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from sluice_core.describe import Parameter, Scalar
+from sluice_filters.api import BadParameter, FilterError, Stream
+from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
+from sluice_filters.csv.language import Column
+from sluice_filters.csv.query import Choice, Query, column_list, plan
+from sluice_filters.timeseries.timestamps import UNITS
+
+#: A longer record is no CSV: a quote that is never closed.
+LONGEST: Final = 16 << 20
+Row = list[bytes]
+
+#: Parameters of filters on time series, beside those of the dialect.
+SERIES_PARAMETERS: Final = (
+    Parameter("time", "str", "column of the time: seconds since 1970 (see `unit`) or ISO 8601", required=True),
+    Parameter("interval", "duration", "length of an interval", required=True, minimum=0.001, maximum=3.2e9),
+    Parameter("values", "list", "columns of numbers", required=True),
+    Parameter("keys", "list", "columns that tell series apart (a meter, a sensor); empty: one series", default=""),
+    Parameter("unit", "str", "what a time that is a number counts", default="s", choices=tuple(UNITS)),
+    Parameter("digits", "int", "digits behind the point of computed numbers", default=6, minimum=0, maximum=15),
+)
+
+
+class RowStream(Stream):
+    """Cuts an object into a header and rows; subclasses say what becomes of them."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._rest = b""
+        self._wait = 0
+        self._started = False
+        self._headed = False
+
+    def begin(self, names: Sequence[str], header: Row) -> Row:
+        """The header as it is written.
+
+        :raises BadParameter: for columns that there are not
+        """
+        return header
+
+    def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """What becomes of some rows."""
+        return rows
+
+    def end(self) -> Iterator[Row]:
+        """Rows that come at the end."""
+        return iter(())
+
+    def feed(self, data: bytes) -> bytes:
+        self._rest += data
+        if len(self._rest) < self._wait:
+            return b""  # twice what was left, so that a long record is not looked through at every piece
+        return self._work(final=False)
+
+    def finish(self) -> bytes:
+        if self._rest and not self._rest.endswith(b"\n"):
+            self._rest += b"\n"
+        out = self._work(final=True)
+        return out + self._written(self.end()) if self._headed else out
+
+    def _work(self, final: bool) -> bytes:
+        if not self._started:
+            if not final and len(self._rest) < len(BYTE_ORDER_MARK):
+                return b""
+            self._started = True
+            self._rest = self._rest.removeprefix(BYTE_ORDER_MARK)
+        complete = len(self._rest) if final else self.dialect.complete(self._rest)
+        text, self._rest = self._rest[:complete], self._rest[complete:]
+        if len(self._rest) > LONGEST:
+            raise FilterError(f"a record of more than {LONGEST} bytes: is a quote never closed")
+        self._wait = 2 * len(self._rest)
+        rows = map(self.dialect.fields, self.dialect.records(text))
+        out = b""
+        if not self._headed:
+            header = next(rows, None)
+            if header is None:
+                return b""
+            self._headed = True
+            names = [self.dialect.value(raw).decode("utf-8", "replace") for raw in header]
+            out = self._written([self.begin(names, header)])
+        return out + self._written(self.rows(rows))
+
+    def _written(self, rows: Iterator[Row] | Sequence[Row]) -> bytes:
+        return b"".join([self.dialect.delimiter.join(row) + b"\n" for row in rows])
+
+
+class Series:
+    """The columns of a time series, as its filter's parameters name them."""
+
+    def __init__(self, params: Mapping[str, Scalar | None]) -> None:
+        """
+        :raises BadParameter: when one is named twice
+        """
+        self._time = str(params["time"])
+        self._keys = _names(params["keys"])
+        self._values = _names(params["values"])
+        named = [self._time, *self._keys, *self._values]
+        twice = [name for name in named if named.count(name) > 1]
+        if twice:
+            raise BadParameter(f"column `{twice[0]}` is named twice in `time`, `keys` and `values`")
+        if not self._values:
+            raise BadParameter("`values` names no column")
+        self.unit = UNITS[str(params["unit"])]
+        self.digits = int(params["digits"] or 0)
+        self.micros = round(float(params["interval"] or 0) * 1_000_000)
+
+    def places(self, dialect: Dialect, names: Sequence[str]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Positions of time, keys and values.
+
+        :raises BadParameter: for columns that there are not
+        """
+        wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
+        found = plan(Query(dialect, wish=Choice(wanted)), names).columns or ()
+        keys = 1 + len(self._keys)
+        return found[0], found[1:keys], found[keys:]
+
+
+def _names(value: Scalar | None) -> list[str]:
+    return [column.name for column in column_list(str(value))] if value else []
+
+
+def field_at(row: Row, place: int) -> bytes:
+    """A raw field; empty when the row is too short."""
+    return row[place] if place < len(row) else b""

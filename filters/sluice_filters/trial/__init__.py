@@ -1,0 +1,1 @@
+"""The trial that uploaded filters must pass before they are rolled out."""

@@ -1,0 +1,109 @@
+"""Uploaded native filters: what the registration says of them, and the class out of verified code.
+
+What the code says of itself was found by a trial (``sluice_filters.trial.trial``) and is in ``Upload.info``, so
+whoever only wants the description loads no code.  The version of such a filter is its revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import load_class
+from sluice_core.describe import FILTER, NATIVE, PARAMETER_TYPES, PLACES, ActionInfo, Parameter
+from sluice_core.messages.policies import Upload
+from sluice_filters.api import Filter
+
+#: What the registration says of a filter, and so not its code.
+_REGISTERED: Final = frozenset({"keyword", "kind", "version", "environment"})
+_TOLD: Final = tuple(one.name for one in fields(ActionInfo) if one.name not in _REGISTERED)
+_OF_PARAMETER: Final = frozenset(one.name for one in fields(Parameter))
+_LISTS: Final = ("places",)
+
+
+def told(info: ActionInfo) -> dict[str, Any]:
+    """What a filter says of itself, as ``Upload.info`` keeps it: JSON data."""
+    said = {name: getattr(info, name) for name in _TOLD}
+    said["parameters"] = [{**asdict(one), "choices": list(one.choices)} for one in info.parameters]
+    return {**said, **{name: list(said[name]) for name in _LISTS}}
+
+
+def native_info(upload: Upload) -> ActionInfo:
+    """How an uploaded native filter describes itself to the language and the hosts.
+
+    :raises BadUpload: when what is kept describes no filter
+    """
+    if upload.environment != NATIVE:
+        raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{NATIVE}`")
+    said = {name: upload.info[name] for name in _TOLD if name in upload.info}
+    try:
+        values: dict[str, Any] = {"help": f"uploaded filter, revision {upload.revision}", **said}
+        values["parameters"] = tuple(map(_parameter, said.get("parameters", ())))
+        values |= {name: tuple(said[name]) for name in _LISTS if name in said}
+        return ActionInfo(keyword=upload.keyword, kind=FILTER, version=upload.revision, environment=NATIVE, **values)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
+
+
+def _parameter(data: Mapping[str, Any]) -> Parameter:
+    values = {name: value for name, value in data.items() if name in _OF_PARAMETER}
+    values["choices"] = tuple(values.get("choices", ()))
+    return Parameter(**values)
+
+
+def native_filter(upload: Upload, code: bytes) -> type[Filter]:
+    """The filter that ``code`` (verified) is; it has the ``upload`` as an attribute.
+
+    :raises BadUpload: when it cannot be loaded, or is not what was registered
+    """
+    info = native_info(upload)
+    found: type[Filter] = load_class(code, upload.sha256, Filter, upload.main)
+    fault = unfit(found, upload.keyword)
+    if fault:
+        raise BadUpload(fault)
+    return type(found.__name__, (found,), {"info": info, "upload": upload, "__doc__": found.__doc__})
+
+
+def unfit(found: type[Filter], keyword: str = "") -> str:
+    """Why a class of uploaded code cannot be the filter ``keyword``; empty when it can, by what it says of itself."""
+    info = getattr(found, "info", None)
+    if not isinstance(info, ActionInfo):
+        return f"class `{found.__name__}` has no `info` that is an ActionInfo"
+    if keyword and info.keyword != keyword:
+        return f"the code calls itself `{info.keyword}`, expected `{keyword}`"
+    return "; ".join(faults(info))
+
+
+def faults(info: ActionInfo) -> list[str]:
+    """What contradicts itself in a description."""
+    works = info.on_put or info.on_get or info.on_request
+    rules = (
+        (_is_keyword(info.keyword), f"keyword `{info.keyword}`, expected lower case letters, digits and `_`"),
+        (info.kind == FILTER, f"kind `{info.kind}`, expected `{FILTER}`"),
+        (bool(info.help), "it has no `help`"),
+        (set(info.places) <= set(PLACES) and bool(info.places), f"places `{info.places}`, expected some of {PLACES}"),
+        (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
+        (works, "it runs neither on PUT nor on GET nor on requests"),
+        (not info.reversible or info.on_put, "it can be undone, but does not run on PUT"),
+        (not (info.reversible and info.on_get), "it is both undone on GET and run on GET"),
+        (info.reversible or not info.random_access, "it has random access, but cannot be undone"),
+        (info.changes_content or not info.reversible, "it can be undone, but changes nothing"),
+        (info.changes_content or not info.changes_length, "it changes the length, but not the content"),
+        (
+            not (info.reversible and any(one.required for one in info.parameters)),
+            "it can be undone, but needs a parameter",
+        ),
+    )
+    found = [fault for holds, fault in rules if not holds]
+    for one in info.parameters:
+        if not isinstance(one, Parameter) or not one.name or one.name != one.name.lower():
+            found.append(f"parameter `{one}`, expected a Parameter with a name in lower case")
+        elif one.type not in PARAMETER_TYPES:
+            found.append(f"parameter `{one.name}` is of type `{one.type}`, expected {', '.join(PARAMETER_TYPES)}")
+    return found
+
+
+def _is_keyword(text: object) -> bool:
+    return isinstance(text, str) and text.replace("_", "").isalnum() and text == text.lower()

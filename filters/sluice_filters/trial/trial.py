@@ -1,0 +1,290 @@
+"""``python -I -m sluice_filters.trial.trial``: holds an uploaded native filter against ``sluice_filters.api``.
+
+It runs in a child (``sluice_core.code.sandbox_trial``), with Swift's interpreter on nodes.  What is looked at: what
+the class says
+of itself, that it can be made, and what it does to a few samples.  For a reversible filter that is a proof that
+matters: what it stores comes back, whole and by ranges, however it is cut; what is cut off or appended is noticed; and
+it undoes what the earlier revisions stored.  Earlier revisions that do not work here themselves are passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.code.code_store import BadUpload
+from sluice_core.code.loader import load_class
+from sluice_core.code.sandbox_trial import Trial, Verdict, serve
+from sluice_core.describe import NATIVE
+from sluice_core.errors import SluiceError
+from sluice_core.messages.policies import Revision
+from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Stream, Surroundings
+from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
+from sluice_filters.trial.native import told, unfit
+from sluice_filters.trial.requests import accompany
+
+_TEXT: Final = b"the quick brown fox, again and again\n" * 2800
+_NOISE: Final = hashlib.shake_256(b"what nobody can compress").digest(100_000)
+_SHORT: Final = _TEXT[:300]
+SAMPLES: Final = (b"", b"x", _SHORT, _TEXT, _NOISE)
+#: Pieces that samples are cut into; single bytes only where there are few.
+_PIECES: Final = (1000, 65_536)
+#: Attributes of files hold some 2 KB of records, of all filters of an object.
+_LARGEST_RECORD: Final = 2048
+_KEY: Final = hashlib.sha256(b"of trials, secret from nobody").digest()
+
+Known = Mapping[str, type[Filter]]
+
+
+class _Keys:
+    """A ring with a key that is no secret: what is encoded here is thrown away."""
+
+    def active(self) -> str:
+        return "trial"
+
+    def secret(self, key_id: str) -> bytes:
+        return _KEY
+
+
+@contextlib.contextmanager
+def saying(what: str) -> Iterator[None]:
+    """Whatever uploaded code raises makes it unfit, with ``what`` in front."""
+    try:
+        yield
+    except BadUpload:
+        raise
+    except Exception as error:
+        raise BadUpload(f"{what}: {type(error).__name__}: {error}") from error
+
+
+def judge(trial: Trial, code: bytes) -> Verdict:
+    """
+    :raises BadUpload: when the code is unfit
+    """
+    found: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
+    with saying("what it says of itself"):
+        fault = unfit(found, trial.keyword)
+        info = None if fault else told(found.info)
+    if fault or info is None:
+        raise BadUpload(fault)
+    try:
+        _hold(found, trial)
+    except BadUpload as error:
+        raise BadUpload(f"filter `{found.info.keyword}`: {error}") from error
+    return Verdict("", found.__name__, info)
+
+
+def _hold(found: type[Filter], trial: Trial) -> None:
+    """Hold what it does against the contract."""
+    newest = max((one.number for one in trial.earlier), default=0) + 1
+    one = _bound(found, newest)
+    made = _made(one)
+    if made is not None:
+        _try_out(made, one)
+    for revision in trial.earlier:
+        _succeed(revision, one, Path(trial.folder))
+
+
+def _bound(found: type[Filter], revision: int) -> type[Filter]:
+    """``found`` as a host has it, with the keys of a trial."""
+    info = replace(found.info, version=revision, environment=NATIVE)
+    lent = found.bound(Surroundings(keys=_Keys()))
+    return type(found.__name__, (lent,), {"info": info})
+
+
+def _made(found: type[Filter]) -> Filter | None:
+    """An instance with default parameters; None when it needs some."""
+    with saying("it cannot be made with its defaults"):
+        try:
+            return found()
+        except BadParameter:
+            if not any(one.required for one in found.info.parameters):
+                raise
+    return None
+
+
+def _try_out(made: Filter, found: type[Filter]) -> None:
+    info = found.info
+    if info.reversible:
+        for data in SAMPLES:
+            for pieces in _cuts(data):
+                _round_trip(made, found, data, pieces)
+        _damage(made, found)
+        if info.random_access:
+            _ranges(made, found)
+    elif info.on_put and not info.on_request:
+        for data in SAMPLES:
+            _pass(made, data)
+    if info.on_get and not info.on_request:
+        for data in SAMPLES:
+            _read(made, data)
+    if info.on_request:
+        with saying("accompanying a request"):
+            accompany(made)
+
+
+# -- what is stored
+
+
+def _cuts(data: bytes) -> Iterator[list[bytes]]:
+    sizes = (1, 7) if len(data) <= len(_SHORT) else _PIECES
+    yield [data]
+    yield [data[:1], data[1:]]
+    for size in sizes:
+        yield [data[begin : begin + size] for begin in range(0, len(data), size)]
+
+
+def _run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
+    out = [stream.feed(piece) for piece in pieces if piece]
+    out.append(stream.finish())
+    return b"".join(out)
+
+
+def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, Records]:
+    """Stored bytes and records, as they come back from JSON."""
+    with saying(f"encoding {len(data)} bytes"):
+        chain = ChainEncoder([made], _hint(data))
+        stored = _run(chain, pieces)
+        text = json.dumps(chain.records())
+    if chain.done:
+        raise BadUpload("its encoder says that it is done, before the end of what it is to store")
+    if len(text) > _LARGEST_RECORD:
+        raise BadUpload(f"its record of {len(data)} bytes takes {len(text)}, expected at most {_LARGEST_RECORD}")
+    records: Records = json.loads(text)
+    return stored, records
+
+
+def _hint(data: bytes) -> Hint:
+    return Hint(len(data), "text/plain", "trial.txt", "AUTH_trial")
+
+
+def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable[bytes]) -> None:
+    stored, records = _encode(made, data, pieces)
+    if not records:
+        if stored != data:
+            raise BadUpload(f"it changes {len(data)} bytes, but gives no record of that")
+        return
+    with saying(f"its record of {len(data)} bytes"):
+        size = found.plain_size(records[0]["r"])
+    if size != len(data):
+        raise BadUpload(f"its record of {len(data)} bytes says that they are {size}")
+    for again in _cuts(stored):
+        if _decoded(found, records, again, len(data)) != data:
+            raise BadUpload(f"what it decodes of {len(data)} bytes are others than it encoded")
+
+
+def _decoded(found: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
+    with saying(f"decoding {size} bytes"):
+        return _run(chain_decoder(records, {found.info.keyword: found}), pieces)
+
+
+def _damage(made: Filter, found: type[Filter]) -> None:
+    """Damage should be noticed; where it is not, the length must show what is missing or too much, as hosts know it."""
+    for data in (_SHORT, _TEXT):
+        stored, records = _encode(made, data, [data])
+        if not records:
+            continue
+        for bad in (stored[:-1], stored[: len(stored) // 2]):
+            given = _outcome(found, records, bad)
+            if given is not None and not (len(given) < len(data) and data.startswith(given)):
+                raise BadUpload("stored bytes that are cut off are not noticed by its decoder, expected CorruptData")
+        given = _outcome(found, records, stored + b"x")
+        if given is not None and not given.startswith(data):
+            raise BadUpload("a stored byte too much is not noticed by its decoder, expected CorruptData")
+        for place in (0, len(stored) // 2, len(stored) - 1):
+            bad = stored[:place] + bytes((stored[place] ^ 0xFF,)) + stored[place + 1 :]
+            given = _outcome(found, records, bad)
+            if given is not None and len(given) != len(data):
+                raise BadUpload(f"of damaged bytes it decodes {len(given)} instead of {len(data)}, without a word")
+
+
+def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | None:
+    """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
+    with saying("decoding damaged bytes, where CorruptData is expected"):
+        try:
+            return _run(chain_decoder(records, {found.info.keyword: found}), [stored])
+        except FilterError:
+            return None
+
+
+def _ranges(made: Filter, found: type[Filter]) -> None:
+    known = {found.info.keyword: found}
+    for data in (b"x", _SHORT, _TEXT, _NOISE):
+        stored, records = _encode(made, data, [data])
+        if not records:
+            continue
+        marks = sorted({0, 1, len(data) // 3, len(data) // 2, len(data) - 1, len(data)})
+        for start, stop in ((one, two) for one in marks for two in marks if one < two):
+            with saying(f"reading the bytes {start} to {stop} of {len(data)}"):
+                given = _range(stored, records, known, start, stop)
+            if given != data[start:stop]:
+                raise BadUpload(f"the bytes {start} to {stop} of {len(data)} are others when read alone")
+
+
+def _range(stored: bytes, records: Records, known: Known, start: int, stop: int) -> bytes:
+    search = locate(records, known, start, stop)
+    try:
+        begin, end = next(search)
+        while True:
+            begin, end = search.send(stored[begin:end])
+    except StopIteration as done:
+        where = done.value
+    return _run(where.stream, [stored[where.start : where.stop]])
+
+
+def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
+    """An object that an earlier revision stored must stay readable."""
+    code = (folder / revision.sha256).read_bytes()
+    try:
+        older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
+        if unfit(older, found.info.keyword) or not older.info.reversible:
+            return
+        bound = _bound(older, revision.number)
+        stored = [(data, *_encode(bound(), data, [data])) for data in SAMPLES]
+    except SluiceError:
+        return  # it stores nothing here
+    if not found.info.reversible:
+        raise BadUpload(f"it cannot undo what revision {revision.number} stored, since it is not reversible")
+    for data, raw, records in stored:
+        if not records:
+            continue
+        with saying(f"undoing what revision {revision.number} stored"):
+            given = _run(chain_decoder(records, {found.info.keyword: found}), [raw])
+        if given != data:
+            raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
+
+
+# -- what passes
+
+
+def _pass(made: Filter, data: bytes) -> None:
+    """A filter that runs on PUT and is not reversible."""
+    with saying(f"encoding {len(data)} bytes"):
+        stream = made.encoder(_hint(data))
+        out = _run(stream, [data])
+        record: Any = stream.record()
+    if record is not None:
+        raise BadUpload("it gives a record of what it did, but says that it cannot be undone")
+    if not made.info.changes_content and out != data:
+        raise BadUpload("it changes what is stored, but does not say so in `changes_content`")
+
+
+def _read(made: Filter, data: bytes) -> None:
+    """A filter that transforms what is read; it may refuse samples, in our words."""
+    out = data
+    with saying(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
+        hint = _hint(data)
+        if made.reads(hint):
+            made.span(hint)
+            out = _run(made.reader(hint), [data])
+    if not made.info.changes_content and out != data:
+        raise BadUpload("it changes what is read, but does not say so in `changes_content`")
+
+
+if __name__ == "__main__":
+    serve(judge)

@@ -1,0 +1,1 @@
+"""Storlets' Docker engine: its client, the image, and where they are."""

@@ -1,0 +1,185 @@
+"""The image that tenants' containers are made of: a small Debian, made on the spot.
+
+There is no registry to pull from and none is asked.  ``debootstrap`` makes a root file system from
+the Debian archive, which is kept as a tar file in a cache folder; an engine imports it in seconds.
+The image's name carries the digest of its recipe, so a changed recipe is another image and an
+unchanged one is never made twice.  No code of ours or of Storlets is in it: that is mounted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.errors import CallerError, PeerError
+
+REPOSITORY: Final = "sluice-storlets"
+LABEL: Final = "sluice.image"
+#: What a filter does not need and a tar file is smaller without.
+_EMPTIED: Final = (
+    "dev",
+    "proc",
+    "sys",
+    "tmp",
+    "var/cache/apt",
+    "var/lib/apt/lists",
+    "var/log",
+    "usr/share/doc",
+    "usr/share/locale",
+    "usr/share/man",
+    "usr/share/info",
+)
+_MOUNTED: Final = ("mnt/channels", "var/lib/storlets", "usr/local/lib/storlets")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an image is made of; ``mirror`` is where from, and no part of what it is."""
+
+    suite: str = "bookworm"
+    packages: tuple[str, ...] = ("python3",)
+    mirror: str = "http://deb.debian.org/debian"
+    revision: int = 1
+
+    def digest(self) -> str:
+        """Digest of everything that decides what is in the image."""
+        facts = {**asdict(self), "emptied": _EMPTIED, "mounted": _MOUNTED}
+        del facts["mirror"]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def name(self) -> str:
+        """Name of the image on every engine."""
+        return f"{REPOSITORY}:{self.digest()[:16]}"
+
+
+PYTHON: Final = Recipe()
+JAVA: Final = Recipe(packages=("python3", "openjdk-17-jre-headless"))
+RECIPES: Final = {"python": PYTHON, "java": JAVA}
+
+
+def build(recipe: Recipe, cache: Path, engine: str, say: Say = lambda line: None) -> str:
+    """Make sure that the engine at ``engine`` has the image of ``recipe``; its name.
+
+    :raises CallerError: when the root file system must be made and we are not root
+    :raises PeerError: when debootstrap or the engine fails
+    """
+    from docker.errors import DockerException, ImageNotFound
+
+    from sluice_sandbox.docker.client import connected
+
+    name = recipe.name()
+    try:
+        with connected(engine, 600.0) as client:
+            with contextlib.suppress(ImageNotFound):
+                client.images.get(name)
+                return name
+            tarball = root_file_system(recipe, cache, say)
+            say(f"importing {name}")
+            repository, _, tag = name.partition(":")
+            client.api.import_image(
+                str(tarball), repository=repository, tag=tag, changes=[f"LABEL {LABEL}={recipe.digest()}"]
+            )
+            client.images.get(name)
+            return name
+    except (DockerException, OSError) as error:  # no connection is an OSError
+        raise PeerError(f"engine at `{engine}`: {error}") from error
+
+
+def images(engine: str) -> list[dict[str, Any]]:
+    """The images of ours that the engine at ``engine`` has: name, size in bytes, digest of the recipe.
+
+    :raises PeerError: when the engine does not answer
+    """
+    from docker.errors import DockerException
+
+    from sluice_sandbox.docker.client import connected
+
+    try:
+        with connected(engine) as client:
+            return [
+                {"name": tag, "size": one.attrs["Size"], "digest": one.labels[LABEL]}
+                for one in client.images.list(filters={"label": LABEL})
+                for tag in one.tags
+            ]
+    except (DockerException, OSError) as error:  # no connection is an OSError
+        raise PeerError(f"engine at `{engine}`: {error}") from error
+
+
+def root_file_system(recipe: Recipe, cache: Path, say: Say = lambda line: None) -> Path:
+    """The tar file of ``recipe``, made when it is not in ``cache`` yet.
+
+    Several processes may ask at once: one makes it, the others wait.
+
+    :raises CallerError: when it must be made and we are not root
+    :raises PeerError: when debootstrap is not installed or fails
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    tarball = cache / f"rootfs-{recipe.digest()[:16]}.tar"
+    with _alone(cache / "lock"):
+        if not tarball.exists():
+            say(f"making a Debian {recipe.suite} with {', '.join(recipe.packages)} (a minute the first time)")
+            with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as folder:
+                root = Path(folder, "root")
+                _debootstrap(recipe, root, Path(folder, "log"))
+                _pack(root, Path(folder, "tar"))
+                os.replace(Path(folder, "tar"), tarball)
+    return tarball
+
+
+def _debootstrap(recipe: Recipe, root: Path, log: Path) -> None:
+    if os.geteuid() != 0:
+        raise CallerError("making the image needs root, expected a cached one or `sudo sluice-sandbox image build`")
+    program = shutil.which("debootstrap", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin")
+    if program is None:
+        raise PeerError("debootstrap is not installed")
+    argv = [
+        program,
+        "--variant=minbase",
+        f"--include={','.join(recipe.packages)}",
+        recipe.suite,
+        str(root),
+        recipe.mirror,
+    ]
+    with open(log, "wb") as output:
+        # unmounts on exit what packages made it mount
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False)
+    if done.returncode != 0:
+        tail = log.read_bytes()[-1000:].decode("utf-8", "replace")
+        raise PeerError(f"debootstrap ended with {done.returncode}: {tail}")
+
+
+def _pack(root: Path, tarball: Path) -> None:
+    """``root`` as a tar file, without what the folders of ``_EMPTIED`` hold, with those that mounts need."""
+    for name in (*_EMPTIED, *_MOUNTED):
+        (root / name).mkdir(parents=True, exist_ok=True)
+
+    def chosen(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if entry.name.removeprefix("./").startswith(inside) else entry
+
+    inside = tuple(f"{name}/" for name in _EMPTIED)
+    with tarfile.open(tarball, "w") as archive:
+        archive.add(root, arcname=".", filter=chosen)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

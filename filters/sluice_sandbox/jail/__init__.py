@@ -1,0 +1,1 @@
+"""What confines an isolated process: namespaces, cgroups, root file system, seccomp."""

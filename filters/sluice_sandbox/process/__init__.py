@@ -1,0 +1,1 @@
+"""Isolated processes: supervisor, worker, and the frames between them."""

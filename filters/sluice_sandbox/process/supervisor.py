@@ -1,0 +1,330 @@
+"""The node's keeper of warm workers: starts, watches, replaces and ends them.  One process, asyncio.
+
+Theory of operation.  Each tenant with work has a listening socket in the folder and one or more jailed
+workers that inherited it; streams never pass through here.  The supervisor hears of a tenant when a
+host finds no socket (``start``) or a busy one (``more``), and of a worker's end by its process
+descriptor: it is replaced at once while the tenant is open, unless it dies as fast as it starts.
+
+Twice a second it looks at the page that each worker shares with it: code that has not come back for
+``patience`` seconds is killed with its worker, and so are all workers of a tenant that nobody accepts
+streams for.  A tenant without streams for ``idle`` seconds is closed in two steps, first its name, a
+look later its workers, so that whoever found the name still is served.  When too many tenants are
+open the longest idle one goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.errors import SluiceError
+from sluice_sandbox.jail import root
+from sluice_sandbox.jail.cgroups import Groups
+from sluice_sandbox.jail.jail import Jail
+from sluice_sandbox.limits import Limits
+from sluice_sandbox.process.session import CONTROL, tenant_socket
+from sluice_sandbox.process.tenant import PYTHON, Member, Tenant, said, started
+
+LOOK: Final = 0.5
+#: A worker that lived shorter than this is not replaced before somebody asks.
+_SHORT: Final = 1.0
+_MAX_LINE: Final = 4096
+_TRIES: Final = 10
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a supervisor is started with.
+
+    ``folder`` holds the sockets, ``cache`` the jail's root.  ``owner`` is the user who may connect (Swift's),
+    None for the one who starts it.  Started as root, tenants run as ``first_uid`` and following.
+    """
+
+    folder: Path
+    cache: Path
+    limits: Limits = field(default_factory=Limits)
+    packages: tuple[str, ...] = tuple(root.PACKAGES)
+    owner: int | None = None
+    first_uid: int = 400000
+
+
+class Supervisor:
+    """Serves until :meth:`close`; made in the loop it runs in."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._limits = settings.limits
+        self._tenants: dict[str, Tenant] = {}
+        self._leaving: list[Tenant] = []
+        #: The numbers in use, each of them a user and a control group.
+        self._slots: set[int] = set()
+        self._groups = Groups()
+        self._server: asyncio.Server | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._root = Path()
+        #: A jail with a worker for the next tenant, so that nobody waits for one to start.
+        self._spare: tuple[int, Jail, Member] | None = None
+        self._preparing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def open(self) -> None:
+        """Build the root, try the jail, listen.
+
+        :raises NoJail: when this machine cannot hold a jail
+        """
+        folder = self._settings.folder
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for left in (*folder.glob("t-*"), folder / CONTROL):
+            left.unlink(missing_ok=True)
+        self._root = await asyncio.to_thread(root.build, self._settings.cache, self._settings.packages)
+        self._groups.open()
+        self._try_jail()
+        await self._prepare()
+        self._server = await asyncio.start_unix_server(self._answer, folder / CONTROL, limit=_MAX_LINE)
+        self._own(folder / CONTROL)
+        self._looking = asyncio.create_task(self._look_again())
+        _log.info("sandbox at `%s`, root `%s`, groups for %s", folder, self._root, self._groups.available)
+
+    async def close(self) -> None:
+        """End everything."""
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+        (self._settings.folder / CONTROL).unlink(missing_ok=True)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._spare is not None:
+            slot, jail, member = self._spare
+            self._leaving.append(Tenant("", self._settings.folder, slot, jail, spare=member))
+        for tenant in [*self._tenants.values(), *self._leaving]:
+            tenant.kill()
+            for member in list(tenant.members):
+                self._release(tenant, member)
+            tenant.close()
+        self._tenants.clear()
+        self._leaving.clear()
+
+    def _own(self, path: Path) -> None:
+        path.chmod(0o600)
+        if self._settings.owner is not None:
+            os.chown(path, self._settings.owner, -1)
+
+    def _jail(self, slot: int, group: bool = True) -> Jail:
+        made = self._groups.group(str(slot), self._limits) if group and self._groups.available else None
+        uid = self._settings.first_uid + slot if os.getuid() == 0 else None
+        return Jail(self._root, self._limits, uid, made)
+
+    def _try_jail(self) -> None:
+        """Run nothing in a jail: a machine that cannot do it says so now, not to a tenant."""
+        heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            process = self._jail(0, group=False).start([*PYTHON, "-c", "pass"], [], errors)
+            if process.wait(timeout=30):
+                raise root.NoJail(f"the jail does not work here: {said(heard)}")
+        finally:
+            os.close(heard)
+            os.close(errors)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            told = json.loads(await reader.readline())
+            error = await self._do(str(told["op"]), str(told["tenant"]))
+            writer.write(json.dumps({"error": error}).encode() + b"\n")
+            await writer.drain()
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("not understood: %s", error)
+        except ConnectionError:
+            # a host that wants `more` does not wait for the answer
+            return
+        finally:
+            writer.close()
+
+    async def _do(self, op: str, name: str) -> str:
+        """The reason why it was not done, or nothing."""
+        try:
+            if op == "start":
+                await self._start(name)
+            elif op == "more":
+                await self._more(name)
+            else:
+                return f"`{op}` is not known, expected start or more"
+        except (SluiceError, OSError) as error:
+            _log.warning("tenant `%s`: %s", name, error)
+            return str(error)
+        return ""
+
+    async def _start(self, name: str) -> None:
+        if name not in self._tenants:
+            await self._room()
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = self._admit(name)
+        async with tenant.lock:
+            if tenant.named and tenant.deaf():
+                _log.warning("tenant `%s`: its socket was shut", name)
+                self._dismiss(tenant)
+            if not tenant.named:
+                # dismissed, just now or while we waited
+                await self._start(name)
+                return
+            try:
+                if not tenant.members:
+                    await self._hire(tenant)
+            except SluiceError:
+                # whoever waits is told, and the next one tries anew
+                self._dismiss(tenant)
+                raise
+
+    async def _more(self, name: str) -> None:
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            return
+        async with tenant.lock:
+            if tenant.waiting() and len(tenant.members) < self._limits.workers:
+                await self._hire(tenant)
+
+    async def _room(self) -> None:
+        """Wait a moment for somebody to go: workers end their streams a little later than hosts see it."""
+        for _ in range(_TRIES):
+            if len(self._tenants) < self._limits.tenants or not all(map(self._busy, self._tenants.values())):
+                return
+            await asyncio.sleep(LOOK / _TRIES)
+
+    def _admit(self, name: str) -> Tenant:
+        """One more tenant, if need be instead of the one that has been idle longest."""
+        if len(self._tenants) >= self._limits.tenants:
+            free = [one for one in self._tenants.values() if not self._busy(one)]
+            if not free:
+                raise root.NoJail(f"all {self._limits.tenants} places for tenants are taken")
+            self._dismiss(min(free, key=lambda one: one.active))
+        slot, jail, spare = self._take_spare()
+        tenant = Tenant(name, tenant_socket(self._settings.folder, name), slot, jail, spare=spare)
+        tenant.listen(self._settings.owner)
+        self._spawn(self._prepare())
+        return tenant
+
+    def _take_spare(self) -> tuple[int, Jail, Member | None]:
+        if self._spare is not None:
+            spare, self._spare = self._spare, None
+            return spare
+        slot = self._slot()
+        return slot, self._jail(slot), None
+
+    def _slot(self) -> int:
+        """The lowest free number, taken."""
+        slot = next(number for number in range(len(self._slots) + 1) if number not in self._slots)
+        self._slots.add(slot)
+        return slot
+
+    async def _prepare(self) -> None:
+        """Have a spare, if possible."""
+        async with self._preparing:
+            if self._spare is not None:
+                return
+            slot = self._slot()
+            jail = self._jail(slot)
+            try:
+                self._spare = slot, jail, await started(jail)
+            except SluiceError as error:
+                # a tenant that comes will try again, and be told
+                _log.warning("no spare worker: %s", error)
+                self._slots.discard(slot)
+
+    async def _hire(self, tenant: Tenant) -> None:
+        member = await tenant.hire()
+        ended: Callable[..., Any] = self._ended
+        asyncio.get_running_loop().add_reader(member.descriptor, ended, tenant, member)
+
+    def _ended(self, tenant: Tenant, member: Member) -> None:
+        """A worker died; who has work gets another."""
+        self._release(tenant, member)
+        lived = time.monotonic() - member.started
+        _log.info("tenant `%s` lost worker %d after %.1f s", tenant.name, member.process.pid, lived)
+        if tenant.named and not tenant.members and (lived > _SHORT or tenant.waiting()):
+            self._spawn(self._do("start", tenant.name))
+
+    def _release(self, tenant: Tenant, member: Member) -> None:
+        asyncio.get_running_loop().remove_reader(member.descriptor)
+        tenant.members.remove(member)
+        member.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look_again(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            now = time.monotonic()
+            for tenant in list(self._tenants.values()):
+                self._look(tenant, now)
+            for tenant in list(self._leaving):
+                self._see_off(tenant, now)
+
+    def _busy(self, tenant: Tenant) -> bool:
+        return tenant.waiting() or tenant.lock.locked() or any(member.page.read()[2] for member in tenant.members)
+
+    def _look(self, tenant: Tenant, now: float) -> None:
+        looks = [member.look(now) for member in tenant.members]
+        waiting = tenant.waiting()
+        if waiting or tenant.lock.locked() or any(moved or streams for moved, streams in looks):
+            tenant.active = now
+        elif now - tenant.active > self._limits.idle:
+            self._dismiss(tenant)
+            return
+        self._kill_still(tenant, now, waiting)
+
+    def _kill_still(self, tenant: Tenant, now: float, waiting: bool) -> None:
+        for member in tenant.members:
+            # or nobody is fetched from the queue: code that took the worker over may have spoilt the page
+            if now - member.still > self._limits.patience and (member.inside() or waiting):
+                _log.warning("tenant `%s`: worker %d stood still", tenant.name, member.process.pid)
+                member.process.kill()
+
+    def _dismiss(self, tenant: Tenant) -> None:
+        """First the name goes; see :meth:`_see_off`."""
+        tenant.forget()
+        if self._tenants.get(tenant.name) is tenant:
+            del self._tenants[tenant.name]
+            self._leaving.append(tenant)
+
+    def _see_off(self, tenant: Tenant, now: float) -> None:
+        """Then, when nobody is served any more, the workers."""
+        for member in tenant.members:
+            member.look(now)
+        self._kill_still(tenant, now, tenant.waiting())
+        if tenant.members and self._busy(tenant):
+            return
+        tenant.kill()
+        for member in list(tenant.members):
+            self._release(tenant, member)
+        tenant.close()
+        self._slots.discard(tenant.slot)
+        self._leaving.remove(tenant)
+
+
+async def serve(settings: Settings, ready: Callable[[], None] = lambda: None) -> None:
+    """Run a supervisor until SIGTERM or SIGINT."""
+    supervisor = Supervisor(settings)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        await supervisor.open()
+        ready()
+        await stop.wait()
+    finally:
+        await supervisor.close()

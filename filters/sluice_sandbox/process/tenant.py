@@ -1,0 +1,214 @@
+"""One tenant of the supervisor: its listening socket, its jailed workers, what their pages say."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import select
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sluice_sandbox.jail.jail import Jail
+from sluice_sandbox.jail.root import NoJail
+from sluice_sandbox.process.worker_steps import Page
+
+#: Streams that may wait to be taken; the kernel cuts it to `net.core.somaxconn`.
+_QUEUE: Final = 4096
+#: How long a jail may take to come up.
+_START: Final = 10.0
+_MAIN: Final = (
+    "import sys; sys.path[:0] = ['/sluice', '/packages']; from sluice_sandbox.process.worker import main; main()"
+)
+PYTHON: Final = ("/python/bin/python3", "-I", "-S")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Member:
+    """A running worker; until it is told whom it serves it may wait as a spare."""
+
+    process: subprocess.Popen[bytes]
+    page: Page
+    descriptor: int
+    control: socket.socket
+    started: float
+    entries: int = 0
+    #: Since when the page has shown the same.
+    still: float = field(default_factory=time.monotonic)
+
+    def serve(self, listener: socket.socket) -> None:
+        """Take streams from ``listener`` from now on."""
+        socket.send_fds(self.control, [b"+"], [listener.fileno()])
+        self.control.close()
+        self.started = self.still = time.monotonic()
+
+    def look(self, now: float) -> tuple[bool, bool]:
+        """Whether something moved since the last look, and whether streams are open."""
+        entries, _, streams = self.page.read()
+        moved = entries != self.entries
+        if moved:
+            self.entries, self.still = entries, now
+        return moved, streams > 0
+
+    def inside(self) -> bool:
+        """Whether it runs a tenant's code."""
+        return self.page.read()[1]
+
+    def close(self) -> None:
+        """After it ended."""
+        self.process.wait()
+        os.close(self.descriptor)
+        self.control.close()
+        self.page.close()
+
+
+@dataclass(eq=False)
+class Tenant:
+    """A tenant; ``slot`` numbers the open ones."""
+
+    name: str
+    path: Path
+    slot: int
+    jail: Jail
+    listener: socket.socket | None = None
+    #: A worker that is up already, in this tenant's jail.
+    spare: Member | None = None
+    members: list[Member] = field(default_factory=list)
+    active: float = field(default_factory=time.monotonic)
+    #: One start at a time.
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    named: bool = False
+
+    def listen(self, owner: int | None) -> None:
+        """Take the name; whoever connects waits for the first worker."""
+        self.path.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self.listener.bind(str(self.path))
+        self.path.chmod(0o600)
+        if owner is not None:
+            os.chown(self.path, owner, -1)
+        self.listener.listen(_QUEUE)
+        self.named = True
+
+    def forget(self) -> None:
+        """Give the name back; those who wait are still served."""
+        if self.named:
+            self.path.unlink(missing_ok=True)
+        self.named = False
+
+    def deaf(self) -> bool:
+        """Whether nobody can connect any more: code that took a worker over can shut the door for its tenant."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as line:
+            try:
+                line.connect(str(self.path))
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+        return False
+
+    def waiting(self) -> bool:
+        """Whether somebody waits whom no worker took."""
+        if self.listener is None:
+            return False
+        poll = select.poll()
+        poll.register(self.listener, select.POLLIN)
+        return any(events == select.POLLIN for _, events in poll.poll(0))
+
+    async def hire(self) -> Member:
+        """One more worker, which serves when this returns.
+
+        :raises NoJail: when it does not come up, with what it said
+        """
+        begun = time.monotonic()
+        spare, self.spare = self.spare, None
+        if spare is not None and spare.process.poll() is not None:
+            spare.close()
+            spare = None
+        member = await started(self.jail) if spare is None else spare
+        if self.listener is None:
+            member.process.kill()
+            member.close()
+            raise NoJail(f"tenant `{self.name}` is closed")
+        member.serve(self.listener)
+        self.members.append(member)
+        took = (time.monotonic() - begun) * 1000
+        _log.info("tenant `%s` has worker %d after %.0f ms", self.name, member.process.pid, took)
+        return member
+
+    def kill(self) -> None:
+        """End all workers now."""
+        for member in self.members:
+            member.process.kill()
+        if self.spare is not None:
+            self.spare.process.kill()
+            self.spare.close()
+            self.spare = None
+
+    def close(self) -> None:
+        """After the last worker ended."""
+        self.forget()
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+        if self.jail.group is not None:
+            self.jail.group.remove()
+
+
+async def started(jail: Jail) -> Member:
+    """A worker in ``jail`` that is up and serves nobody yet.
+
+    :raises NoJail: when it does not come up, with what it said
+    """
+    page = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(page, Page.SIZE)
+    # a page that shrinks under its readers kills them
+    fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    ours, theirs = socket.socketpair()
+    try:
+        limits = jail.limits
+        told = {"control": theirs.fileno(), "page": page, "cpu": limits.cpu, "cpu_per_mb": limits.cpu_per_mb}
+        command = [*PYTHON, "-c", _MAIN, json.dumps(told)]
+        process = jail.start(command, [theirs.fileno(), page], errors)
+        theirs.close()
+        member = Member(process, Page(page), os.pidfd_open(process.pid), ours, time.monotonic())
+        if not await _readable(ours.fileno(), _START) or ours.recv(1) != b"+":
+            process.kill()
+            member.close()
+            raise NoJail(f"worker does not start: {said(heard)}")
+    finally:
+        theirs.close()
+        for one in (page, heard, errors):
+            os.close(one)
+    return member
+
+
+async def _readable(descriptor: int, seconds: float) -> bool:
+    """Until ``descriptor`` can be read (or its writers are gone)."""
+    loop = asyncio.get_running_loop()
+    seen = asyncio.Event()
+    loop.add_reader(descriptor, seen.set)
+    try:
+        await asyncio.wait_for(seen.wait(), seconds)
+    except TimeoutError:
+        return False
+    finally:
+        loop.remove_reader(descriptor)
+    return True
+
+
+def said(heard: int) -> str:
+    """The last line that came through the pipe ``heard`` so far, or that there was none."""
+    try:
+        text = os.read(heard, 65536).decode(errors="replace").strip()
+    except BlockingIOError:
+        text = ""
+    return text.splitlines()[-1] if text else "it said nothing"

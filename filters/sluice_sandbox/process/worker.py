@@ -1,0 +1,274 @@
+"""The process in which uploaded Python runs, inside its jail; standard library only.
+
+Theory of operation.  One thread serves all streams of one tenant that its listening socket brings
+it, by epoll: slow readers cost it memory, not a place.  A stream's bytes go to the uploaded classes
+as they come, output waits in the stream; while more than ``_BACKLOG`` waits, nothing more is read.
+The supervisor watches a shared page of numbers (``Page``) to see code that does not come back,
+and kills.  Nobody outside believes what this file reports; it is careful for the tenant's own sake.
+
+An uploaded file defines a class, by the name that was registered::
+
+    class Shout:
+        def __init__(self, params, direction): ...  # a dict; "do" or "undo"
+        def feed(self, data): ...                   # bytes to bytes
+        def finish(self): ...                       # the rest
+"""
+
+from __future__ import annotations
+
+import _socket
+import array
+import json
+import os
+import select
+import sys
+from typing import Final
+
+from sluice_sandbox.process import wire
+from sluice_sandbox.process.worker_steps import Fault, Library, Page, Steps
+
+_BACKLOG: Final = 1024 * 1024
+_STREAMS: Final = 200
+_RIGHTS: Final = _socket.CMSG_SPACE(wire.MAX_STEPS * 4)
+_FAIR: Final = 8
+#: A worker may have 600 descriptors; code that leaves so many behind loses them.
+_DESCRIPTORS: Final = 500
+
+
+class Stream:
+    """One connection."""
+
+    def __init__(self, connection: _socket.socket, library: Library, steps: Steps) -> None:
+        self.connection = connection
+        self._library = library
+        self._steps = steps
+        self._head = bytearray()
+        self.descriptors: list[int] = []
+        self._started = False
+        self._ended = False
+        self._waiting: list[bytes | memoryview] = []
+        self._waits = 0
+
+    def read(self) -> bool:
+        """Take what has come; False when there is nothing more at the moment."""
+        try:
+            data = self._receive() if not self._started else self.connection.recv(wire.CHUNK)
+        except BlockingIOError:
+            return False
+        try:
+            if not self._started:
+                data = self._begin(data)
+            elif not data:
+                rest = self._steps.finish()
+                self._put(rest)
+                self._end(wire.word(wire.END, {"counts": self._steps.counts}))
+                return False
+            if data:
+                self._put(self._steps.feed(data))
+        except Fault as fault:
+            self._end(wire.word(wire.FAULT, fault.word))
+            return False
+        return True
+
+    def _receive(self) -> bytes:
+        data, extra, _, _ = self.connection.recvmsg(wire.MAX_HEAD, _RIGHTS)
+        for level, kind, rights in extra:
+            if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+                numbers = array.array("i")
+                numbers.frombytes(rights[: len(rights) - len(rights) % numbers.itemsize])
+                self.descriptors += numbers
+        if not data:
+            raise ConnectionResetError("gone before it began")
+        return data
+
+    def _begin(self, data: bytes) -> bytes:
+        """Start the steps once the head is whole; the bytes behind it."""
+        self._head += data
+        if len(self._head) < wire.HEAD.size:
+            return b""
+        (size,) = wire.HEAD.unpack_from(self._head)
+        stop = wire.HEAD.size + size
+        if len(self._head) < stop:
+            return b""
+        steps = json.loads(self._head[wire.HEAD.size : stop])["steps"]
+        if len(steps) != len(self.descriptors):
+            raise ConnectionAbortedError("descriptors were lost on the way")
+        self._started = True
+        self._steps.start(self._library, steps, self.descriptors)
+        self._drop()
+        return bytes(self._head[stop:])
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._waiting += (wire.frame(wire.DATA, len(data)), data)
+            self._waits += wire.FRAME.size + len(data)
+
+    def _end(self, last: bytes) -> None:
+        self._waiting.append(last)
+        self._waits += len(last)
+        self._ended = True
+
+    def write(self) -> None:
+        """Send what the peer takes now."""
+        while self._waiting:
+            try:
+                sent = self.connection.sendmsg(self._waiting[:16])
+            except BlockingIOError:
+                return
+            self._waits -= sent
+            while self._waiting and sent >= len(self._waiting[0]):
+                sent -= len(self._waiting.pop(0))
+            if sent:
+                self._waiting[0] = memoryview(self._waiting[0])[sent:]
+
+    def interest(self) -> int:
+        """What to wait for; 0 when it is over."""
+        events = select.EPOLLOUT if self._waiting else 0
+        if not self._ended and self._waits < _BACKLOG:
+            events |= select.EPOLLIN
+        return events
+
+    def _drop(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors.clear()
+
+    def close(self) -> None:
+        self._drop()
+        self.connection.close()
+
+
+class Worker:
+    """Serves streams until it is killed."""
+
+    def __init__(self, listener: _socket.socket, page: Page, limits: dict[str, float]) -> None:
+        self._listener = listener
+        self._page = page
+        self._seconds = (limits["cpu"], limits["cpu_per_mb"] / 1e6)
+        self._library = Library()
+        self._streams: dict[int, Stream] = {}
+        self._interests: dict[int, int] = {}
+        self._epoll = select.epoll()
+        self._accepting = False
+        self._own = set(filter(_is_open, range(_DESCRIPTORS + 100)))
+
+    def run(self) -> None:
+        listening = self._listener.fileno()
+        while True:
+            self._accept_if_room(listening)
+            for descriptor, _ in self._epoll.poll():
+                if descriptor == listening:
+                    self._accept()
+                else:
+                    self._serve(descriptor, self._streams[descriptor])
+
+    def _accept_if_room(self, listening: int) -> None:
+        room = len(self._streams) < _STREAMS
+        if room and not self._accepting:
+            self._epoll.register(listening, select.EPOLLIN | select.EPOLLEXCLUSIVE)
+        elif self._accepting and not room:
+            self._epoll.unregister(listening)
+        self._accepting = room
+
+    def _accept(self) -> None:
+        try:
+            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+        except BlockingIOError:
+            return
+        connection = _socket.socket(fileno=descriptor)
+        connection.setblocking(False)
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BACKLOG)
+        stream = Stream(connection, self._library, Steps(self._page, self._seconds))
+        self._streams[descriptor] = stream
+        self._page.streams(len(self._streams))
+        self._serve(descriptor, stream)
+
+    def _serve(self, descriptor: int, stream: Stream) -> None:
+        try:
+            for _ in range(_FAIR):
+                stream.write()
+                if not (stream.interest() & select.EPOLLIN and stream.read()):
+                    break
+            stream.write()
+            wanted = stream.interest()
+        except OSError:
+            # the peer went away
+            wanted = 0
+        self._wait(descriptor, stream, wanted)
+
+    def _wait(self, descriptor: int, stream: Stream, wanted: int) -> None:
+        before = self._interests.get(descriptor, 0)
+        if wanted == before != 0:
+            return
+        if not wanted:
+            if before:
+                self._epoll.unregister(descriptor)
+                del self._interests[descriptor]
+            del self._streams[descriptor]
+            self._page.streams(len(self._streams))
+            stream.close()
+            self._tidy()
+            return
+        if before:
+            self._epoll.modify(descriptor, wanted)
+        else:
+            self._epoll.register(descriptor, wanted)
+        self._interests[descriptor] = wanted
+
+    def _tidy(self) -> None:
+        """Close what code left open, before there are no descriptors left to take streams with."""
+        if not _cramped():
+            return
+        used = self._own | set(self._streams)
+        for stream in self._streams.values():
+            used.update(stream.descriptors)
+        for descriptor in range(_DESCRIPTORS + 100):
+            if descriptor not in used and _is_open(descriptor):
+                os.close(descriptor)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _cramped() -> bool:
+    """Whether there are hardly descriptors left for one more stream and its code."""
+    tried: list[int] = []
+    try:
+        while len(tried) < wire.MAX_STEPS + 2:
+            tried.append(os.dup(0))
+    except OSError:
+        return True
+    finally:
+        for one in tried:
+            os.close(one)
+    return tried[-1] >= _DESCRIPTORS
+
+
+def _listener(control: int) -> _socket.socket:
+    """Say that we are up, and wait to be told whom to serve; the supervisor may hold us as a spare until then."""
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, control)
+    line.send(b"+")
+    _, extra, _, _ = line.recvmsg(1, _RIGHTS)
+    line.close()
+    if not extra:
+        sys.exit(0)
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, int.from_bytes(extra[0][2][:4], sys.byteorder))
+    listener.setblocking(False)
+    return listener
+
+
+def main() -> None:
+    """Serve; the only argument holds the limits and the numbers of the inherited descriptors."""
+    told = json.loads(sys.argv[1])
+    page = Page(told["page"])
+    listener = _listener(told["control"])
+    # from here on nothing that a tenant's code prints leaves the jail
+    nowhere = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    Worker(listener, page, told).run()

@@ -1,0 +1,1 @@
+"""Storlets in containers, run without the Storlets middleware."""

@@ -1,0 +1,340 @@
+"""One tenant's container: Storlets' Docker sandbox, hardened.
+
+What a container may: one processor's worth of time, the limits' memory, some processes, a small /tmp; what
+it sees: the image (read-only), the library (read-only), its tenant's filters (read-only), and the folder
+of its sockets.  No network, no capabilities, no new privileges, an ordinary user, no device of the host.
+
+Storlets' class gives the paths, the command's shape and the protocol; overridden is what does not
+hold under load: starting (which image, never pulled; replaced rather than stopped; one at a time over
+all processes of the node), waiting (with limits, without blocking green threads) and naming (node and
+tenant, so that several nodes share an engine).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from storlets.sbus import command as commands
+from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
+from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
+
+from sluice_filters.api import FilterError
+from sluice_sandbox.api import Limits
+from sluice_sandbox.docker.client import connected
+from sluice_sandbox.storlets import wire
+from sluice_sandbox.storlets.waiting import alone, pause, pipe, read_now, wait
+
+
+@contextlib.contextmanager
+def _unpatched() -> Iterator[None]:
+    """Storlets' gateway makes its whole process green when imported; not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # eventlet warns of itself
+        import eventlet  # noqa: TID251  # not to use it: to keep Storlets from using it on us
+    kept, eventlet.monkey_patch = eventlet.monkey_patch, lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        eventlet.monkey_patch = kept
+
+
+with _unpatched():
+    import docker
+    from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+    from docker.types import LogConfig, Mount
+    from storlets.gateway.gateways.docker.runtime import DockerRunTimeSandbox
+
+_TEMPORARY: Final = "/tmp"  # noqa: S108  # a container's own, of limited size
+_PING: Final = 0.01
+_RPC: Final = 15.0
+_MODULE: Final = "sluice_sandbox.storlets.factory"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where containers run: this node's part of an engine.
+
+    ``engine`` is the engine's URL, ``image`` one that it has, ``folder`` ours for sockets and code, ``library`` what
+    :func:`~sluice_sandbox.storlets.library.prepare` made.  ``uid`` runs the filters; None is our own, or
+    nobody's when we are root.  ``runs`` of one filter for one tenant go on at once.
+    A cold start may take ``patience`` seconds.
+    """
+
+    engine: str
+    image: str
+    folder: Path
+    library: Path
+    node: str = "node"
+    uid: int | None = None
+    runs: int = 16
+    cpus: float = 1.0
+    temporary: int = 64 * 1024 * 1024
+    patience: float = 30.0
+
+    def user(self) -> int:
+        """Who runs the filters."""
+        if self.uid is not None:
+            return self.uid
+        return os.geteuid() or 65534
+
+
+class Unavailable(FilterError):
+    """No container can be had now."""
+
+
+class _Full(Unavailable):
+    """Something forked in the container until nothing was left."""
+
+
+class Container(DockerRunTimeSandbox):  # type: ignore[misc]
+    """The container of ``account`` at ``place``; nothing happens before it is asked for something."""
+
+    def __init__(self, account: str, place: Place, limits: Limits) -> None:
+        scope = hashlib.sha256(account.encode()).hexdigest()[:16]
+        conf = {
+            "pipes_dir": str(place.folder / place.node / "pipes"),
+            "storlets_dir": str(place.folder / place.node / "code"),
+            "storlet_daemon_thread_pool_size": place.runs,
+        }
+        super().__init__(scope, conf, _log)
+        self.account = account
+        self.place = place
+        self.limits = limits
+        self.paths.host_storlet_native_lib_dir = str(place.library)
+
+    @property
+    def name(self) -> str:
+        """What the engine calls it."""
+        return self._get_container_name(self.place.image)
+
+    def socket_of(self, name: str) -> str:
+        """Where the daemon ``name`` listens, on the host."""
+        return str(self.paths.get_host_storlet_pipe(name))
+
+    def ensure(self, name: str, main: str, language: str, classpath: str) -> None:
+        """Make sure that the container runs and the daemon ``name`` in it.
+
+        :raises Unavailable: when it cannot be
+        """
+        try:
+            with alone(self._lock(), self.place.patience):
+                if self.ping(name):
+                    return  # somebody was faster
+                if not self.ping():
+                    self.restart()
+                try:
+                    self._start_daemon(name, main, language, classpath)
+                except _Full:
+                    self.restart()
+                    self._start_daemon(name, main, language, classpath)
+                self.wait(name)
+        except TimeoutError as error:
+            raise Unavailable(f"container of `{self.account}`: {error}") from error
+
+    def replace(self, unless: Callable[[], bool] | None = None) -> None:
+        """Remove the container, so that the next who needs it starts a new one.
+
+        :param unless: asked when it is our turn; True when that is not needed any more
+        """
+        try:
+            with alone(self._lock(), self.place.patience):
+                if unless is None or not unless():
+                    with self._engine() as client:
+                        self._remove(client)
+        except (DockerException, OSError) as error:
+            raise Unavailable(f"container of `{self.account}` cannot be replaced: {error}") from error
+
+    def ping(self, name: str | None = None) -> bool:
+        """Whether the factory, or the daemon ``name``, answers at once."""
+        path = self.paths.host_factory_pipe if name is None else self.socket_of(name)
+        try:
+            return bool(self._ask(path, commands.SBUS_CMD_PING, {}, timeout=2.0)["status"])
+        except (OSError, TimeoutError, ValueError, KeyError):
+            return False
+
+    def wait(self, name: str | None = None) -> None:
+        """Until the factory, or the daemon ``name``, answers.
+
+        :raises Unavailable: when it does not in time
+        """
+        deadline = monotonic() + self.place.patience
+        while not self.ping(name):
+            if monotonic() > deadline:
+                raise Unavailable(f"container of `{self.account}` does not answer")
+            pause(_PING)
+
+    def restart(self) -> None:
+        """Start the container, in place of what there may be; call it alone."""
+        self._make_folders()
+        try:
+            self._restart(self.place.image)
+        except ImageNotFound as error:
+            raise Unavailable(
+                f"the engine has no image `{self.place.image}`; see `sluice-sandbox image build`"
+            ) from error
+        except (DockerException, OSError) as error:  # no connection is an OSError
+            raise Unavailable(f"container of `{self.account}` cannot be started: {error}") from error
+        self.wait()
+
+    def send(self, path: str, datagram: Any) -> None:
+        """Hand a datagram to whoever listens at ``path``.
+
+        :raises OSError: when nobody does, or not now
+        """
+        wire.send(
+            path,
+            wire.pack(datagram.serialized_metadata, datagram.serialized_cmd_params, datagram.num_fds),
+            datagram.fds,
+        )
+
+    def _lock(self) -> Path:
+        folder = self.place.folder / self.place.node / "locks"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder / str(self.scope)
+
+    def _make_folders(self) -> None:
+        """What is mounted; only its own user gets into the folder of the sockets."""
+        code, pipes = Path(self.paths.host_storlet_base_dir), Path(self.paths.host_pipe_dir)
+        for folder in (code.parent, pipes.parent):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        code.mkdir(exist_ok=True, mode=0o755)
+        pipes.mkdir(exist_ok=True, mode=0o700)
+        if os.geteuid() == 0:
+            os.chown(pipes, self.place.user(), -1)
+
+    def _restart(self, container_image_name: str) -> None:
+        with self._engine() as client:
+            client.images.get(container_image_name)  # else the engine would ask a registry for it
+            self._remove(client)
+            mine = client.containers.list(sparse=True, filters={"label": f"sluice.node={self.place.node}"})
+            if len(mine) >= self.limits.tenants:
+                raise Unavailable(f"{len(mine)} tenants have containers on this node, expected at most that many")
+            client.containers.create(container_image_name, **self._settings()).start()
+
+    def _settings(self) -> dict[str, Any]:
+        """Everything about the container; a test compares it with what the engine made of it."""
+        memory = self.limits.memory
+        return {
+            "name": self.name,
+            "command": self._get_container_command(self.name),
+            "entrypoint": self._get_container_entrypoint(),
+            "environment": {**self._get_container_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
+            "mounts": self._get_mounts(),
+            "user": f"{self.place.user()}:{self.place.user()}",
+            "labels": {"managed_by": "sluice", "sluice.node": self.place.node, "sluice.account": self.account},
+            "network_mode": "none",
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges:true"],
+            "read_only": True,
+            "tmpfs": {_TEMPORARY: f"size={self.place.temporary},mode=1777,nosuid,nodev,noexec"},
+            "shm_size": "1m",
+            "ipc_mode": "private",
+            "pids_limit": max(32, self.place.runs * self.limits.processes),
+            "mem_limit": memory,
+            "memswap_limit": memory,
+            "nano_cpus": int(self.place.cpus * 1e9),
+            "init": True,
+            "auto_remove": True,
+            "log_config": LogConfig(type="none"),
+            "working_dir": _TEMPORARY,
+        }
+
+    def _get_mounts(self) -> list[Mount]:
+        paths = self.paths
+        mounts = (
+            (paths.host_pipe_dir, paths.sandbox_pipe_dir, False),
+            (paths.host_storlet_base_dir, paths.sandbox_storlet_base_dir, True),
+            (paths.host_storlet_native_lib_dir, paths.sandbox_storlet_native_lib_dir, True),
+        )
+        return [
+            Mount(target=target, source=source, type="bind", read_only=read_only)
+            for source, target, read_only in mounts
+        ]
+
+    def _get_container_name(self, container_image_name: str) -> str:
+        return f"sluice-{self.place.node}-{self.scope}"
+
+    def _get_container_command(self, container_name: str) -> list[str]:
+        paths = self.paths
+        return ["-m", _MODULE, paths.sandbox_factory_pipe, str(self.limits.idle), paths.sandbox_storlet_base_dir]
+
+    def _remove(self, client: docker.DockerClient) -> None:
+        """The container is gone when this returns, also one that was going already."""
+        deadline = monotonic() + self.place.patience
+        while True:
+            try:
+                client.containers.get(self.name).remove(force=True)
+            except NotFound:
+                return
+            except APIError as error:
+                if error.status_code != 409 or monotonic() > deadline:
+                    raise
+                pause(_PING)
+
+    def _engine(self) -> AbstractContextManager[docker.DockerClient]:
+        return connected(self.place.engine, self.place.patience)
+
+    def _start_daemon(self, name: str, main: str, language: str, classpath: str) -> None:
+        params = {
+            "daemon_language": language,
+            "storlet_path": classpath,
+            "storlet_name": name,
+            "storlet_main": main,
+            "uds_path": self.paths.get_sbox_storlet_pipe(name),
+            "log_level": "OFF",
+            "pool_size": self.storlet_daemon_thread_pool_size,
+        }
+        try:
+            answer = self._ask(self.paths.host_factory_pipe, commands.SBUS_CMD_START_DAEMON, params, _RPC)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise Unavailable(f"container of `{self.account}` does not answer: {error}") from error
+        if answer.get("message") == wire.NO_PROCESSES:
+            raise _Full(f"container of `{self.account}` has {wire.NO_PROCESSES}")
+        if not answer.get("status"):
+            raise Unavailable(f"filter {main}: {answer.get('message', 'no reason')}")
+
+    def _ask(self, path: str, command: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """The answer to a command.
+
+        :raises TimeoutError: when there is none in time
+        """
+        reader, writer = pipe()
+        try:
+            try:
+                answer_to = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, writer)
+                self.send(path, build_datagram(command, [answer_to], dict(params), None))
+            finally:
+                os.close(writer)
+            os.set_blocking(reader, False)
+            return _answer(reader, timeout)
+        finally:
+            os.close(reader)
+
+
+def _answer(reader: int, timeout: float) -> dict[str, Any]:
+    deadline, answer, buffer = monotonic() + timeout, b"", memoryview(bytearray(wire.MAX_MESSAGE))
+    while True:
+        data = read_now(reader, buffer)
+        if data == b"":
+            break
+        if data is None:
+            if not wait([reader], [], deadline - monotonic()):
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            continue
+        answer += data
+    found = json.loads(answer)
+    if not isinstance(found, dict):
+        raise ValueError("not an answer")
+    return found

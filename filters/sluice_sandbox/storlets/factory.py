@@ -1,0 +1,172 @@
+"""The first process of a tenant's container: starts a daemon per storlet and ends when none is left.
+
+``python3 -m sluice_sandbox.storlets.factory SOCKET IDLE CODE``; see ``storlets_agent`` for what differs from
+Storlets' own factory, and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, Final
+
+from storlets.agent.common.server import EXIT_SUCCESS
+from storlets.agent.daemon_factory.server import SDaemonError, StorletDaemonFactory
+
+from sluice_sandbox.storlets import wire
+from sluice_sandbox.storlets.agent import Loop, close_others, die, die_with_parent, ended_children, quiet_logger, sweep
+from sluice_sandbox.storlets.daemon import Daemon
+
+#: Seconds that the code of a filter gets to be loaded.
+_LOADING: Final = 10.0
+
+
+class Factory(Loop, StorletDaemonFactory):  # type: ignore[misc]
+    """Storlets' factory; ``storlet_name`` is the daemon's name, ``storlet_main`` the class it runs."""
+
+    def __init__(self, *args: Any, code: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._code = code
+        self._worked: dict[int, float] = {}
+
+    def start_daemon(self, dtg: Any) -> Any:
+        """Asked when nobody answers for that daemon, so one that is there lost its socket or hangs."""
+        self._main = dtg.params["storlet_main"]
+        lost = self.storlet_name_to_pid.pop(dtg.params["storlet_name"], None)
+        if lost is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(lost, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(lost, 0)
+            sweep(set(self.storlet_name_to_pid.values()))
+        return super().start_daemon(dtg)
+
+    start_daemon.is_command_handler = True  # type: ignore[attr-defined]
+
+    def get_jvm_args(self, *args: Any) -> tuple[list[str], dict[str, str]]:
+        command, env = super().get_jvm_args(*args)
+        command[2] = self._main
+        return [command[0], *_JVM_OPTIONS, *command[1:]], env
+
+    def get_python_args(self, *args: Any) -> tuple[list[str], dict[str, str]]:
+        _, _, name, pool, path, *_ = args
+        return ["python", self._main, path, str(pool)], {"folder": f"{self._code}/{name}"}
+
+    def spawn_subprocess(self, pargs: list[str], env: dict[str, str], storlet_name: str) -> None:
+        if pargs[0] == "python":
+            self.storlet_name_to_pid[storlet_name] = self._fork(pargs, env["folder"])
+            return
+        if not os.access(pargs[0], os.X_OK):
+            raise SDaemonError("this image has no Java")
+        path = self.storlet_name_to_pipe_name[storlet_name]
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        process = subprocess.Popen(pargs, env=env, stdin=subprocess.DEVNULL)
+        self.storlet_name_to_pid[storlet_name] = process.pid
+        self._worked[process.pid] = time.monotonic() + _LOADING
+
+    def _fork(self, pargs: list[str], folder: str) -> int:
+        """A Python daemon; returns as soon as it listens.
+
+        :raises SDaemonError: when the filter cannot be loaded
+        """
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        try:
+            pid = os.fork()
+        except OSError as error:  # something in here forked until nothing was left
+            os.close(reader)
+            os.close(writer)
+            raise SDaemonError(wire.NO_PROCESSES) from error
+        if pid == 0:
+            os.close(reader)
+            _be_daemon(writer, folder, pargs[1], pargs[2], int(pargs[3]), self.idle)
+        os.close(writer)
+        try:
+            ready, _, _ = select.select([reader], [], [], _LOADING)
+            answer = os.read(reader, 1000) if ready else b"it takes too long"
+        finally:
+            os.close(reader)
+        if answer != b"+":
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            sweep(set(self.storlet_name_to_pid.values()))
+            raise SDaemonError(f"cannot be loaded: {answer.decode(errors='replace') or 'it ended'}")
+        return pid
+
+    def tend(self) -> None:
+        ended = set(ended_children(set(self.storlet_name_to_pid.values())))
+        for name, pid in list(self.storlet_name_to_pid.items()):
+            if pid in ended:
+                del self.storlet_name_to_pid[name]
+                self._worked.pop(pid, None)
+        self._end_idle_java()
+        sweep(set(self.storlet_name_to_pid.values()))
+
+    def _end_idle_java(self) -> None:
+        """Python daemons end by themselves; Java ones do not know how, but a run of theirs is seen by its pipes."""
+        now = time.monotonic()
+        for pid, worked in list(self._worked.items()):
+            if _has_pipes(pid):
+                self._worked[pid] = now
+            elif now - worked > self.idle:
+                del self._worked[pid]
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def busy(self) -> bool:
+        return bool(self.storlet_name_to_pid)
+
+    def end(self) -> None:
+        for pid in self.storlet_name_to_pid.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+
+def _has_pipes(pid: int) -> bool:
+    """Whether a process has pipes open besides its standard descriptors."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if int(name) > 2 and os.readlink(f"/proc/{pid}/fd/{name}").startswith("pipe:"):
+                    return True
+    return False
+
+
+_JVM_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xss512k")
+
+
+def _be_daemon(ready: int, folder: str, main: str, path: str, pool: int, idle: float) -> None:
+    """In the child: never returns."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        die_with_parent()
+        signal.set_wakeup_fd(-1)
+        close_others(ready)
+        sys.path.insert(0, folder)
+        try:
+            daemon = Daemon(main, path, quiet_logger(), pool, idle=idle)
+        except BaseException as error:  # loading runs the code of a stranger
+            cause = error.__cause__ or error.__context__ or error
+            os.write(ready, type(cause).__name__.encode())
+            raise
+        status = daemon.main_loop(ready)
+    finally:
+        die(status)
+
+
+def main() -> None:
+    """Serve until there is nothing left to do."""
+    path, idle, code = sys.argv[1:]
+    factory = Factory(path, quiet_logger(), "sluice", idle=float(idle), code=code)
+    sys.exit(EXIT_SUCCESS if factory.main_loop() == 0 else 1)
+
+
+if __name__ == "__main__":
+    main()

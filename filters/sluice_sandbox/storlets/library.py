@@ -1,0 +1,75 @@
+"""What is mounted into every container at ``/usr/local/lib/storlets``: Storlets' agent, and ours around it.
+
+``python/storlets`` is the installed package without the parts for hosts, ``python/sluice_sandbox`` the few of our
+modules that run in a container; ``java`` is there when it was built (``storlets_java``).  The folder is
+made once per content and never changed: its name is the digest of what is in it.
+"""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import hashlib
+import importlib.util
+import os
+import py_compile
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from sluice_core.errors import PeerError
+
+#: Of Storlets: the agent and the wire, nothing of the gateway or of Swift.
+_STORLETS: Final = ("__init__.py", "agent", "sbus")
+_OURS: Final = (
+    "__init__.py",
+    "storlets/__init__.py",
+    "storlets/wire.py",
+    "storlets/agent.py",
+    "storlets/daemon.py",
+    "storlets/factory.py",
+)
+
+
+def prepare(cache: Path, java: Path | None = None) -> Path:
+    """The library's folder below ``cache``, made when it is not there; ``java`` is a folder of jars to add.
+
+    :raises PeerError: when Storlets is not installed
+    """
+    files = dict(_files(java))
+    digest = hashlib.sha256()
+    for name, source in sorted(files.items()):
+        digest.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
+    folder = cache / f"library-{digest.hexdigest()[:16]}"
+    if not folder.is_dir():
+        cache.mkdir(parents=True, exist_ok=True)
+        new = Path(tempfile.mkdtemp(dir=cache, prefix="making-"))
+        for name, source in files.items():
+            target = new / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        # used where the container's Python is of our version; it cannot keep any there
+        compileall.compile_dir(new, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        for root, _, _ in os.walk(new):
+            os.chmod(root, 0o755)  # noqa: S103  # read by whoever runs filters
+        with contextlib.suppress(OSError):  # another process was faster
+            new.rename(folder)
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def _files(java: Path | None) -> Iterator[tuple[str, Path]]:
+    """Name in the library → file on this machine."""
+    found = importlib.util.find_spec("storlets")
+    if found is None or found.origin is None:
+        raise PeerError("Storlets is not installed, expected the extra `sandbox`")
+    storlets, ours = Path(found.origin).parent, Path(__file__).parents[1]
+    for name in _STORLETS:
+        for path in [storlets / name] if name.endswith(".py") else sorted((storlets / name).rglob("*.py")):
+            yield f"python/storlets/{path.relative_to(storlets)}", path
+    for name in _OURS:
+        yield f"python/sluice_sandbox/{name}", ours / name
+    for path in sorted(java.iterdir()) if java is not None else ():
+        yield f"java/{path.name}", path

@@ -1,0 +1,316 @@
+"""One stream through storlets: descriptors, the bytes in both directions, and the proof of the end.
+
+::
+
+    us -in-> storlet -link-> storlet -out-> us        each storlet -status-> us
+
+The pipes between storlets never pass through us.  We keep a copy of the reading end of every pipe that a
+storlet reads, and never read from it; so
+
+* a storlet that ends early blocks its writer instead of breaking it, and what it left unread can be counted;
+* one whose daemon ended in the very moment it was asked can be asked again, its input is still there.
+
+A stream has ended when every storlet's daemon has said so (see ``storlets_agent``), nothing is left
+unread in any pipe, and the output is at its end.  Everything else is :class:`Misbehaved`: a trailer with a
+reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
+
+``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.  The newest
+piece of output is kept back until the next one or the proven end, so a stream that fails is never complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from time import monotonic
+from typing import Any, Final
+
+from storlets.sbus import command as commands
+from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
+from storlets.sbus.file_description import (
+    SBUS_FD_INPUT_OBJECT,
+    SBUS_FD_LOGGER,
+    SBUS_FD_OUTPUT_OBJECT,
+    SBUS_FD_OUTPUT_OBJECT_METADATA,
+    SBUS_FD_SERVICE_OUT,
+)
+
+from sluice_filters.api import FilterError
+from sluice_sandbox.api import Limits, Misbehaved
+from sluice_sandbox.storlets import wire
+from sluice_sandbox.storlets.stage import JAVA, Daemons, Stage, Task, agreed, printable
+from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread, wait, write_now
+
+#: Socket of the factory, beside those of the daemons.
+FACTORY: Final = "factory_pipe"
+_ATTEMPTS: Final = 3
+_HEARD: Final = 4096
+_QUEUE_POLL: Final = 0.005
+#: As much output as one ``feed`` collects before it gives it back.
+_ENOUGH: Final = 4 * 1024 * 1024
+#: As much as may come after the input's end, when what is undone has a size that only our host knows.
+_TAIL: Final = 256 * 1024 * 1024
+
+
+class Run:
+    """A :class:`~sluice_sandbox.api.Session` through ``tasks`` in ``container``; begun by the first byte or the end."""
+
+    def __init__(
+        self, container: Daemons, tasks: Sequence[Task], limits: Limits, size: int | None, undoes: bool
+    ) -> None:
+        self._container = container
+        self._tasks = tasks
+        self._limits = limits
+        self._undoes = undoes
+        self._cpu = int(limits.seconds(1 << 33 if size is None else size)) + 1
+        self._stages: list[Stage] = []
+        self._open: set[int] = set()
+        self._in = self._out = -1
+        self._pending = memoryview(b"")
+        self._held: list[bytes] = []
+        self._buffer = memoryview(bytearray(PIPE_SIZE))
+        self._taken = self._given = 0
+        self._over = False
+
+    def feed(self, data: bytes) -> bytes:
+        """See :class:`~sluice_sandbox.api.Session`."""
+        with self._or_abandon():
+            self._begin()
+            self._pending = memoryview(bytes(self._pending) + data) if self._pending else memoryview(data)
+            self._taken += len(data)
+            found: list[bytes] = []
+            room = _ENOUGH
+            while self._pending and room > 0:
+                got = self._turn(found)
+                room -= got
+            if not found:
+                self._read(found)
+            return self._passed(found)
+
+    def finish(self) -> bytes:
+        """See :class:`~sluice_sandbox.api.Session`."""
+        with self._or_abandon():
+            self._begin()
+            found: list[bytes] = []
+            room = _TAIL if self._undoes else self._limits.output(self._taken) - self._given + 1
+            while self._pending or self._in >= 0 or self._out >= 0 or any(one.end is None for one in self._stages):
+                if not self._pending and self._in >= 0:
+                    self._in = self._close(self._in)
+                room -= self._turn(found)
+                if room < 0:
+                    raise Misbehaved(f"{self._names()} made too much out of {self._taken} bytes")
+            for stage in self._stages:
+                left = unread(stage.reader)
+                if left:
+                    raise Misbehaved(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
+            self._over = True
+            self._let_go()
+            return self._passed(found, last=True)
+
+    def counts(self) -> list[tuple[int, int]]:
+        """See :class:`~sluice_sandbox.api.Session`; what a storlet did past our counting its neighbour tells."""
+        ends = [one.end or {} for one in self._stages]
+        between = [agreed(left.get("given"), right.get("taken")) for left, right in pairwise(ends)]
+        first, last = ends[0].get("taken"), ends[-1].get("given")
+        taken = [self._taken if first is None else first, *(right for _, right in between)]
+        given = [*(left for left, _ in between), self._given if last is None else last]
+        return list(zip(taken, given, strict=True))
+
+    def __del__(self) -> None:
+        """Whoever drops a run that is not finished gets rid of its processes as well."""
+        self._abandon()
+
+    def _begin(self) -> None:
+        if self._over:
+            raise Misbehaved(f"{self._names()} is over")
+        if self._stages:
+            return
+        reader, self._in = self._pipe()
+        os.set_blocking(self._in, False)
+        for task in self._tasks:
+            output_reader, output = self._pipe()
+            self._stages.append(Stage(task, reader, output))
+            reader = output_reader
+        self._out = reader
+        os.set_blocking(self._out, False)
+        for stage in self._stages:
+            self._launch(stage)
+
+    def _launch(self, stage: Stage) -> None:
+        """Ask the stage's daemon to run it; cold, that includes the container."""
+        stage.attempts += 1
+        if stage.attempts > _ATTEMPTS:
+            raise Misbehaved(f"filter `{stage.task.keyword}` cannot be started: its daemon keeps ending")
+        stage.status, writer = self._pipe()
+        os.set_blocking(stage.status, False)
+        try:
+            self._send(stage, writer)
+        finally:
+            self._close(writer)
+
+    def _send(self, stage: Stage, status: int) -> None:
+        task = stage.task
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            limits = {"cpu": str(self._cpu), "memory": str(self._limits.memory * 3 // 4)}
+            descriptors = [
+                SBusFileDescriptor(SBUS_FD_SERVICE_OUT, nowhere),
+                SBusFileDescriptor(SBUS_FD_INPUT_OBJECT, stage.reader, storlets_metadata=limits),
+                SBusFileDescriptor(SBUS_FD_OUTPUT_OBJECT, stage.output),
+                SBusFileDescriptor(SBUS_FD_OUTPUT_OBJECT_METADATA, nowhere),
+                SBusFileDescriptor(SBUS_FD_LOGGER, status),
+            ]
+            datagram = build_datagram(commands.SBUS_CMD_EXECUTE, descriptors, dict(task.params), stage.id)
+            self._deliver(task, datagram)
+        finally:
+            os.close(nowhere)
+
+    def _deliver(self, task: Task, datagram: Any) -> None:
+        """Hand a datagram to the task's daemon, which may have to be started, or replaced when it takes nothing."""
+        path, patience = self._container.socket_of(task.name), monotonic() + self._limits.patience
+        attempts = 0
+        while attempts < _ATTEMPTS:
+            try:
+                self._container.send(path, datagram)
+                return
+            except (FileNotFoundError, ConnectionRefusedError):
+                attempts += 1
+                self._container.ensure(task.name, task.main, task.language, task.classpath)
+            except BlockingIOError:  # many at once, or it hangs
+                pause(_QUEUE_POLL)
+                if monotonic() > patience:
+                    attempts += 1
+                    self._container.replace(lambda: self._container.ping(task.name))
+        raise Misbehaved(f"filter `{task.keyword}` cannot be started")
+
+    def _turn(self, found: list[bytes]) -> int:
+        """Move what can be moved, else wait until something can; how many bytes came out."""
+        wrote = write_now(self._in, self._pending) if self._pending else 0
+        if wrote:
+            self._pending = self._pending[wrote:]
+        got = self._read(found)
+        if wrote or got:
+            return got
+        readers = [one.status for one in self._stages if one.status >= 0]
+        if self._out >= 0:
+            readers.append(self._out)
+        if not readers and not self._pending:
+            return 0
+        if not wait(readers, [self._in] if self._pending else [], self._limits.patience):
+            self._stalled()
+        for stage in self._stages:
+            self._hear(stage)
+        return 0
+
+    def _read(self, found: list[bytes]) -> int:
+        data = read_now(self._out, self._buffer) if self._out >= 0 else None
+        if data is None:
+            return 0
+        if not data:
+            self._out = self._close(self._out)
+        else:
+            found.append(data)
+        return len(data)
+
+    def _hear(self, stage: Stage) -> None:
+        """What the stage's daemon says, if it says something."""
+        while stage.status >= 0:
+            data = read_now(stage.status, self._buffer[:_HEARD])
+            if data is None:
+                break
+            if data:
+                if stage.hear(data):
+                    stage.output = self._close(stage.output)
+                continue
+            stage.status = self._close(stage.status)
+            if stage.started:
+                self._note_end(stage)
+            else:
+                self._launch(stage)
+
+    def _note_end(self, stage: Stage) -> None:
+        end = stage.close()
+        if not end.get("ok"):
+            if end.get("why") == wire.NO_PROCESSES:
+                self._container.replace()
+            raise Misbehaved(f"filter `{stage.task.keyword}` failed: {printable(end.get('why'))}")
+        if stage is self._stages[0] and (self._pending or self._in >= 0):
+            raise Misbehaved(f"filter `{stage.task.keyword}` ended before its input")
+
+    def _stalled(self) -> None:
+        """Nothing moved for too long.
+
+        A daemon that hangs goes with its container; what it never began begins anew.  A Java daemon runs
+        storlets in threads, which nobody can end: it goes with all of them.
+        """
+        hanging = [one.task.name for one in self._stages if not one.started and not self._container.ping(one.task.name)]
+        if hanging:
+            self._container.replace(lambda: all(map(self._container.ping, hanging)))
+            return
+        for stage in self._stages:
+            if stage.task.language == JAVA and stage.end is None:
+                self._tell(FACTORY, commands.SBUS_CMD_STOP_DAEMON, {"storlet_name": stage.task.name})
+        waiting = " and ".join(f"`{one.task.keyword}`" for one in self._stages if one.end is None)
+        raise Misbehaved(f"filter {waiting} did nothing for {self._limits.patience:g} s")
+
+    def _passed(self, found: list[bytes], last: bool = False) -> bytes:
+        """What may be passed on: the newest piece waits for the next one, or for the proof that it is the last."""
+        self._given += sum(map(len, found))
+        pieces = self._held + found
+        self._held = [] if last else pieces[-1:]
+        return b"".join(pieces if last else pieces[:-1])
+
+    def _names(self) -> str:
+        return "filter " + " and ".join(f"`{one.keyword}`" for one in self._tasks)
+
+    @contextlib.contextmanager
+    def _or_abandon(self) -> Any:
+        try:
+            yield
+        except OSError as error:
+            self._abandon()
+            raise FilterError(f"{self._names()} cannot run now: {os.strerror(error.errno or 0).lower()}") from error
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """Let everything go and have what still runs killed, without waiting for it."""
+        stages = [] if self._over else self._stages
+        self._over = True
+        self._let_go()
+        for stage in stages:
+            if stage.end is None:
+                self._cancel(stage)
+
+    def _cancel(self, stage: Stage) -> None:
+        self._tell(stage.task.name, commands.SBUS_CMD_CANCEL, None, stage.id)
+
+    def _tell(self, name: str, command: str, params: dict[str, str] | None, task: str | None = None) -> None:
+        """A command whose answer nobody waits for."""
+        with contextlib.suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                answer_to = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, nowhere)
+                datagram = build_datagram(command, [answer_to], params, task)
+                self._container.send(self._container.socket_of(name), datagram)
+            finally:
+                os.close(nowhere)
+
+    def _let_go(self) -> None:
+        while self._open:
+            os.close(self._open.pop())
+        self._in = self._out = -1
+
+    def _pipe(self) -> tuple[int, int]:
+        ends = pipe()
+        self._open.update(ends)
+        return ends
+
+    def _close(self, descriptor: int) -> int:
+        if descriptor in self._open:
+            self._open.discard(descriptor)
+            os.close(descriptor)
+        return -1

@@ -1,0 +1,146 @@
+"""Filters written for OpenStack Storlets, in Docker containers: the environment ``storlet``.
+
+A tenant's filters run in that tenant's container only.  Those next to each other in a pipeline enter
+it once: the bytes go from storlet to storlet inside (``storlets_run``).  How a container is confined
+is in ``storlets_container``, what runs in it in ``storlets_agent``.
+
+A storlet is told what to do by its parameters: those of the sentence as strings (``true`` and ``false``
+for yes and no), ``sluice_direction`` (``do``, or ``undo`` for what can be undone), and Storlets' own
+``storlet_execution_path``, the folder of its files.  A read-time filter whose parameter ``optional`` is true may
+be left out when it fails in time (``optional``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from sluice_core.describe import STORLET, Scalar
+from sluice_core.messages.policies import Upload
+from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, TeamStream
+from sluice_sandbox.api import IsolatedFilter, Limits, SandboxTeam, Session, Step
+from sluice_sandbox.optional import OPTIONAL, OptionalReader
+from sluice_sandbox.uploads import CodeStore
+
+if TYPE_CHECKING:
+    from sluice_sandbox.storlets.container import Container, Place
+    from sluice_sandbox.storlets.stage import Task
+
+DIRECTION: Final = "sluice_direction"
+_LANGUAGES: Final = ("python", "java")
+
+
+class StorletTeam(SandboxTeam):
+    """Runs storlets whose code is in ``store`` at ``place``."""
+
+    environment = STORLET
+    heavy: ClassVar[bool] = False  # it waits in green threads, and must not in others
+
+    def __init__(self, place: Place, store: CodeStore, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        from sluice_sandbox.storlets import container as storlets_container
+        from sluice_sandbox.storlets import run, stage
+
+        self._container_class: type[Container] = storlets_container.Container
+        self._task_class, self._run_class = stage.Task, run.Run
+        self.place = place
+        self._store = store
+        self._containers: dict[str, Container] = {}
+        self._uploads: dict[str, Upload] = {}
+        self._ready: set[Path] = set()
+
+    def container(self, account: str) -> Container:
+        """The container of ``account``, which may not run."""
+        found = self._containers.get(account)
+        if found is None:
+            found = self._containers[account] = self._container_class(account, self.place, self.limits)
+        return found
+
+    def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
+        self._know(steps)
+        return super().encoder(steps, hint)
+
+    def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
+        self._know(steps)
+        if all(one.params.get(OPTIONAL) is True for one in steps):
+            return OptionalReader(lambda: super(StorletTeam, self).reader(steps, hint))
+        return super().reader(steps, hint)
+
+    def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
+        self._know([one for one, _ in steps])
+        return super().decoder(steps, hint)
+
+    def session(self, steps: Sequence[Step], hint: Hint) -> Session:
+        if not hint.account:
+            raise FilterError(f"filter `{steps[0].keyword}` runs in its tenant's container, and no tenant is known")
+        container = self.container(hint.account)
+        undoes = any(step.direction != "do" for step in steps)
+        return self._run_class(
+            container, [self._task(container, step) for step in steps], self.limits, hint.size, undoes
+        )
+
+    def _know(self, steps: Sequence[Filter]) -> None:
+        for one in steps:
+            if isinstance(one, IsolatedFilter):
+                self._uploads[one.upload.keyword] = one.upload
+
+    def _task(self, container: Container, step: Step) -> Task:
+        upload = self._uploads[step.keyword]
+        if upload.language not in _LANGUAGES:
+            raise FilterError(f"filter `{step.keyword}` is in `{upload.language}`, expected {' or '.join(_LANGUAGES)}")
+        files = {_file_name(step, upload.language): step.code, **upload.dependencies}
+        name = _daemon_name(step, files)
+        folder = Path(container.paths.get_host_storlet_dir(name))
+        if folder not in self._ready:
+            self._place(folder, files)
+            self._ready.add(folder)
+        inside = str(container.paths.get_sbox_storlet_dir(name))
+        classpath = ":".join(f"{inside}/{file}" for file in files)
+        params = {key: _as_text(value) for key, value in step.params.items()}
+        params |= {DIRECTION: step.direction, "storlet_execution_path": inside}
+        return self._task_class(step.keyword, name, step.main, upload.language, classpath, params)
+
+    def _place(self, folder: Path, files: Mapping[str, str]) -> None:
+        """The verified code of one storlet where its tenant's container sees it: all files or none."""
+        if folder.is_dir():
+            return
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+        for name, sha256 in files.items():
+            (new / name).write_bytes(self._store.read(sha256))
+            (new / name).chmod(0o444)
+        new.chmod(0o755)
+        with contextlib.suppress(OSError):  # another process was faster
+            new.rename(folder)
+        if new.is_dir():
+            for left in new.iterdir():
+                left.unlink()
+            new.rmdir()
+
+
+def _file_name(step: Step, language: str) -> str:
+    """What the file has to be called for its language to find ``step.main`` in it.
+
+    :raises FilterError: when ``main`` is none of that language
+    """
+    if language == "java":
+        return "storlet.jar"
+    module, dot, name = step.main.partition(".")
+    if not (dot and module.isidentifier() and name.isidentifier()):
+        raise FilterError(f"filter `{step.keyword}` begins at `{step.main}`, expected `module.Class`")
+    return f"{module}.py"
+
+
+def _daemon_name(step: Step, files: Mapping[str, str]) -> str:
+    """One daemon for the same code, beginning and dependencies; short, since sockets are called so."""
+
+    facts = "\0".join([step.main, *(f"{name}={sha256}" for name, sha256 in sorted(files.items()))])
+    return hashlib.sha256(facts.encode()).hexdigest()[:16]
+
+
+def _as_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

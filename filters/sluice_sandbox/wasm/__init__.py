@@ -1,0 +1,1 @@
+"""Filters compiled to WebAssembly."""

@@ -1,0 +1,61 @@
+"""Objects that are compressed again and again: a decoder gives much, but never all of it at once."""
+
+import pytest
+
+from sluice_filters.api import Hint
+from sluice_filters.chain import ChainEncoder, chain_decoder, locate
+from sluice_filters.compression.compression import Compression
+from sluice_filters.testing import run
+
+FILTERS = {"compression": Compression}
+SIZE = 96 << 20
+#: What 64 KiB of stored bytes become at most, and a frame.
+MOST = 256 * (64 << 10) + (8 << 20)
+
+
+@pytest.fixture(scope="module")
+def bomb():
+    """Three times compressed zeros, as stored bytes and records."""
+    step = Compression({"min_size": 0, "min_gain": 0.0})
+    encoder = ChainEncoder([step, step, step], Hint())
+    stored = b"".join(encoder.feed(bytes(1 << 20)) for _ in range(SIZE >> 20)) + encoder.finish()
+    assert len(stored) < 64 << 10
+    assert len(encoder.records()) == 3
+    return stored, encoder.records()
+
+
+def in_order(stream, data):
+    out = [stream.feed(data)]
+    while stream.behind:
+        out.append(stream.more())
+    return [*out, stream.finish()]
+
+
+def test_a_host_that_asks_for_more_never_gets_much_at_once(bomb):
+    stored, records = bomb
+    sizes = [len(piece) for piece in in_order(chain_decoder(records, FILTERS), stored)]
+    assert sum(sizes) == SIZE
+    assert max(sizes) <= MOST
+    assert sizes[-1] == 0
+
+
+def test_a_host_that_does_not_ask_gets_all_the_same(bomb):
+    stored, records = bomb
+    decoder = chain_decoder(records, FILTERS)
+    assert sum(len(decoder.feed(stored[place : place + 7])) for place in range(0, len(stored), 7)) < SIZE
+    assert len(decoder.finish()) > 0
+    assert not run(chain_decoder(records, FILTERS), [stored]).strip(b"\0")
+
+
+def test_a_range_of_it_is_no_larger(bomb):
+    stored, records = bomb
+    search = locate(records, FILTERS, 5, SIZE - 5)
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(stored[slice(*wanted)])
+    except StopIteration as found:
+        where = found.value
+    sizes = [len(piece) for piece in in_order(where.stream, stored[where.start : where.stop])]
+    assert sum(sizes) == SIZE - 10
+    assert max(sizes) <= MOST

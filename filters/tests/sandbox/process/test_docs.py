@@ -1,0 +1,50 @@
+"""The page on fast isolated filters: its example runs, its links and figures of limits hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.sandbox.process import supervisor, uploaded
+
+from sluice_filters.testing import FilterContract
+from sluice_sandbox.limits import Limits
+from sluice_sandbox.process.session import ProcessTeam
+from sluice_sandbox.uploads import CodeStore
+
+PAGE = Path(__file__).parents[4] / "docs" / "isolated-fast.md"
+STEP = {"name": "step", "type": "int", "minimum": 0, "maximum": 255, "default": 13}
+
+
+class TestTheExampleOfThePage(FilterContract):
+    params = {"step": 200}
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def made(cls, tmp_path_factory):
+        code = re.search(r"```python\n(class .*?)```", PAGE.read_text(), re.DOTALL)[1].encode()
+        store = CodeStore(tmp_path_factory.mktemp("code"))
+        with supervisor(Limits(patience=30)) as folder:
+            team = ProcessTeam(store, folder, Limits(patience=30))
+            cls.filter = uploaded(store, team, code, "shift", "Shift", reverse=True, info={"parameters": [STEP]})
+            yield
+
+
+def test_every_link_of_the_page_leads_somewhere():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", PAGE.read_text())
+    assert len(links) >= 4
+    assert [link for link in links if not (PAGE.parent / link).exists()] == []
+
+
+def test_the_limits_of_the_page_are_the_defaults():
+    text, limits = PAGE.read_text(), Limits()
+    for said in (
+        f"| {limits.memory >> 20} MiB per worker",
+        f"| {limits.patience:.0f} s inside one call",
+        f"| {limits.cpu:.0f} s + {limits.cpu_per_mb:.0f} s per MB",
+        f"| {limits.slack >> 20} MiB + {limits.growth:.0f} × the input",
+        f"| {limits.workers} per tenant",
+        f"| {limits.tenants} at once, {limits.idle:.0f} s",
+    ):
+        assert said in text, said

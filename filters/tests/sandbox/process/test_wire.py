@@ -1,0 +1,52 @@
+"""Frames between worker and host: whole however they are cut, and nonsense is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_sandbox.process import wire
+
+WORDS = st.dictionaries(st.text(max_size=5), st.integers(), max_size=3)
+
+
+def taken_apart(pieces):
+    frames = wire.Frames()
+    data, words = b"", []
+    for piece in pieces:
+        for kind, content in frames.feed(piece):
+            if kind == wire.DATA:
+                data += content
+            else:
+                words.append((kind, json.loads(content)))
+    return data, words
+
+
+@given(
+    parts=st.lists(st.binary(max_size=300), max_size=5),
+    kind=st.sampled_from([wire.END, wire.FAULT]),
+    content=WORDS,
+    step=st.integers(1, 64),
+)
+def test_frames_are_whole_however_they_are_cut(parts, kind, content, step):
+    sent = b"".join(wire.frame(wire.DATA, len(part)) + part for part in parts) + wire.word(kind, content)
+    pieces = [sent[begin : begin + step] for begin in range(0, len(sent), step)]
+    assert taken_apart(pieces) == (b"".join(parts), [(kind, content)])
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"\0\0\0\0\0", b"\xff" * 5, wire.frame(wire.END, wire.MAX_WORD + 1), wire.frame(wire.FAULT, 1 << 31)]
+)
+def test_what_is_no_frame_is_refused_before_it_is_gathered(nonsense):
+    with pytest.raises(wire.NotOurs, match="frame of kind"):
+        taken_apart([nonsense])
+
+
+def test_a_head_is_its_length_and_json():
+    head = wire.head([{"code": "c", "main": "M", "params": {"a": 1}, "direction": "do"}])
+    (size,) = wire.HEAD.unpack_from(head)
+    assert json.loads(head[wire.HEAD.size :])["steps"][0]["params"] == {"a": 1}
+    assert size == len(head) - wire.HEAD.size

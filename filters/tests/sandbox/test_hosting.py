@@ -1,0 +1,144 @@
+"""A host's dictionary of filters while registrations come, change and go."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import replace
+
+import pytest
+from tests.support.sandbox.process import compiled, upload
+
+from sluice_core.code.code_store import CodeStore
+from sluice_core.messages.policies import Upload
+from sluice_filters.api import Hint, Surroundings
+from sluice_filters.basic.noop import Noop
+from sluice_filters.chain import ChainEncoder, chain_decoder
+from sluice_filters.testing import run
+from sluice_sandbox.hosting import OPTIONS, Installed
+
+log = logging.getLogger(__name__)
+XOR = compiled("xor")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return CodeStore(tmp_path / "code")
+
+
+@pytest.fixture
+def installed(store):
+    options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
+    return Installed({"noop": Noop}, options, log)
+
+
+def registered(keyword="scramble", code=XOR, **more):
+    return upload(code, keyword, "", "wasm", "wasm", reverse=True, **more)
+
+
+def test_a_filter_comes_with_its_code_and_goes_with_its_registration(installed, store):
+    filters = installed.filters
+    one = registered()
+    uploads = (one,)
+    assert not installed.take(uploads)
+    assert "scramble" not in filters
+    store.add(XOR, one.sha256)
+    assert installed.take(uploads)
+    assert not installed.take(uploads)
+    assert filters["scramble"].info.version == 1
+    encoder = ChainEncoder([filters["scramble"]()], Hint(size=5))
+    stored = run(encoder, [b"hello"])
+    assert stored != b"hello"
+    assert run(chain_decoder(encoder.records(), filters), [stored]) == b"hello"
+    assert installed.take(())
+    assert set(filters) == {"noop"}
+    assert filters is installed.filters
+
+
+def test_another_revision_replaces_the_class_and_others_stay(installed, store):
+    first, other = registered(), registered("other")
+    store.add(XOR, first.sha256)
+    installed.take((first, other))
+    kept = installed.filters["other"]
+    assert installed.take((replace(first, revision=2), other))
+    assert installed.filters["scramble"].info.version == 2
+    assert installed.filters["other"] is kept
+
+
+def test_a_registration_without_code_and_one_of_a_native_word_are_passed_over(installed):
+    assert not installed.take((replace(registered(), sha256="", size=0), registered("noop")))
+    assert installed.filters == {"noop": Noop}
+
+
+def test_what_this_node_cannot_run_is_said_once_and_harms_no_other(installed, store, caplog):
+    good = registered()
+    store.add(XOR, good.sha256)
+    bad = upload(b"x", "jailed", "X", "process", "python")
+    for _ in range(3):
+        installed.take((good, bad))
+    assert set(installed.filters) == {"noop", "scramble"}
+    said = [one.getMessage() for one in caplog.records if "jailed" in one.getMessage()]
+    assert len(said) == 1
+    assert "environment `process` is not set up" in said[0]
+
+
+def test_a_revision_whose_code_has_not_come_leaves_the_one_before_in_use_also_after_a_restart(installed, store):
+    first = registered()
+    store.add(XOR, first.sha256)
+    second = replace(first, sha256="0" * 64, revision=2, revisions=(first.current,))
+    assert installed.take((second,))
+    assert installed.filters["scramble"].info.version == 1
+    uploads = (second,)
+    installed.take(uploads)
+    assert not installed.take(uploads)
+    assert installed.filters["scramble"].info.version == 1
+
+
+NATIVE = b"""
+from sluice_core.describe import FILTER, ActionInfo
+from sluice_filters.api import Filter
+
+class Mine(Filter):
+    info = ActionInfo("mine", FILTER, "help")
+"""
+
+
+def native(code=NATIVE, **more):
+    sha256 = hashlib.sha256(code).hexdigest()
+    return Upload("mine", "native", "python", "Mine", sha256, len(code), **more)
+
+
+def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store):
+    options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
+    lent = Surroundings()
+    installed = Installed({"noop": Noop}, options, log, surroundings=lent)
+    one = native()
+    store.add(NATIVE, one.sha256)
+    uploads = (one, registered())
+    assert not installed.take(uploads)
+    store.prove(one.sha256, "filter", "Mine")
+    assert installed.take(uploads)
+    assert not installed.take(uploads)
+    found = installed.filters["mine"]
+    assert (found.surroundings, found.upload.revision) == (lent, 1)
+    store.add(XOR, registered().sha256)
+    assert installed.take(uploads)
+    assert installed.filters["mine"] is found
+    assert installed.take((registered(),))
+    assert set(installed.filters) == {"noop", "scramble"}
+
+
+def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store):
+    options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
+    installed = Installed({"mine": Noop}, options, log)
+    store.add(NATIVE, native().sha256)
+    for kind in ("filter", "metric", "controller"):
+        store.prove(native().sha256, kind, "Mine")
+        assert not installed.take((native(kind=kind),))
+    assert installed.filters == {"mine": Noop}
+
+
+def test_without_a_folder_for_code_nothing_is_installed(caplog):
+    installed = Installed({"noop": Noop}, {option.name: option.default for option in OPTIONS}, log)
+    assert not installed.take((registered(),))
+    assert "code_dir" in caplog.text

@@ -1,0 +1,67 @@
+"""For tests: a Docker engine with the image, and teams of storlets on it.
+
+The root file system of the image is made once and kept in a cache folder (``$SLUICE_CACHE``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from tests.support.sandbox.storlets import registered
+
+from sluice_core.describe import STORLET
+from sluice_core.messages.policies import Upload
+from sluice_filters.api import Filter
+from sluice_sandbox.api import Limits
+from sluice_sandbox.docker import image
+from sluice_sandbox.docker.engine import DockerEngine
+from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.storlets import library as storlets_library
+from sluice_sandbox.storlets.container import Place
+from sluice_sandbox.storlets.team import StorletTeam
+from sluice_sandbox.uploads import CodeStore, uploaded_filters
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An engine and a place on it, to make teams from."""
+
+    engine: DockerEngine
+    place: Place
+    store: CodeStore
+
+    @classmethod
+    @contextmanager
+    def open(cls, recipe: image.Recipe = image.PYTHON, java: Path | None = None) -> Iterator[Self]:
+        """An engine that lives as long as the block, in a folder that is removed afterwards."""
+        folder = Path(tempfile.mkdtemp(prefix="sluice-"))
+        try:
+            with DockerEngine(folder / "engine") as engine:
+                name = image.build(recipe, cache_folder(), engine.url)
+                library = storlets_library.prepare(folder / "library", java)
+                folder.chmod(0o711)
+                place = Place(engine.url, name, folder / "sandbox", library)
+                yield cls(engine, place, CodeStore(folder / "code"))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def team(self, limits: Limits | None = None, **changes: Any) -> StorletTeam:
+        """A team at this place, which may differ in ``changes``."""
+        return StorletTeam(replace(self.place, **changes), self.store, limits)
+
+    def filters(self, team: StorletTeam, uploads: Sequence[Upload]) -> Mapping[str, type[Filter]]:
+        """The filters of ``uploads``; an upload that is none is an error."""
+        failures: dict[str, str] = {}
+        found = uploaded_filters(uploads, self.store, {STORLET: team}, failures)
+        assert not failures, failures
+        return found
+
+    def upload(self, keyword: str, code: str | bytes, main: str, language: str = "python", **more: Any) -> Upload:
+        """``code`` registered as ``keyword``."""
+        return registered(self.store, keyword, code, main, language=language, **more)
