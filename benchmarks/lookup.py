@@ -19,7 +19,7 @@ from sluice_core.errors import PeerError
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.operations import Loaded
 from sluice_core.testing import assignment
-from sluice_middleware.selection import object_path, upload_facts
+from sluice_middleware.wsgi.policy_lookup import object_path, upload_facts
 
 KEYS: Final = 100_000
 LIMIT_US: Final = 6.0

@@ -12,7 +12,7 @@ from sluice_actors.groups import Groups
 from sluice_actors.ownership import SingleHost
 from sluice_actors.testing_bandwidth import MB, load, promise, row
 from sluice_actors.testing_host import play, settings
-from sluice_agent.shares import Inbox
+from sluice_agent.bandwidth.shares import Inbox
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow, Shares
 from sluice_core.messages.policies import Change

@@ -11,10 +11,10 @@ from sluice_actors.simulation_clusters import Sizes, limits, most, random_proble
 from sluice_actors.simulation_decider import whole
 from sluice_actors.simulation_loop import Loop, Rooms
 from sluice_actors.testing_bandwidth import MB, load, promise, row
-from sluice_agent.ledger import Ledger
+from sluice_agent.bandwidth.node_limiter import Ledger
 from sluice_core.describe import STORAGE_NODE
-from sluice_middleware.credit_account import CreditAccount
-from sluice_middleware.node_choice import drawn
+from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.proxy.replica_choice import drawn
 
 EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
 ROOMS = Rooms(Ledger, CreditAccount, drawn)

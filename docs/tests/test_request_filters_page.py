@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice_core.testing import assignment
-from sluice_middleware.swift_door import Request
+from sluice_middleware.swift.proxy_api import Request
 from sluice_middleware.testing import Stand
 
 DOCS = Path(__file__).resolve().parents[1]

@@ -6,17 +6,18 @@ import asyncio
 import logging
 from importlib import metadata
 
-from sluice_agent import credit, invalidations
-from sluice_agent.code import CodeFetcher
-from sluice_agent.collectd import Collectd
-from sluice_agent.follower import Follower, Surroundings
-from sluice_agent.publisher import MetricPublisher
-from sluice_agent.refusals import Capabilities
-from sluice_agent.sandboxes import Sandboxes, checks
+from sluice_agent import invalidations
+from sluice_agent.bandwidth import service
+from sluice_agent.code.fetcher import CodeFetcher
+from sluice_agent.code.sandboxes import Sandboxes, checks
+from sluice_agent.code.validation import interpreter
+from sluice_agent.metrics.collectd import Collectd
+from sluice_agent.metrics.publisher import MetricPublisher
+from sluice_agent.metrics.workers import Workers
 from sluice_agent.settings import Settings
-from sluice_agent.storage import StorageDaemons
-from sluice_agent.trying import interpreter
-from sluice_agent.workers import Workers
+from sluice_agent.snapshot.follower import Follower, Surroundings
+from sluice_agent.snapshot.refusals import Capabilities
+from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import CodeShelf
 from sluice_core.connections.bus import Publisher
@@ -91,7 +92,7 @@ class Agent:
                 tasks.create_task(self._sandboxes.run())
                 if self.workers is not None:
                     self.workers.open(self._settings.worker_mode, self._settings.worker_group)
-                    tasks.create_task(credit.serve(self._settings))
+                    tasks.create_task(service.serve(self._settings))
                 self._storage.open()
                 if self.bus is not None:
                     publisher = MetricPublisher(

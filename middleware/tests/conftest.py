@@ -38,7 +38,7 @@ def path(tmp_path):
 @pytest.fixture
 def agent(path):
     """Gives credit as a test wants, at ``path``."""
-    from sluice_middleware.testing_credit import FakeAgent
+    from sluice_middleware.testing.agent import FakeAgent
 
     made = FakeAgent(path)
     yield made
@@ -49,7 +49,7 @@ def agent(path):
 @pytest.fixture
 def clock():
     """Goes on when it is told to."""
-    from sluice_middleware.testing_credit import Clock
+    from sluice_middleware.testing.agent import Clock
 
     return Clock()
 
@@ -57,7 +57,7 @@ def clock():
 @pytest.fixture
 def line(path, clock, agent):
     """A proxy's to the agent, on that clock; not connected yet."""
-    from sluice_middleware.credit_line import CreditLine
+    from sluice_middleware.bandwidth.agent_client import CreditLine
 
     made = CreditLine(path, PROXY, policies={"0": "gold"}, clock=clock)
     yield made
@@ -91,7 +91,7 @@ def ssync():
     """
     from swift.obj.ssync_sender import Sender
 
-    from sluice_middleware.swift_disk_door import POLICIES
+    from sluice_middleware.swift.diskfile_api import POLICIES
 
     def send(source, target, policy=0, sender=Sender, job=(), place=(), **daemon):
         daemon = SimpleNamespace(

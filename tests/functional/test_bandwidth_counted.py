@@ -21,7 +21,7 @@ from sluice_aio.cluster_setup import EC21, GOLD, POLICIES
 from sluice_aio.layout import HOST, OBJECT_DEVICES
 from sluice_aio.load import ENDLESS
 from sluice_core.messages.bandwidth import SIDES
-from sluice_middleware.green import IO_THREAD
+from sluice_middleware.swift.green import IO_THREAD
 
 pytestmark = pytest.mark.functional
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
 from sluice_aio import slow_disk
 from sluice_filters.testing.fake_filters import Xor
-from sluice_middleware import green, io_priority, io_streams, page_cache
-from sluice_middleware.disk_testing import CODED, REPLICATED, Log, StorageNode, swift_conf
-from sluice_middleware.object_server import ObjectController
-from sluice_middleware.swift_disk_door import POLICIES
+from sluice_middleware.object_server.controller import ObjectController
+from sluice_middleware.object_server.iosched import io_priority, page_cache, stream_scheduler
+from sluice_middleware.swift import green
+from sluice_middleware.swift.diskfile_api import POLICIES
 
 MIB = 1 << 20
 SIZES = (1, 65_535, 65_536, 65_537, MIB - 1, MIB, MIB + 1, 2 * MIB, 2 * MIB + 77)
@@ -149,7 +150,7 @@ def test_neither_ended_nor_broken_off_requests_leave_descriptors(twins):
         pieces.close()
 
     def descriptors():
-        for pool, _ in io_streams._threads.values():
+        for pool, _ in stream_scheduler._threads.values():
             while len(pool._resting) < len(pool):
                 green.sleep(0.001)
         gc.collect()

@@ -186,10 +186,11 @@ def feed_worker_answer(raw: bytes) -> None:
 
 def feed_objects(raw: bytes) -> None:
     """Metadata of objects, as the middlewares find them."""
-    from sluice_middleware import disk_intent, disk_state, metadata
+    from sluice_middleware.object_server.diskfile import stored_metadata, transform_context
+    from sluice_middleware.wsgi import sysmeta
 
     text = raw.decode("latin-1")
-    for decode in (metadata.decode_chain, disk_state.Stored.decode, disk_intent.parse, metadata.keywords):
+    for decode in (sysmeta.decode_chain, stored_metadata.Stored.decode, transform_context.parse, sysmeta.keywords):
         with contextlib.suppress(DecodeError):
             decode(text)
 

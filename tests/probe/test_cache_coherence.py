@@ -17,7 +17,7 @@ from sluice_aio.layout import Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.cache.write_marks import digest, open_marks
-from sluice_middleware.cache_table import open_table
+from sluice_middleware.cache.index import open_table
 
 pytestmark = pytest.mark.probe
 

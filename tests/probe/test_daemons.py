@@ -27,7 +27,7 @@ from sluice_aio.disks import data_files
 from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_middleware.disk_state import ENTRY
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 
 pytestmark = pytest.mark.probe
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_agent.storage import MEMORY
+from sluice_agent.snapshot.storage_daemons import MEMORY
 from sluice_aio.cluster import Cluster
 from sluice_aio.cluster_setup import EC21, GOLD, KEYS, PROXY, READS, Setup
 from sluice_aio.layout import OBJECT_DEVICES, Layout
@@ -17,10 +17,10 @@ from sluice_aio.swift_conf import write_swift
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, StorageState
-from sluice_middleware.disk_rewrite import data_files
-from sluice_middleware.disk_state import ENTRY
-from sluice_middleware.swift_disk_door import read_metadata
-from sluice_middleware.unwind import main
+from sluice_middleware.object_server.diskfile.cli import main
+from sluice_middleware.object_server.diskfile.rewrite import data_files
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
+from sluice_middleware.swift.diskfile_api import read_metadata
 
 pytestmark = pytest.mark.probe
 

@@ -17,7 +17,7 @@ from swift.obj.diskfile import read_metadata, write_metadata
 from sluice_aio.disks import data_files, stored_sizes
 from sluice_aio.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
-from sluice_middleware.metadata import CHAIN
+from sluice_middleware.wsgi.sysmeta import CHAIN
 
 pytestmark = pytest.mark.probe
 

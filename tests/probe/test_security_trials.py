@@ -13,8 +13,8 @@ from sluice_aio.damage import files_of, known_of
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import ApiError
 from sluice_core.errors import PeerError
-from sluice_middleware.disk_state import ENTRY
-from sluice_middleware.metadata import CHAIN, ETAG, NODE, READ, REFUSED
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
+from sluice_middleware.wsgi.sysmeta import CHAIN, ETAG, NODE, READ, REFUSED
 
 pytestmark = pytest.mark.probe
 

@@ -16,9 +16,9 @@ from sluice_aio.disks import data_files
 from sluice_aio.layout import OBJECT_DEVICES, Layout
 from sluice_aio.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_middleware.disk_state import ENTRY
-from sluice_middleware.metadata import CHAIN, PREFIX
-from sluice_middleware.unwind import main
+from sluice_middleware.object_server.diskfile.cli import main
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
+from sluice_middleware.wsgi.sysmeta import CHAIN, PREFIX
 
 pytestmark = pytest.mark.probe
 

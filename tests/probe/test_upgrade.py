@@ -22,8 +22,8 @@ from sluice_aio.swift_http import SwiftHttp
 from sluice_aio.turns import Turns
 from sluice_client import Client
 from sluice_core.errors import PeerError
-from sluice_middleware.disk_state import ENTRY
-from sluice_middleware.unwind import main
+from sluice_middleware.object_server.diskfile.cli import main
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 
 pytestmark = pytest.mark.probe
 

@@ -1,0 +1,129 @@
+"""The levels of best effort of the flows on this node's disks, by what they move and what they were promised.
+
+A flow that was promised a floor and moves less stands first (0).  While any such flow is there, those that move
+more than their own floor stand last (idle), and what is copied between nodes, whoever sends it; so do those that move
+more than their rate while others are held back.  All others stand where their class puts them.
+
+Which object servers have room is told for as long as somebody divides: what was said of it seconds ago leads astray.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
+from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, Standing, pack
+
+#: Below its floor counts who moves less than this part of it, until it moves all of it.
+_BELOW: Final = 0.95
+#: Above counts who moves more than so many times what it should, until it moves no more than that.
+_ABOVE: Final = 1.05
+_FIRST: Final = 0
+#: Seconds without newer shares after which nothing is told of spares: as many as
+#: :mod:`sluice_agent.bandwidth.shares` calls silence.
+SILENCE: Final = 10.0
+
+#: Flow → bytes per second, transfers open, transfers held back.
+Moving = Mapping[Flow, tuple[float, float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    share: Share | None
+    moved: float
+    open: float
+    waiting: float
+
+    @property
+    def floor(self) -> float:
+        return 0.0 if self.share is None else self.share.floor
+
+    @property
+    def rate(self) -> float:
+        """What it was given; without end where that is not said."""
+        return float("inf") if self.share is None or self.share.rate < 0 else max(self.share.rate, self.share.floor)
+
+
+class Levels:
+    """Remembers who was below or above, so that nobody goes to and fro, and since when shares are what they are."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """:param clock: monotonic seconds"""
+        self._clock = clock
+        self._round: tuple[int, int] | None = None
+        self._came = -math.inf
+        self._below: set[Flow] = set()
+        self._above: set[Flow] = set()
+        #: Side → what its workers are told.
+        self.told = {PROXY: Standing(), STORAGE_NODE: Standing()}
+
+    def look(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
+        """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
+        rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
+        active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
+        spares = self._spares(shares)
+        found = {
+            PROXY: Standing((), active, spares),
+            STORAGE_NODE: Standing(tuple(self._levels(rows, moving)), active),
+        }
+        before, self.told = self.told, found
+        return tuple(side for side, standing in found.items() if active or standing != before[side])
+
+    def _spares(self, shares: Shares | None) -> dict[str, float] | None:
+        """As the shares say; None when they say nothing, or are old."""
+        if shares is None:
+            return None
+        if (shares.term, shares.number) != self._round:
+            self._round, self._came = (shares.term, shares.number), self._clock()
+        return dict(shares.spares) if shares.spares and self._clock() - self._came <= SILENCE else None
+
+    def _levels(self, rows: list[Share], moving: Moving) -> Iterator[Level]:
+        shares = {row.flow: row for row in rows}
+        nothing = (0.0, 0.0, 0.0)
+        facts = {flow: _Fact(shares.get(flow), *moving.get(flow, nothing)) for flow in {**shares, **moving}}
+        self._below = {flow for flow, fact in facts.items() if self._is_below(flow, fact)}
+        waiting = {flow for flow, fact in facts.items() if fact.waiting > 0}
+        others = {flow: len(waiting) > (flow in waiting) for flow in facts}
+        self._above = {flow for flow, fact in facts.items() if self._is_above(flow, fact, others[flow])}
+        found = [(self._level(flow, fact), flow) for flow, fact in facts.items()]
+        found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
+        if self._below and COPIES not in facts:  # what comes from other nodes is not counted here
+            found.insert(0, (IDLE, COPIES))
+        for level, flow in found:
+            if level != NO_CLASS:
+                yield Level(flow.account, flow.container, flow.method, flow.policy, level)
+
+    def _is_below(self, flow: Flow, fact: _Fact) -> bool:
+        enough = fact.floor if flow in self._below else fact.floor * _BELOW
+        return fact.open > 0 and fact.moved < enough
+
+    def _is_above(self, flow: Flow, fact: _Fact, others_wait: bool) -> bool:
+        if flow in self._below:
+            return False
+        slack = 1.0 if flow in self._above else _ABOVE
+        if self._below:
+            return fact.moved > fact.floor * slack
+        return others_wait and fact.moved > fact.rate * slack
+
+    def _level(self, flow: Flow, fact: _Fact) -> int:
+        if flow in self._below:
+            return _FIRST
+        if flow in self._above:
+            return IDLE
+        return NO_CLASS if fact.share is None else fact.share.priority
+
+
+def packed(standing: Standing) -> bytes:
+    """For the socket: the last rows are left out where not all fit, which stand where classes put them."""
+    raw = pack(standing)
+    rows, spares = standing.rows, standing.spares
+    while len(raw) > MESSAGE_LIMIT and (rows or spares):
+        rows = rows[: len(rows) // 2]
+        spares = None if spares is None else dict(list(spares.items())[: len(spares) // 2])
+        raw = pack(replace(standing, rows=rows, spares=spares))
+    return raw

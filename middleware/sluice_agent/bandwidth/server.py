@@ -1,0 +1,265 @@
+"""The door for credit: a Unix socket beside that for counters, over which workers ask and are answered.
+
+Theory of operation:
+
+* asyncio has no transport for sockets that keep messages apart, so they are watched by hand, as in
+  :mod:`sluice_agent.metrics.workers`.
+* What was asked in one turn of the loop is answered in one message for each worker, at the end of that turn; a timer
+  of 2 to 50 ms waits for the next credit while anybody waits.
+* Nothing here ever blocks: what a worker's socket does not take is kept for a moment, and a worker that goes on not
+  to read is hung up on.  It goes on alone, and comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from sluice_agent.bandwidth.io_levels import Levels, packed
+from sluice_agent.bandwidth.loads import Loads
+from sluice_agent.bandwidth.node_limiter import Ledger
+from sluice_agent.listening import Listener
+from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import SIDES, Shares
+from sluice_core.messages.credit import (
+    CREDIT_SUFFIX,
+    MESSAGE_LIMIT,
+    Anew,
+    Ask,
+    Asked,
+    CreditHello,
+    Given,
+    Grant,
+    Moved,
+    Used,
+    pack,
+    unpack,
+)
+
+log = logging.getLogger(__name__)
+
+_RECEIVE: Final = 1 << 17
+#: Messages taken from one worker before the others have their turn.
+_AT_ONCE: Final = 16
+#: Messages kept for a worker that does not read.
+_MOST_UNREAD: Final = 200
+#: Seconds of the timer.
+SHORTEST: Final = 0.002
+LONGEST: Final = 0.05
+
+
+@dataclass(slots=True)
+class _Worker:
+    connection: socket.socket
+    name: str
+    hello: CreditHello | None = None
+    unread: deque[bytes] = field(default_factory=deque)
+
+
+class CreditDoor:
+    """Listens beside ``path``; feeds ``ledger`` and ``loads``, and brings what they and ``levels`` say."""
+
+    def __init__(
+        self,
+        path: str,
+        ledger: Ledger,
+        loads: Loads,
+        levels: Levels,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        :param path: the agent's socket; this one has a suffix
+        :param clock: monotonic
+        """
+        self._ledger = ledger
+        self._loads = loads
+        self._levels = levels
+        self._clock = clock
+        self._listener = Listener(path + CREDIT_SUFFIX, self._came)
+        self._workers: dict[int, _Worker] = {}
+        self._names: dict[str, _Worker] = {}
+        self._count = 0
+        self._soon = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def count(self) -> int:
+        """Workers that said hello."""
+        return len(self._names)
+
+    def open(self, mode: int = 0o660, group: str = "") -> None:
+        """Begin to listen; a socket file that a killed agent left is replaced.
+
+        :raises PeerError: when that cannot be
+        """
+        self._listener.open(mode, group)
+
+    def close(self) -> None:
+        """Hang up, and take the socket file away."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for number in list(self._workers):
+            self._hang_up(number)
+        self._listener.close()
+
+    def take(self, shares: Shares) -> None:
+        """Go on by what was divided now."""
+        self._serve()
+        self._ledger.take(shares, self._clock())
+        for name in self._ledger.anew():
+            self._send(self._names[name], pack(Anew()))
+        self._serve()
+
+    def tell_levels(self, sides: Collection[str]) -> None:
+        """Tell the workers of ``sides`` what :class:`Levels` says now, and what newcomers go on with alone."""
+        raw = {side: self._standing(side) for side in sides}
+        for worker in list(self._names.values()):
+            if worker.hello is not None and worker.hello.side in raw:
+                self._send(worker, raw[worker.hello.side])
+
+    def tell_rates(self) -> None:
+        """Tell the workers the rates that they may go on with alone, where those have become others."""
+        for name, rows in self._ledger.rates(self._clock()).items():
+            self._grant(self._names[name], rows)
+
+    def _standing(self, side: str) -> bytes:
+        return packed(replace(self._levels.told[side], alone=self._ledger.alone(side)))
+
+    def _came(self, connection: socket.socket) -> None:
+        self._count += 1
+        self._workers[connection.fileno()] = _Worker(connection, str(self._count))
+        asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
+
+    def _receive(self, number: int) -> None:
+        worker = self._workers[number]
+        for _ in range(_AT_ONCE):
+            try:
+                raw = worker.connection.recv(_RECEIVE)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log.warning("lost a worker: %s", error)
+                raw = b""
+            if not raw:
+                self._hang_up(number)
+                return
+            try:
+                self._take(worker, unpack(raw))
+            except DecodeError as error:
+                log.warning("hung up on a worker: %s", error)
+                self._hang_up(number)
+                return
+            if number not in self._workers:
+                return
+
+    def _take(self, worker: _Worker, message: object) -> None:
+        """
+        :raises DecodeError: for what no worker says
+        """
+        if worker.hello is None:
+            if not isinstance(message, CreditHello) or message.side not in SIDES:
+                raise DecodeError(f"begins with `{message}`, expected a hello")
+            worker.hello = message
+            self._names[worker.name] = worker
+            self._ledger.join(worker.name, message.side)
+            self._ledger.spend(message.side, self._clock())
+            self._loads.join(worker.name, message)
+            log.info("%s worker %d asks for credit from now on", message.side, message.pid)
+            self._send(worker, self._standing(message.side))
+        elif isinstance(message, Ask):
+            if not all(map(_sound, message.rows)):
+                raise DecodeError(f"asks for `{message.rows}`")
+            now = self._clock()
+            for row in message.rows:
+                self._ledger.ask(worker.name, row, now)
+            self._serve_soon()
+        elif isinstance(message, Used):
+            if not all(map(_sound, message.rows)):
+                raise DecodeError(f"used `{message.rows}`")
+            self._loads.used(worker.name, message)
+        else:
+            raise DecodeError(f"says `{message}`, which only agents say")
+
+    def _hang_up(self, number: int) -> None:
+        worker = self._workers.pop(number)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(worker.connection)
+        loop.remove_writer(worker.connection)
+        worker.connection.close()
+        if worker.hello is None:
+            return
+        log.info("%s worker %d asks for no more credit", worker.hello.side, worker.hello.pid)
+        del self._names[worker.name]
+        self._ledger.leave(worker.name)
+        self._loads.leave(worker.name)
+
+    def _serve_soon(self) -> None:
+        """Once in this turn of the loop, after all that has come in."""
+        if not self._soon:
+            self._soon = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        """Give what can be given, and come again when there will be more."""
+        self._soon = False
+        if not self._listener.listens:
+            return
+        for name, rows in self._ledger.due(self._clock()).items():
+            self._grant(self._names[name], rows)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._ledger.next_due(self._clock())
+        if due is not None:
+            pause = min(max(due, SHORTEST), LONGEST)
+            self._timer = asyncio.get_running_loop().call_later(pause, self._serve)
+
+    def _grant(self, worker: _Worker, rows: Sequence[Given]) -> None:
+        raw = pack(Grant(tuple(rows)))
+        if len(raw) > MESSAGE_LIMIT and len(rows) > 1:
+            half = len(rows) // 2
+            self._grant(worker, rows[:half])
+            self._grant(worker, rows[half:])
+        else:
+            self._send(worker, raw)
+
+    def _send(self, worker: _Worker, raw: bytes) -> None:
+        number = worker.connection.fileno()
+        if number not in self._workers:
+            return  # it was hung up on a moment ago
+        worker.unread.append(raw)
+        self._flush(number)
+
+    def _flush(self, number: int) -> None:
+        worker = self._workers[number]
+        loop: Any = asyncio.get_running_loop()
+        try:
+            while worker.unread:
+                worker.connection.send(worker.unread[0])
+                worker.unread.popleft()
+        except BlockingIOError:
+            if len(worker.unread) <= _MOST_UNREAD:
+                loop.add_writer(worker.connection, self._flush, number)
+                return
+            log.warning("hung up on a worker that does not read its credit")
+            loop.call_soon(self._drop, number, worker)
+        except OSError:
+            loop.call_soon(self._drop, number, worker)  # what it said before is still to be read
+        loop.remove_writer(worker.connection)
+
+    def _drop(self, number: int, worker: _Worker) -> None:
+        if self._workers.get(number) is worker:
+            self._hang_up(number)
+
+
+def _sound(row: Asked | Moved) -> bool:
+    """What should be names are; numbers were looked at when they came."""
+    if not (isinstance(row.policy, int) and all(isinstance(name, str) for name in row[:3])):
+        return False
+    return isinstance(row.size, int) if isinstance(row, Asked) else isinstance(row.device, str)

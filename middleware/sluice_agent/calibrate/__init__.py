@@ -1,0 +1,1 @@
+"""``sluice-agent calibrate``: measures what a node and its devices can carry."""

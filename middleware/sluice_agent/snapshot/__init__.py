@@ -1,0 +1,1 @@
+"""The node's snapshot: follows the change stream, acknowledges, refuses."""

@@ -1,0 +1,1 @@
+"""Bandwidth in a Swift worker: credit from the agent, wait queues, throttled bodies."""

@@ -1,0 +1,394 @@
+"""The worker's end of the line to its node's agent about credit: one per process, on a Unix socket that keeps messages
+apart.
+
+Nothing here waits for the agent but the green threads of transfers that are held back (``credit_till``).  Sending
+never blocks: what a full socket did not take is asked, or told, again.  One green thread reads.  While the agent is
+away, or silent for two seconds though asked, each account goes on alone at its last rate, one that is new at the rate
+that the agent named for such (``credit_account``); each second the worker tries to connect again.  With each
+connection it counts from nothing, under another name, so that totals never need to be compared with those of before.
+
+Whoever wants bytes held back opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
+
+    transfer = credit_line.current(agent_socket).open(flow)
+    transfer.pay(len(piece))
+    transfer.close()
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.credit import (
+    CREDIT_SUFFIX,
+    MESSAGE_LIMIT,
+    Anew,
+    Ask,
+    Asked,
+    CreditHello,
+    Grant,
+    Standing,
+    pack,
+    unpack,
+)
+from sluice_middleware.bandwidth.counters import Passage, Tallies, in_parts
+from sluice_middleware.bandwidth.io_levels import Standings
+from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.bandwidth.wait_queue import Till, Transfer
+from sluice_middleware.swift import green
+from sluice_middleware.swift.proxy_api import POLICIES
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+#: Seconds without a word after which the agent counts as away.
+SILENCE: Final = 2.0
+#: Seconds that one piece of a body waits at most: below what Swift's proxy waits for object servers (``node_timeout``,
+#: 10), and what clients and object servers wait for a proxy (60).
+PATIENCE: Final[Mapping[str, float]] = {PROXY: 20.0, STORAGE_NODE: 5.0}
+#: Seconds that credit is kept when the last transfer of its flow has ended: the client's next one may come.
+LINGER: Final = 0.05
+#: Flows that are remembered, and devices of them; beyond that those without a transfer are forgotten.
+_MOST: Final = 20_000
+#: Seconds between two lines of the log that say the same.
+_SAY_AGAIN: Final = 60.0
+_TRUNCATED: Final = 2 * MESSAGE_LIMIT
+
+
+class CreditLine:
+    """Tills and tallies of one worker; ``tick`` is called by a timer each second and never raises."""
+
+    def __init__(
+        self,
+        path: str,
+        side: str,
+        server: str = "",
+        policies: Mapping[str, str] | None = None,
+        logger: Logger | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        :param path: of the agent's socket for counters
+        :param side: ``proxy`` or ``storage_node``
+        :param server: ``ip:port`` of the object server, on its side
+        """
+        self.side = side
+        #: Pieces that passed without credit.
+        self.unpaid = 0
+        self._log = logger or logging.getLogger(__name__)
+        self._path = path + CREDIT_SUFFIX
+        self._hello = CreditHello("", side, os.getpid(), server, policies or {})
+        self._clock = clock
+        self._tills: dict[Flow, Till] = {}
+        self._tallies = Tallies(clock)
+        self._transfers: set[Transfer] = set()
+        self._standing = Standings()
+        self._resting: set[Till] = set()
+        self._sweeping = False
+        self._socket: socket.socket | None = None
+        self._heard = clock()
+        self._alone = True
+        self._away = False
+        self._said = -_SAY_AGAIN
+
+    # -- for transfers -------------------------------------------------------------------------
+
+    def open(
+        self,
+        flow: Flow,
+        device: str = "",
+        oid: str = "",
+        span: str = "",
+        governed: bool = True,
+        ceiling: float = 0.0,
+    ) -> Transfer:
+        """A transfer of ``flow``; with ``oid``, of an object that is told of by name.
+
+        :param span: the part of the object that was asked for, as in ``0-end``
+        :param governed: False to count only
+        :param ceiling: bytes per second that policies bound the flow to (0: none), until its node has a share for it
+        """
+        till = None
+        if governed:
+            till = self._tills.get(flow) or self._new(flow)
+            till.open += 1
+            if ceiling != till.account.ceiling:
+                till.account.bind(ceiling)
+        passage = Passage(flow, device, oid, span) if oid else None
+        if passage is not None:
+            self._tallies.enter(passage)
+        tally = self._tallies.find(flow, device)
+        tally.turn(self._clock(), opened=1)
+        if till is not None and not till.account.free:
+            self.ask(till)
+        transfer = Transfer(self, till, tally, PATIENCE[self.side], passage)
+        self._transfers.add(transfer)
+        return transfer
+
+    def policy_name(self, index: int) -> str:
+        """The name of a storage policy; empty when it is not known."""
+        return self._hello.policies.get(str(index), "")
+
+    def standing(self) -> Standings:
+        """What the agent said last, for any thread."""
+        return self._standing
+
+    def introduce(self, server: str) -> None:
+        """The object server of this process is known now; the agent is told when it did not know."""
+        if server and server != self._hello.server:
+            self._hello = replace(self._hello, server=server)
+            self.hang_up()
+
+    # -- for tills -----------------------------------------------------------------------------
+
+    def ask(self, till: Till) -> None:
+        """Ask for what the till's account wishes."""
+        account = till.account
+        if account.free or account.alone:
+            return
+        size = account.wish(till.needs if till.queue else 0)
+        if size and self._say(_asked(till, size)):
+            account.asked += size
+
+    def silent(self, since: float) -> bool:
+        """Whether the agent is away, or has said nothing for two seconds though asked ``since`` then."""
+        if not self._alone:
+            self._alone = self._clock() - max(since, self._heard) > SILENCE
+        return self._alone
+
+    def leave_alone(self, till: Till) -> None:
+        """The agent is away: the till's account goes on by what was said last."""
+        till.go_alone(self._standing.alone.get(till.account.flow.method))
+
+    def passed_unpaid(self, till: Till) -> None:
+        """Count it, and say so from time to time."""
+        self.unpaid += 1
+        now = self._clock()
+        if now - self._said >= _SAY_AGAIN:
+            self._said = now
+            account = till.account
+            self._log.warning(
+                "sluice: %s of `%s` waited %g s for credit and went on without; %d pieces since the start",
+                account.flow.method,
+                account.flow.path,
+                PATIENCE[self.side],
+                self.unpaid,
+            )
+
+    def over(self, transfer: Transfer) -> None:
+        """Count the transfer as closed; what nobody needs any more goes back soon."""
+        self._transfers.discard(transfer)
+        transfer.tally.turn(self._clock(), opened=-1)
+        if transfer.passage is not None:
+            self._tallies.leave(transfer.passage)
+        till = transfer.till
+        if till is not None:
+            till.open -= 1
+            if not till.open:
+                self.at_rest(till)
+
+    def at_rest(self, till: Till) -> None:
+        """Give back what the account holds, in a moment."""
+        if till.account.credit > 0 and not till.account.free:
+            self._resting.add(till)
+            if not self._sweeping:
+                self._sweeping = True
+                green.later(LINGER, self._sweep)
+
+    # -- each second ---------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Connect unless connected; tell what moved; take credit back from those who let it lie."""
+        if self._socket is None and not self._connect():
+            return
+        self._look()
+        changed = self._tallies.changed()
+        rows = self._tallies.rows(changed.tallies)
+        for raw in in_parts(time.time(), rows, tuple(changed.objects)):
+            if not self._send(raw):
+                break
+        else:
+            self._tallies.delivered(changed.tallies)
+        for till in self._tills.values():
+            if till.open and not till.queue:
+                self._give_back(till, till.account.rest())
+        self._forget()
+
+    def hang_up(self) -> None:
+        """Leave the agent until the next tick; transfers go on alone."""
+        connection, self._socket = self._socket, None
+        if connection is None:
+            return
+        try:
+            connection.shutdown(socket.SHUT_RDWR)  # its reader closes it
+        except OSError as error:
+            self._log.debug("sluice: line for credit: %s", error)
+        self._go_alone()
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _new(self, flow: Flow) -> Till:
+        made = self._tills[flow] = Till(CreditAccount(flow, self._clock), self, self._clock)
+        if self._socket is None:
+            self.leave_alone(made)
+        return made
+
+    def _look(self) -> None:
+        for transfer in self._transfers:
+            transfer.look()
+
+    def _connect(self) -> bool:
+        self._hello = replace(self._hello, worker=f"{os.getpid()}-{uuid.uuid4().hex[:12]}")
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        try:
+            connection.connect(self._path)
+            connection.send(pack(self._hello))
+        except OSError as error:
+            connection.close()
+            if not self._away:
+                self._log.warning("sluice: no agent gives credit at `%s`: %s", self._path, error)
+            self._away = True
+            return False
+        if self._away:
+            self._log.info("sluice: the agent gives credit at `%s` again", self._path)
+        self._away = False
+        self._socket = connection
+        self._heard = self._clock()
+        self._alone = False
+        self._look()
+        self._tallies.begin()
+        for till in self._tills.values():
+            till.account.go_along(connected_anew=True)
+            if till.open:
+                till.serve()
+        green.whenever_readable(connection, lambda: self._read(connection))
+        return True
+
+    def _read(self, connection: socket.socket) -> bool:
+        """Take all that came; False when there will be no more."""
+        while connection is self._socket:
+            try:
+                raw = connection.recv(_TRUNCATED)
+            except BlockingIOError:
+                return True
+            except OSError as error:
+                self._log.warning("sluice: lost the agent's line for credit: %s", error)
+                break
+            if not raw:
+                break
+            self._take(raw)
+        if connection is self._socket:
+            self._away = True
+            self.hang_up()
+        connection.close()
+        return False
+
+    def _take(self, raw: bytes) -> None:
+        self._heard = self._clock()
+        if self._alone:
+            self._alone = False
+            for till in self._tills.values():
+                till.account.go_along()
+        try:
+            message = unpack(raw)
+        except DecodeError as error:
+            self._log.error("sluice: the agent speaks of credit in another way: %s", error)
+            return
+        if isinstance(message, Grant):
+            self._grant(message)
+        elif isinstance(message, Standing):
+            levels = {one.flow: one.level for one in message.rows}
+            self._standing = Standings(levels, message.active, message.spares or {}, message.alone)
+        elif isinstance(message, Anew):
+            for till in self._tills.values():
+                if till.account.free:
+                    till.account.anew()
+                    if till.open:
+                        self.ask(till)
+
+    def _grant(self, message: Grant) -> None:
+        for one in message.rows:
+            till = self._tills.get(one.flow) or self._new(one.flow)
+            till.account.granted(one.size, one.rate)
+            if till.queue:
+                till.serve()
+            elif not till.open:
+                self.at_rest(till)
+
+    def _sweep(self) -> None:
+        self._sweeping = False
+        resting, self._resting = self._resting, set()
+        for till in resting:
+            if not till.open:
+                self._give_back(till, till.account.give_back())
+
+    def _give_back(self, till: Till, size: int) -> None:
+        if size and not self._say(_asked(till, -size)):
+            till.account.refund(size)
+
+    def _go_alone(self) -> None:
+        self._alone = True
+        for till in self._tills.values():
+            self.leave_alone(till)
+            if till.queue:
+                till.serve()
+
+    def _forget(self) -> None:
+        """Bounds what is remembered: flows that no transfer is open of can be learned again."""
+        if len(self._tills) > _MOST:
+            self._tills = {flow: till for flow, till in self._tills.items() if till.open or till.account.asked}
+        if len(self._tallies) > _MOST:
+            self.hang_up()  # totals begin anew with the next hello
+
+    def _say(self, asked: Asked) -> bool:
+        return self._send(pack(Ask((asked,))))
+
+    def _send(self, raw: bytes) -> bool:
+        """True when the socket took it."""
+        if self._socket is None:
+            return False
+        try:
+            self._socket.send(raw)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            self._log.warning("sluice: lost the agent's line for credit: %s", error)
+            self._away = True
+            self.hang_up()
+            return False
+        return True
+
+
+def _asked(till: Till, size: int) -> Asked:
+    account, method, policy, container = till.account.flow
+    return Asked(account, container, method, policy, size, len(till.queue), till.account.ceiling)
+
+
+#: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
+_lines: dict[tuple[int, int, str, str], CreditLine] = {}
+
+
+def current(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditLine:
+    """The line of this process to the agent whose socket for counters is at ``path``, made and connected at first.
+
+    To be called in green threads only; ``server`` as of :class:`CreditLine`, when the caller knows it.
+    """
+    place = (os.getpid(), green.hub(), path, side)
+    found = _lines.get(place)
+    if found is None:
+        names = {str(int(one)): one.name for one in POLICIES}
+        found = _lines[place] = CreditLine(path, side, server, names, logger)
+        found.tick()
+        green.each_second(found.tick)
+    elif server:
+        found.introduce(server)
+    return found

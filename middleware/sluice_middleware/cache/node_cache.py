@@ -1,0 +1,251 @@
+"""The node's cache as the proxy lends it to the filter ``caching``, and as it watches over writes.
+
+Whether an object is cached is a policy's matter, and policies have conditions and come and go; whether a
+write is told must not be.  So :meth:`NodeCache.watched` stands right below the proxy middleware and tells of
+every write to any object, by whoever makes it.  It must be so in all proxies of a cluster in which one caches:
+all have the option ``cache_dir``, or none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.cache.write_journal import Journal
+from sluice_core.cache.write_marks import BEGUN, ENDED, Marks, digest, open_marks, stamp
+from sluice_core.describe import Scalar
+from sluice_core.errors import PeerError
+from sluice_core.options import Option, OptionError
+from sluice_filters.visits import Call, Visit
+from sluice_middleware.cache.store import POLICIES, Store, open_store
+from sluice_middleware.cache.visit import Wishes, Writing, reading
+from sluice_middleware.swift import green
+from sluice_middleware.swift.cache_api import get_container_info
+from sluice_middleware.wsgi.response import Answer, App, Env
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+OPTIONS: Final = (
+    Option("cache_dir", "", "folder of cached objects, on a fast disk; empty for none; all proxies or no proxy"),
+    Option("cache_size", 10 << 30, "bytes that cached objects may take"),
+    Option("cache_policy", "lru", "which object goes first: lru, the one used longest ago, or lfu, the one used least"),
+    Option("cache_window", 60.0, "seconds in which requests are counted before an object is admitted"),
+    Option("cache_alone", False, "true when no other node has a proxy, so that no agent need vouch for the others"),
+    Option("cache_buffer", 64 << 20, "bytes of bodies that a worker collects at the same time"),
+)
+
+_WRITES: Final = frozenset({"PUT", "POST", "DELETE"})
+#: Answers that say what was written; after any other the timestamp is of no use.
+_STORED: Final = {"PUT": (201,), "POST": (202,), "DELETE": (204,)}
+#: Seconds after which a store that could not be opened is tried again.
+_AGAIN: Final = 30.0
+#: Seconds for which a container that was there is taken to be there (Swift itself remembers for 60).
+_THERE: Final = 10.0
+_MOST_CONTAINERS: Final = 10_000
+#: Bodies up to this size are written where we are; handing them to a thread costs more.
+_INLINE: Final = 64 << 10
+
+
+class NodeCache:
+    """One per worker; nothing is opened before the first request, hence after the fork."""
+
+    def __init__(self, options: Mapping[str, Any], logger: Logger) -> None:
+        """
+        :param options: the values of :data:`OPTIONS`
+        """
+        self._options = options
+        self._logger = logger
+        self._alone: bool = options["cache_alone"]
+        self._free: int = options["cache_buffer"]
+        self._folder = Path(options["cache_dir"])
+        self._marks: Marks | None = None
+        self._journal: Journal | None = None
+        self._store: Store | None = None
+        self._process = 0
+        self._next_try = {"marks": 0.0, "store": 0.0}
+        self._app: App | None = None
+        self._there: dict[tuple[str, str], float] = {}
+        self._wishes: dict[int, tuple[Mapping[str, Any], Wishes]] = {}
+
+    # -- for the proxy -----------------------------------------------------------------------
+
+    def watched(self, app: App) -> App:
+        """``app``, with an eye on every write that goes to it."""
+        self._app = app
+        return _Watched(self, app)
+
+    def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
+        """What accompanies ``call``."""
+        if call.method not in ("GET", "HEAD", "PUT") or self._app is None or not self.opened():
+            return None
+        key = object_key(call.environ)
+        if key is None:
+            return None
+        kind = Writing if call.method == "PUT" else reading
+        return kind(self, call, key, self._wishes_of(params))
+
+    def write(self, app: App, env: Env, key: bytes) -> Answer:
+        """Make a write, and tell that it began and how it ended."""
+        assert self._marks is not None
+        assert self._journal is not None
+        self._marks.begin(key)
+        self._journal.tell(key, BEGUN)
+        found = ENDED
+        try:
+            answer = Answer(app, env)
+            if answer.code in _STORED[env["REQUEST_METHOD"]]:
+                found = stamp(env.get("HTTP_X_TIMESTAMP", ""))
+        finally:
+            self._marks.end(key, found)
+            self._journal.tell(key, found)
+        return answer
+
+    def can_tell(self) -> bool:
+        """Whether writes can be told, which needs less than a store."""
+        if self._marks is not None and self._process == os.getpid():
+            return True
+        if not self._is_time("marks"):
+            return False
+        try:
+            self._marks = open_marks(self._folder)
+        except PeerError as error:
+            self._logger.error("sluice: cache: writes through this worker are not told: %s", error)
+            return False
+        self._journal = Journal(self._folder, self._marks)
+        self._store = None
+        self._process = os.getpid()
+        return True
+
+    def opened(self) -> bool:
+        """Whether there is a store; one that could not be opened is tried again now and then."""
+        if not self.can_tell():
+            return False
+        if self._store is not None:
+            return True
+        if not self._is_time("store"):
+            return False
+        assert self._marks is not None
+        limit, policy, window = (self._options[f"cache_{name}"] for name in ("size", "policy", "window"))
+        try:
+            self._store = open_store(self._folder, self._marks, limit, policy, window, self._logger)
+        except PeerError as error:
+            self._logger.error("sluice: %s", error)
+            return False
+        green.start(self._store.sweep)
+        return True
+
+    def _is_time(self, what: str) -> bool:
+        now = time.monotonic()
+        if now < self._next_try[what]:
+            return False
+        self._next_try[what] = now + _AGAIN
+        return True
+
+    # -- for the visits ----------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store, open while there are visits."""
+        assert self._store is not None
+        return self._store
+
+    def trusted(self) -> bool:
+        """Whether every write of a second ago and before is known here."""
+        return self._alone or self.store.marks.trusted()
+
+    def container_is_there(self, env: Env) -> bool:
+        """False when it, or its account, is gone: its objects may be on their way out, which nobody tells."""
+        _, _, account, container, _ = env["PATH_INFO"].split("/", 4)
+        now = time.monotonic()
+        if self._there.get((account, container), 0.0) > now:
+            return True
+        info = get_container_info(env, self._app, swift_source="SLU")
+        if not 200 <= int(info["status"] or 0) < 300:
+            return False
+        if len(self._there) >= _MOST_CONTAINERS:
+            self._there.clear()
+        self._there[account, container] = now + _THERE
+        return True
+
+    def reserve(self, size: int) -> bool:
+        """Take a share of this worker's memory for bodies; False when there is none."""
+        if size > self._free:
+            return False
+        self._free -= size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """What :meth:`reserve` took."""
+        self._free += size
+
+    def later(self, keep: Callable[..., bool], *given: Any) -> None:
+        """Keep a body without making anybody wait."""
+        if sum(map(len, given[3])) <= _INLINE:
+            self.kept(keep, *given)
+        else:
+            green.start(self.kept, keep, *given)
+
+    def kept(self, keep: Callable[..., bool], *given: Any) -> None:
+        """Keep a body now."""
+        try:
+            keep(*given)
+        except Exception:  # nobody waits for it, so nobody else would tell
+            self._logger.exception("sluice: cache: an object was not kept")
+
+    # -- how ---------------------------------------------------------------------------------
+
+    def _wishes_of(self, params: Mapping[str, Any]) -> Wishes:
+        """The parameters, read once per policy; they are a dictionary of a filter that lives as long."""
+        known = self._wishes.get(id(params))
+        if known is None or known[0] is not params:
+            if len(self._wishes) > 1000:
+                self._wishes.clear()
+            known = self._wishes[id(params)] = (params, Wishes(params))
+        return known[1]
+
+
+class _Watched:
+    """The application below the proxy middleware, for everybody above."""
+
+    def __init__(self, cache: NodeCache, app: App) -> None:
+        self._cache = cache
+        self._app = app
+
+    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        key = object_key(env) if env["REQUEST_METHOD"] in _WRITES else None
+        if key is None or not self._cache.can_tell():
+            return self._app(env, start_response)
+        answer = self._cache.write(self._app, env, key)
+        start_response(answer.status, answer.headers, answer.exc_info)
+        return answer.body
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._app, name)  # Swift looks for the end of the pipeline here
+
+
+def open_cache(options: Mapping[str, Any], logger: Logger) -> NodeCache | None:
+    """The cache that ``options`` ask for; None without ``cache_dir``.
+
+    :raises OptionError: for a value that cannot be used
+    """
+    if options["cache_policy"] not in POLICIES:
+        names = " or ".join(POLICIES)
+        raise OptionError(f"option `cache_policy` is `{options['cache_policy']}`, expected {names}")
+    if options["cache_size"] < 0 or options["cache_window"] <= 0:
+        raise OptionError("options `cache_size` and `cache_window` must not be negative, the window not zero")
+    return NodeCache(options, logger) if options["cache_dir"] else None
+
+
+def object_key(env: Env) -> bytes | None:
+    """What stands for the object of a request; None when it is for none, or one of Swift's own."""
+    path: str = env["PATH_INFO"]
+    parts = path.split("/", 4)
+    if len(parts) != 5 or not parts[4] or not parts[3] or parts[2][:1] in ("", "."):
+        return None
+    if "\0" in path and "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES" not in env:
+        return None  # Swift refuses it
+    return digest("/".join(parts[2:]).encode("latin-1"))

@@ -1,0 +1,133 @@
+"""An answer out of the cache, as Swift's object server would give it.
+
+Conditions, ranges and HEAD are answered by Swift's own code; a plain GET, by far the most frequent, gets
+the headers and the bytes and nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from isal import isal_zlib
+
+from sluice_filters.visits import Headers, Reply
+from sluice_middleware.cache.files import PIECE, Content
+from sluice_middleware.swift.cache_api import (
+    Request,
+    Response,
+    multi_range_iterator,
+    resolve_etag_is_at_header,
+    resolve_ignore_range_header,
+)
+from sluice_middleware.wsgi.response import Answer, Env
+
+_PARTICULAR: Final = (
+    "HTTP_RANGE",
+    "HTTP_IF_NONE_MATCH",
+    "HTTP_IF_MATCH",
+    "HTTP_IF_MODIFIED_SINCE",
+    "HTTP_IF_UNMODIFIED_SINCE",
+)
+#: What Swift's proxy makes up by itself rather than out of one object server's answer: of any object, and
+#: of one whose fragments it puts together.
+_MADE_UP: Final = frozenset({412})
+_MADE_UP_OF_FRAGMENTS: Final = frozenset({304, 412, 416})
+_FRAGMENTS: Final = "X-Backend-Fragments"
+
+
+class Damaged(OSError):
+    """A cached body is not what was written."""
+
+
+def reply_with(env: Env, content: Content) -> Reply | None:
+    """The answer; None when Swift had better give it.  ``content`` is closed, or will be with the body.
+
+    :raises OSError: when the file cannot be read or is damaged; it is closed then
+    """
+    if env["REQUEST_METHOD"] == "HEAD" or any(name in env for name in _PARTICULAR):
+        return _particular(env, content)
+    headers = Headers()
+    dict.update(headers, content.headers)  # their names are in Title-Case since they came out of Headers
+    if content.length > PIECE:
+        return Reply("200 OK", headers, _Body(content))
+    return Reply("200 OK", headers, _small(content))
+
+
+def _small(content: Content) -> list[bytes]:
+    try:
+        pieces = list(content.read(0, content.length))
+    finally:
+        content.close()
+    if isal_zlib.crc32(pieces[0] if pieces else b"") != content.checksum:
+        raise Damaged("a cached object is damaged")
+    return pieces
+
+
+def _particular(env: Env, content: Content) -> Reply | None:
+    env = dict(env)  # a range that is to be ignored is taken off
+    request = Request(env)
+    resolve_ignore_range_header(request, content.headers)
+    body = _Body(content)
+    if request.method == "HEAD":
+        body.close()
+    response = Response(
+        request=request,
+        headers=content.headers,
+        app_iter=None if request.method == "HEAD" else body,
+        conditional_response=True,
+        conditional_etag=resolve_etag_is_at_header(request, content.headers),
+    )
+    answer = Answer(response, env)
+    if answer.code in (_MADE_UP_OF_FRAGMENTS if _FRAGMENTS in content.headers else _MADE_UP):
+        body.close()
+        return None
+    return Reply(answer.status, Headers(answer.headers), _Closing(answer.body, body))
+
+
+class _Body:
+    """A cached body that is read as it is sent; whole or in ranges, as ``swob.Response`` wants it."""
+
+    def __init__(self, content: Content) -> None:
+        self._content: Content | None = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        content = self._content
+        if content is None:
+            return
+        found = 0
+        for piece in content.read(0, content.length):
+            found = isal_zlib.crc32(piece, found)
+            if len(piece) < PIECE and found != content.checksum:
+                raise Damaged("a cached object is damaged")  # its last piece is not sent: the transfer is cut
+            yield piece
+
+    def app_iter_range(self, start: int, stop: int) -> Iterator[bytes]:
+        """The bytes ``[start, stop)``."""
+        if self._content is not None:
+            yield from self._content.read(start, stop)
+
+    def app_iter_ranges(self, ranges: Any, content_type: bytes, boundary: bytes, size: int) -> Iterator[bytes]:
+        """Several ranges as ``multipart/byteranges``."""
+        yield from multi_range_iterator(ranges, content_type, boundary, size, self.app_iter_range)
+
+    def close(self) -> None:
+        """Let the file go."""
+        content, self._content = self._content, None
+        if content is not None:
+            content.close()
+
+
+class _Closing:
+    """What swob gives, closing the file with itself."""
+
+    def __init__(self, pieces: Any, body: _Body) -> None:
+        self._pieces = pieces
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._pieces)
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._body.close()

@@ -1,0 +1,229 @@
+"""A node's store of whole objects: index, files and marks together, shared by its workers.
+
+What is in it survives its processes.  A worker that dies on the way leaves at worst a file without an
+entry, which the next one to start sweeps up, or an entry without its file, which is a miss.  A disk that
+is full or broken makes the store smaller, never a request fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.cache.write_marks import Marks, stamp
+from sluice_core.errors import PeerError
+from sluice_middleware.cache.files import Content, Files, pack_headers
+from sluice_middleware.cache.index import LFU, LRU, Entry, Table, new_serial, open_table
+from sluice_middleware.cache.sketch import Sketch, open_sketch
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+POLICIES: Final = (LRU, LFU)
+#: Places in the index: one for so many bytes of the store, within bounds.
+_BYTES_PER_PLACE: Final = 8 << 10
+_FEWEST, _MOST = 1 << 12, 1 << 22
+#: A worker sums up anew, and halves hits, after so many fillings, or a part of the places if that is more.
+_RECOUNT: Final = 1024
+_RECOUNT_PART: Final = 16
+#: What a file needs beside its body, about.
+_OVERHEAD: Final = 1024
+#: Seconds between complaints of a worker about its disk.
+_QUIET: Final = 60.0
+#: Files without an entry are left alone for so many seconds: somebody may be at it.
+_GRACE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the marks said before something was read from the disks."""
+
+    token: int
+    epoch: int
+
+
+class Store:
+    """The parts, opened; see :func:`open_store`."""
+
+    def __init__(self, marks: Marks, table: Table, files: Files, sketch: Sketch, limit: int, logger: Logger) -> None:
+        """
+        :param marks: closed by whoever opened them
+        """
+        self.marks = marks
+        self.table = table
+        self.files = files
+        self.sketch = sketch
+        self._limit = limit
+        self._logger = logger
+        self._fillings = 0
+        self._quiet_until = 0.0
+
+    def moment(self, key: bytes) -> Moment:
+        """To be asked *before* the disks are."""
+        return Moment(self.marks.token(key), self.marks.epoch)
+
+    def unchanged(self, entry: Entry) -> bool:
+        """Whether no write to the object has been seen since the disks were asked, and none was missed."""
+        token = self.marks.token(entry.key)
+        return entry.token == token and not token & 1 and entry.epoch == self.marks.epoch
+
+    def keep(
+        self, key: bytes, moment: Moment, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
+    ) -> bool:
+        """Keep an object; False when it is not worth it, too late or impossible.
+
+        :param known: ``headers`` are those of an answer; else only the Etag is, and the disks must be asked for them
+        """
+        size = sum(map(len, body)) + _OVERHEAD
+        if (known and self.moment(key) != moment) or not self._make_room(key, size):
+            return False
+        serial = new_serial()
+        try:
+            size = self.files.write(key, serial, headers, body)
+        except OSError as error:
+            self._complain("cannot keep an object, making room", error)
+            self.shrink(max(size, self.table.used // 10))
+            return False
+        now = _now()
+        hits = self.sketch.count(key) if self.table.by_hits else 0
+        checked = now if known else 0
+        self._enter(Entry(key, moment.token, moment.epoch, serial, size, checked, expiry(headers), now, hits))
+        return True
+
+    def confirm(self, entry: Entry, content: Content, moment: Moment, headers: Mapping[str, str]) -> None:
+        """The disks said at ``moment`` or later that the object is this one, with ``headers``."""
+        serial = entry.serial
+        size = entry.size
+        if pack_headers(headers) != content.meta:
+            try:
+                if not self.files.rewrite_headers(entry.key, serial, content, headers):
+                    serial = new_serial()
+                    body = [b"".join(content.read(0, content.length))]
+                    size = self.files.write(entry.key, serial, headers, body)
+            except OSError as error:
+                self._complain("cannot write headers anew", error)
+                self.forget(entry)
+                return
+        self.table.put(
+            entry._replace(
+                token=moment.token,
+                epoch=moment.epoch,
+                serial=serial,
+                size=size,
+                checked=_now(),
+                expires=expiry(headers),
+                last=_now(),
+            )
+        )
+
+    def forget(self, entry: Entry) -> None:
+        """Let an object go."""
+        if self.table.drop(entry):
+            self.files.remove(entry.key)
+
+    def shrink(self, size: int) -> None:
+        """Let so many bytes go, as far as there are any."""
+        while size > 0:
+            victim = self.table.victim()
+            if victim is None:
+                return
+            self.forget(victim)
+            self.table.count("evictions")
+            size -= victim.size
+
+    def sweep(self) -> None:
+        """Remove what dead workers left; one process at a time does it, the others need not."""
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self.files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for path, key in self.files.walk():
+                    if self.table.find(key) is None:
+                        _remove_old(path)
+                self.table.recount()
+            finally:
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Let all files go."""
+        self.table.close()
+        self.sketch.close()
+
+    def _complain(self, what: str, error: OSError) -> None:
+        """Log it, but not for every request."""
+        now = time.monotonic()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET
+            self._logger.warning("sluice: cache: %s: %s", what, error)
+
+    def _make_room(self, key: bytes, size: int) -> bool:
+        if size > self._limit:
+            return False
+        asked = None
+        while self.table.used + size > self._limit:
+            victim = self.table.victim()
+            if victim is None:
+                self.table.recount()
+                return self.table.used + size <= self._limit
+            if self.table.by_hits:
+                asked = self.sketch.count(key) if asked is None else asked
+                if asked < victim.hits:
+                    return False  # what would have to go is loved more
+            self.forget(victim)
+            self.table.count("evictions")
+        return True
+
+    def _enter(self, entry: Entry) -> None:
+        displaced = self.table.put(entry)
+        if displaced is not None:
+            self.files.remove(displaced.key)
+            self.table.count("evictions")
+        self.table.count("fills")
+        self._fillings += 1
+        if self._fillings % max(_RECOUNT, self.table.places // _RECOUNT_PART) == 0:
+            self.table.recount()
+            if self.table.by_hits:
+                self.table.age()
+
+
+def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: float, logger: Logger) -> Store:
+    """The store in ``folder``, made when there is none.
+
+    :raises PeerError: when it can be neither opened nor made
+    """
+    try:
+        objects = folder / "objects"
+        objects.mkdir(exist_ok=True)
+        places = min(_MOST, max(_FEWEST, limit // _BYTES_PER_PLACE))
+        table = open_table(folder / "table", places, policy)
+        sketch = open_sketch(folder / "sketch", window)
+    except OSError as error:
+        raise PeerError(f"no cache in `{folder}`: {error}") from error
+    return Store(marks, table, Files(objects), sketch, limit, logger)
+
+
+def expiry(headers: Mapping[str, str]) -> int:
+    """The unix second at which Swift no longer gives the object, 0 for never."""
+    text = headers.get("X-Delete-At", "")
+    return int(text) if text.isdecimal() else 0
+
+
+def written(headers: Mapping[str, str]) -> int:
+    """The stamp of the write that an answer shows."""
+    return stamp(headers.get("X-Backend-Timestamp") or headers.get("X-Timestamp") or "")
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+def _remove_old(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.stat(path).st_mtime < time.time() - _GRACE:
+            os.unlink(path)

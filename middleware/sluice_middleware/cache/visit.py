@@ -1,0 +1,281 @@
+"""What the cache does along one request.
+
+A GET or HEAD of an object that is kept is answered at once when the client may read it and no write has
+been seen; when there is doubt, the disks are asked with a HEAD, which costs no body, and what they say of
+the object replaces the headers that were kept.  Anything unusual passes: Swift knows best.
+
+A whole body that goes by, in either direction, is collected and kept when all is over.  What a PUT sent is
+kept with its ETag alone: the first to read it asks the disks for the headers, so that they are those of a
+plain Swift whatever the object servers' configuration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice_filters.api import Stream
+from sluice_filters.visits import Call, Headers, Reply, Visit
+from sluice_middleware.cache.files import Content
+from sluice_middleware.cache.index import Entry
+from sluice_middleware.cache.response import reply_with
+from sluice_middleware.cache.store import Moment, written
+from sluice_middleware.swift.cache_api import config_true_value
+from sluice_middleware.swift.proxy_api import close_if_possible, normalize_etag
+from sluice_middleware.wsgi import sysmeta
+
+if TYPE_CHECKING:
+    from sluice_middleware.cache.node_cache import NodeCache
+
+#: Requests with one of these are not answered from the cache, and their answers are not kept: what Swift
+#: adds to them depends on more than the object.
+_UNUSUAL: Final = (
+    "HTTP_ORIGIN",
+    "HTTP_X_BACKEND_STORAGE_POLICY_INDEX",
+    "HTTP_X_OPEN_EXPIRED",
+    "HTTP_X_BACKEND_OPEN_EXPIRED",
+)
+#: Headers of one answer rather than of the object.
+_PASSING: Final = frozenset({"Date", "Connection", "Transfer-Encoding", "X-Trans-Id", "X-Openstack-Request-Id"})
+#: Swift's own encryption, wherever it stands, leaves this in the environment.
+_ENCRYPTED: Final = "swift.callback.fetch_crypto_keys"
+
+
+class Wishes:
+    """The policy's parameters."""
+
+    __slots__ = ("admit", "max_size", "strict", "ttl")
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self.max_size: int = params["max_size"]
+        self.strict: bool = params["mode"] == "strict"
+        self.ttl: float = params["ttl"]
+        self.admit: int = params["admit"]
+
+
+class Collector(Stream):
+    """Keeps what passes, up to ``limit`` bytes; ``pieces`` is None once it gave up."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.size = 0
+        self.pieces: list[bytes] | None = []
+
+    def feed(self, data: bytes) -> bytes:
+        if self.pieces is not None:
+            self.size += len(data)
+            if self.size <= self._limit:
+                self.pieces.append(data)
+            else:
+                self.pieces = None
+        return data
+
+
+class Filling(Visit):
+    """A visit that may keep a body; the base of both directions."""
+
+    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+        self._cache = cache
+        self._store = cache.store
+        self._call = call
+        self._key = key
+        self._wishes = wishes
+        self._collector: Collector | None = None
+        self._reserved = 0
+
+    def _collect(self, size: int) -> Stream | None:
+        """A collector for at most ``size`` bytes; None when this worker holds too much already."""
+        if not self._cache.reserve(size):
+            return None
+        self._reserved = size
+        self._collector = Collector(size)
+        return self._collector
+
+    def _protected(self) -> bool:
+        return self._call.protected or _ENCRYPTED in self._call.environ
+
+    def _collected(self) -> Sequence[bytes] | None:
+        """The whole of what passed."""
+        return None if self._collector is None else self._collector.pieces
+
+    def end(self, complete: bool) -> None:
+        try:
+            if complete:
+                self._keep()
+        finally:
+            self._cache.give_back(self._reserved)
+            self._reserved = 0
+
+    def _keep(self) -> None:
+        """All went well; keep what was collected."""
+
+
+class Writing(Filling):
+    """A PUT."""
+
+    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+        super().__init__(cache, call, key, wishes)
+        self._etag = ""
+        self._moment: Moment | None = None
+
+    def body_in(self) -> Stream | None:
+        if self._protected() or (self._call.size or 0) > self._wishes.max_size:
+            return None
+        if self._store.sketch.add(self._key) < self._wishes.admit:
+            return None
+        return self._collect(self._wishes.max_size if self._call.size is None else self._call.size)
+
+    def response(self, reply: Reply) -> Reply:
+        if self._collector is not None and reply.code == 201 and not self._protected():
+            self._etag = normalize_etag(reply.headers.get("Etag")) or ""
+            self._moment = self._store.moment(self._key)
+        return reply
+
+    def _keep(self) -> None:
+        body = self._collected()
+        if body is not None and self._etag and self._moment is not None:
+            headers = {"Etag": self._etag}
+            self._cache.later(self._store.keep, self._key, self._moment, headers, body, False)
+
+
+def reading(cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> Reading | None:
+    """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
+    environ = call.environ
+    if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
+        return None
+    visit = Reading(cache, call, key, wishes)
+    return visit if visit.interested() else None
+
+
+class Reading(Filling):
+    """A GET or HEAD."""
+
+    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+        super().__init__(cache, call, key, wishes)
+        self._moment: Moment | None = None
+        self._headers: dict[str, str] = {}
+        self._entry = self._store.table.find(key)
+
+    def interested(self) -> bool:
+        """Whether there is something to answer with, or the answer may be kept."""
+        if self._entry is not None:
+            return True
+        self._store.table.count("misses")
+        return self._may_keep()
+
+    def _may_keep(self) -> bool:
+        """Whether the answer is a whole body of an object that is asked for often enough."""
+        call = self._call
+        if call.method != "GET" or "HTTP_RANGE" in call.environ:
+            return False
+        return self._store.sketch.add(self._key) >= self._wishes.admit
+
+    def request(self) -> Reply | None:
+        if self._entry is not None:
+            reply = self._from(self._entry)
+            if reply is not None or not self._may_keep():
+                return reply
+        if self._moment is None:
+            self._moment = self._store.moment(self._key)
+        return None
+
+    def response(self, reply: Reply) -> Reply:
+        if isinstance(reply.body, list | tuple) and "Content-Length" not in reply.headers:
+            reply.headers["Content-Length"] = str(sum(map(len, reply.body)))  # as Swift does with a list
+        return reply
+
+    def body_out(self, reply: Reply) -> Stream | None:
+        length = reply.headers.get("Content-Length", "")
+        if self._moment is None or reply.code != 200 or not length.isdecimal() or self._protected():
+            return None
+        if int(length) > self._wishes.max_size or written(reply.headers) < self._store.marks.newest(self._key):
+            return None
+        self._headers = kept_headers(reply.headers)
+        return self._collect(int(length))
+
+    def _keep(self) -> None:
+        body = self._collected()
+        if body is None or self._moment is None or self._collector is None:
+            return
+        if str(self._collector.size) == self._headers["Content-Length"]:
+            self._cache.later(self._store.keep, self._key, self._moment, self._headers, body)
+
+    def _from(self, entry: Entry) -> Reply | None:
+        """The answer out of ``entry``, or None: ask Swift."""
+        now = time.time()
+        if entry.expires and entry.expires <= now:
+            self._store.forget(entry)
+            return None
+        if self._call.authorize() is not None or not self._cache.container_is_there(self._call.environ):
+            return None  # Swift says so itself
+        content = self._store.files.open(self._key, entry.serial)
+        if content is None:
+            self._store.forget(entry)
+            return None
+        reply = self._reply(entry, content, now)
+        if reply is not None:
+            self._store.table.touch(entry)
+        return reply
+
+    def _reply(self, entry: Entry, content: Content, now: float) -> Reply | None:
+        """The answer with ``content``, which is closed now or with the answer."""
+        try:
+            if self._wishes.strict or not self._is_sure(entry, now):
+                found = self._confirmed(entry, content, now)
+                if found is None:
+                    content.close()
+                    return None
+                content = content._replace(headers=found)
+        except BaseException:
+            content.close()
+            raise
+        try:
+            return reply_with(self._call.environ, content)
+        except OSError:
+            self._store.forget(entry)
+            return None
+
+    def _is_sure(self, entry: Entry, now: float) -> bool:
+        return now < entry.checked + self._wishes.ttl and self._store.unchanged(entry) and self._cache.trusted()
+
+    def _confirmed(self, entry: Entry, content: Content, now: float) -> dict[str, str] | None:
+        """Ask the disks: the object's headers when it still is what is kept, else None.
+
+        All replicas are asked where one that slept through a write could mislead for long: in strict
+        mode, and when nobody here knows which write was the last.
+        """
+        store = self._store
+        moment = store.moment(self._key)
+        newest = store.marks.newest(self._key)
+        unchanged = store.unchanged(entry) and now < entry.checked + self._wishes.ttl
+        everybody = self._wishes.strict or not (newest or unchanged)
+        reply = self._call.send("HEAD", headers={"X-Newest": "true"} if everybody else {}, stored=True)
+        close_if_possible(reply.body)
+        store.table.count("validations")
+        if reply.code != 200:
+            if reply.code == 404:
+                store.forget(entry)
+            return None
+        if written(reply.headers) < newest:
+            return None  # from a replica that has not heard of the last write
+        headers = plain(reply.headers, content.length)
+        same = normalize_etag(headers.get("Etag")) == normalize_etag(content.headers.get("Etag"))
+        if not same or headers.get("Content-Length") != str(content.length) or not content.sound():
+            store.forget(entry)
+            return None
+        if not unchanged:
+            store.confirm(entry, content, moment, headers)
+        return headers
+
+
+def kept_headers(headers: Headers) -> dict[str, str]:
+    """Those of a plain answer that are the object's."""
+    found = [(name, value) for name, value in headers.items() if name not in _PASSING]
+    return dict(sysmeta.without_ours(found))
+
+
+def plain(headers: Headers, size: int) -> dict[str, str]:
+    """What a client of the plain object would see, out of the headers of what is stored."""
+    found = [(name, value) for name, value in headers.items() if name not in _PASSING]
+    return dict(sysmeta.plain_headers(found, size) if sysmeta.CHAIN in headers else sysmeta.without_ours(found))

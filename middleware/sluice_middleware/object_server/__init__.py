@@ -1,0 +1,1 @@
+"""What runs in object servers: controller, read-time filters, disk files, I/O threads."""

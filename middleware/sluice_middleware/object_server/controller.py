@@ -1,0 +1,60 @@
+"""``egg:sluice#object``: Swift's object server, which notes what a PUT's intent is and whether a request is a copy
+between storage nodes, and says what it refuses.
+
+It takes the place of ``egg:swift#object`` in ``[app:object-server]``; the storage policies' ``diskfile_module`` in
+swift.conf name our disk files.  A paste filter could not do this: SSYNC's requests pass none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from sluice_middleware.object_server.diskfile import replication_context, transform_context
+from sluice_middleware.object_server.diskfile.disk_filters import Refused, Unreadable
+from sluice_middleware.swift import diskfile_api as swift
+from sluice_middleware.swift.diskfile_api import public
+from sluice_middleware.wsgi import sysmeta
+
+Env = dict[str, Any]
+#: Of a header's value.
+_LONGEST_REASON: Final = 1000
+
+
+class ObjectController(swift.ObjectController):  # type: ignore[misc]
+    """Swift's, with ``PUT`` and ``GET`` that know our refusals."""
+
+    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """As of Swift's; SSYNC calls it again for each object it brings."""
+        with transform_context.serving(env), replication_context.serving(env):
+            body: Iterable[bytes] = super().__call__(env, start_response)
+            return body
+
+    @public  # type: ignore[untyped-decorator]
+    def PUT(self, request: Any) -> Any:
+        """As of Swift's, or a refusal after the body."""
+        try:
+            return super().PUT(request)
+        except Refused as refusal:
+            return self._refuse(request, refusal)
+
+    @public  # type: ignore[untyped-decorator]
+    def GET(self, request: Any) -> Any:
+        """As of Swift's, or a refusal before the body."""
+        try:
+            return super().GET(request)
+        except Unreadable as refusal:
+            return self._refuse(request, refusal)
+
+    def _refuse(self, request: Any, reason: Exception) -> Any:
+        """409: a 5xx would count against the device, and soon suppress it for everybody."""
+        self.logger.error("sluice: %s %s refused: %s", request.method, request.path, reason)
+        words = " ".join(str(reason).split()).encode("ascii", "backslashreplace")[:_LONGEST_REASON].decode("ascii")
+        answer = swift.HTTPConflict(request=request, headers={sysmeta.REFUSED: words}, body=words)
+        answer.status = sysmeta.REFUSED_STATUS
+        return answer
+
+
+def app_factory(global_conf: dict[str, Any], **local_conf: str) -> ObjectController:
+    """Paste's entry point."""
+    return ObjectController({**global_conf, **local_conf})

@@ -1,0 +1,1 @@
+"""Disk files that store transformed bytes and show Swift the plain object."""

@@ -1,0 +1,192 @@
+"""``sluice-diskfile``: what is transformed on a node's disks, and how to make it plain before Sluice is taken out."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from sluice_core.errors import SluiceError
+from sluice_core.options import OptionError
+from sluice_middleware.object_server.diskfile.disk_filters import Toolbox
+from sluice_middleware.object_server.diskfile.rewrite import (
+    DAMAGED,
+    GONE,
+    REWRITTEN,
+    TRANSFORMED,
+    UNREADABLE,
+    Found,
+    data_files,
+    inspect,
+    rewrite,
+)
+from sluice_middleware.wsgi import sysmeta
+
+_CONFIG: Final = "/etc/swift/object-server.conf"
+#: Seconds between two lines of progress.
+_PROGRESS: Final = 10.0
+_MOST_NAMED: Final = 20
+
+
+class Pace:
+    """Sleeps so that no more than ``rate`` bytes a second are written; 0 is no limit."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._begin = time.monotonic()
+        self._written = 0
+
+    def __call__(self, size: int) -> None:
+        self._written += size
+        if self._rate:
+            ahead = self._written / self._rate - (time.monotonic() - self._begin)
+            if ahead > 0:
+                time.sleep(ahead)
+
+
+@dataclass
+class Tally:
+    """What was found on one device."""
+
+    device: Path
+    states: Counter[str] = field(default_factory=Counter)
+    filters: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    named: list[Found] = field(default_factory=list)
+
+    def add(self, found: Found) -> None:
+        """Count one file."""
+        self.states[found.state] += 1
+        if found.stored is not None:
+            self.filters["+".join(found.stored.filters()) or "unknown"] += 1
+        if found.reason:
+            self.reasons[f"{found.state}: {found.reason}"] += 1
+            if len(self.named) < _MOST_NAMED:
+                self.named.append(found)
+
+    def left(self) -> int:
+        """Files that are still transformed, as far as anybody can say."""
+        return sum(self.states[state] for state in (TRANSFORMED, UNREADABLE, DAMAGED))
+
+    def line(self) -> str:
+        """One line of all numbers."""
+        total = sum(count for state, count in self.states.items() if state != GONE)
+        words = [f"{self.states[state]} {state}" for state in (TRANSFORMED, REWRITTEN, UNREADABLE, DAMAGED, GONE)]
+        return f"{self.device}: {total} files, {', '.join(words)}"
+
+    def lines(self) -> list[str]:
+        """Everything, for people."""
+        filters = [f"    {count} by {names}" for names, count in sorted(self.filters.items())]
+        reasons = [f"    {count} {reason}" for reason, count in sorted(self.reasons.items())]
+        named = [f"    {one.state} {one.path}" for one in self.named]
+        return [self.line(), *filters, *reasons, *named]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 when nothing transformed is left (``unwind``) or all was said (others), else 1."""
+    given = _arguments().parse_args(argv)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    try:
+        devices, tools = _configuration(given.config)
+        if given.command == "show":
+            return _show([Path(one) for one in given.file], tools)
+        folders = [_device(one, devices) for one in given.device]
+        return _encoded(folders, tools) if given.command == "encoded" else _walk(given, folders, tools)
+    except (SluiceError, OSError) as error:
+        print(f"sluice-diskfile: {error}", file=sys.stderr)
+        return 1
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sluice-diskfile", description="what disk files of Sluice have on disks")
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"the object server's configuration, for keys and devices ({_CONFIG})"
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    scan = commands.add_parser("scan", help="count what is transformed, by filters, and what cannot be read here")
+    unwind = commands.add_parser("unwind", help="make transformed files plain; safe beside a running server")
+    unwind.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    unwind.add_argument(
+        "--mb-per-second", type=float, default=0.0, metavar="N", help="write no more than N MB a second"
+    )
+    for command in (scan, unwind):
+        command.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
+    encoded = commands.add_parser(
+        "encoded", help="name what proxies encoded, a path in Swift per line: copying it onto itself makes it plain"
+    )
+    encoded.add_argument("device", nargs="+", help="path of a device, or its name below `devices`")
+    show = commands.add_parser("show", help="all that is known of one file, as JSON")
+    show.add_argument("file", nargs="+", help="a .data file")
+    return parser
+
+
+def _configuration(path: str | None) -> tuple[Path, Toolbox]:
+    """Where devices are, and filters with their keys.
+
+    :raises OptionError: when the file cannot be used
+    """
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        with open(path or _CONFIG, encoding="utf-8") as file:
+            parser.read_file(file)
+    except (OSError, configparser.Error, UnicodeDecodeError) as error:
+        if path is not None or not isinstance(error, FileNotFoundError):
+            raise OptionError(f"cannot read `{path or _CONFIG}`: {error}") from error
+    conf = dict(parser.defaults())
+    return Path(conf.get("devices", "/srv/node")), Toolbox(conf, logging.getLogger("sluice_diskfile"))
+
+
+def _device(text: str, devices: Path) -> Path:
+    path = Path(text) if "/" in text else devices / text
+    if not path.is_dir():
+        raise OptionError(f"device `{path}` is no folder")
+    return path
+
+
+def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: Toolbox) -> int:
+    change = given.command == "unwind" and not given.dry_run
+    pace = Pace(given.mb_per_second * 1e6 if given.command == "unwind" else 0.0)
+    left = 0
+    for device in devices:
+        tally = Tally(device)
+        told = time.monotonic()
+        for path in data_files(device):
+            tally.add(rewrite(path, tools, pace) if change else inspect(path, tools))
+            if time.monotonic() - told >= _PROGRESS:
+                told = time.monotonic()
+                print(tally.line(), file=sys.stderr)
+        print("\n".join(tally.lines()))
+        left += tally.left()
+    return 1 if given.command == "unwind" and left else 0
+
+
+def _encoded(devices: Sequence[Path], tools: Toolbox) -> int:
+    """Each name once; a name may hold anything, so it is quoted as in a URL."""
+    said = set()
+    for path in (path for device in devices for path in data_files(device)):
+        known = inspect(path, tools).metadata or {}
+        name = str(known.get("name", ""))
+        if sysmeta.CHAIN in known and name not in said:
+            said.add(name)
+            print(quote(name))
+    return 0
+
+
+def _show(paths: Sequence[Path], tools: Toolbox) -> int:
+    for path in paths:
+        found = inspect(path, tools)
+        if found.state == GONE:
+            raise OptionError(f"there is no file `{path}`")
+        stored = None if found.stored is None else json.loads(found.stored.encode())
+        known = {"path": str(path), "state": found.state, "reason": found.reason, "stored": stored}
+        print(json.dumps({**known, "metadata": dict(found.metadata or {})}, indent=2, sort_keys=True))
+    return 0

@@ -1,0 +1,189 @@
+"""A transformed file as a file object of plain bytes, with random access.
+
+Theory of operation.  A whole read goes through the whole-stream decoder, which checks most, and compares the
+checksum of all stored bytes; a range asks the chain where its bytes lie and decodes no more than that.  What
+turns out wrong is raised as ``EIO``, Swift's word for a bad disk, for which it quarantines the object, on ranges
+too.  A key that is missing is no such error:
+:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable` ends the request and leaves the file alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, Final
+
+from isal import isal_zlib
+
+from sluice_core.errors import SluiceError
+from sluice_filters.api import CorruptData, Hint, Stream
+from sluice_filters.chain import Located, can_seek, chain_decoder, locate
+from sluice_middleware.object_server.diskfile.disk_filters import Toolbox, Unreadable
+from sluice_middleware.object_server.diskfile.stored_metadata import Stored
+from sluice_middleware.swift import green
+from sluice_middleware.swift.diskfile_api import drop_buffer_cache
+
+#: Stored bytes given to a decoder at once; its answer is at most 256 times that (compression's format).
+_FEED: Final = 64 * 1024
+#: Plain bytes that one hand-over to a thread should bring.
+_BATCH: Final = 1 << 20
+#: Stored bytes that are read before the kernel is told to forget them.
+_DROP: Final = 1 << 20
+
+
+class PlainFile:
+    """The plain bytes of a transformed file, as a file object; owns ``file``."""
+
+    def __init__(
+        self, file: BinaryIO, stored: Stored, size: int, tools: Toolbox, hint: Hint, threads: bool = True
+    ) -> None:
+        """
+        :param size: of the plain file
+        :param threads: False where nobody else could go on meanwhile
+        """
+        self._file = file
+        self._stored = stored
+        self._size = size
+        self._filters = tools.filters
+        self._hint = hint
+        self._run: Callable[..., Any] = green.in_thread if threads and tools.heavy(stored) else _at_once
+        self._records: Sequence[Any] = stored.records  # grow by indexes that are fetched
+        self._position = 0
+        self._stop = size
+        self._pieces: Iterator[bytes] | None = None
+        self._ready = memoryview(b"")
+        self._read_from = self._read_to = 0
+
+    def fileno(self) -> int:
+        """The descriptor of the stored file."""
+        return self._file.fileno()
+
+    def stay(self) -> None:
+        """From now on whoever reads has a thread: decode there."""
+        self._run = _at_once
+
+    def tell(self) -> int:
+        """Plain offset of the next byte."""
+        return self._position
+
+    def look(self) -> None:
+        """No thread reads it: nothing to look for."""
+
+    def seek(self, offset: int, stop: int | None = None) -> int:
+        """Go to a plain offset; reading is expected to end at ``stop``, but may go on."""
+        self._position = min(offset, self._size)
+        self._stop = self._size if stop is None else max(min(stop, self._size), self._position)
+        self._pieces, self._ready = None, memoryview(b"")
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, ``size`` at most; empty at the end, where all that was not checked yet is checked.
+
+        :raises OSError: EIO when the file is damaged
+        :raises Unreadable: when a filter cannot work now
+        """
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_BATCH), b""))
+        if not self._ready:
+            self._ready = memoryview(self._next())
+        data = bytes(self._ready[:size])
+        self._ready = self._ready[len(data) :]
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close the stored file."""
+        self._pieces, self._ready = None, memoryview(b"")
+        self._file.close()
+
+    def drop_cache(self, least: int = _DROP) -> None:
+        """Let the kernel forget what was read, once it is as much as ``least``."""
+        if self._read_to - self._read_from >= least:
+            drop_buffer_cache(self._file.fileno(), self._read_from, self._read_to - self._read_from)
+            self._read_from = self._read_to
+
+    def _next(self) -> bytes:
+        try:
+            small = self._stop - self._position <= _FEED
+            data: bytes = self._collect() if small else self._run(self._collect)
+        except CorruptData as error:
+            raise OSError(errno.EIO, f"stored bytes are damaged: {error}") from error
+        except SluiceError as error:
+            raise Unreadable(f"cannot be decoded now: {error}") from error
+        return data
+
+    def _collect(self) -> bytes:
+        """Some plain bytes, no further than the expected end; empty at the end of the file."""
+        found: list[bytes] = []
+        place = self._position
+        while place - self._position < _BATCH:
+            if self._pieces is None:
+                if place >= self._size:
+                    break
+                self._pieces = self._decode(place, self._stop if place < self._stop else self._size)
+            piece = next(self._pieces, None)
+            if piece is None:  # what was expected is here, and sound
+                self._pieces = None
+                if place >= self._size or (place >= self._stop and place > self._position):
+                    break
+                continue
+            found.append(piece)
+            place += len(piece)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def _decode(self, start: int, stop: int) -> Iterator[bytes]:
+        """The plain bytes ``[start, stop)``, and an error when they are not as many."""
+        whole = stop - start == self._size
+        if not whole and can_seek(self._records, self._filters):
+            found = self._locate(start, stop)
+            yield from self._feed(found.stream, found.start, found.stop)
+            return
+        place = 0
+        stream = chain_decoder(self._records, self._filters, self._hint)
+        for piece in self._feed(stream, 0, self._stored.size):
+            kept = piece[max(start - place, 0) : max(stop - place, 0)]
+            place += len(piece)
+            if kept:
+                yield kept
+            if place >= stop and not whole:
+                return
+        if place != self._size:
+            raise CorruptData(f"`{place}` plain bytes, expected {self._size}")
+
+    def _feed(self, stream: Stream, begin: int, end: int) -> Iterator[bytes]:
+        self._read_from = self._read_to = begin
+        whole, crc = end - begin == self._stored.size, 0
+        while begin < end:
+            data = self._fetch(begin, min(begin + _FEED, end))
+            if whole:
+                crc = isal_zlib.crc32(data, crc)
+            begin += len(data)
+            self._read_to = begin
+            yield stream.feed(data)
+            while stream.behind:
+                yield stream.more()
+        yield stream.finish()
+        if whole and crc != self._stored.crc:
+            raise CorruptData(f"checksum of all stored bytes is `{crc}`, expected {self._stored.crc}")
+
+    def _fetch(self, begin: int, end: int) -> bytes:
+        data = os.pread(self._file.fileno(), end - begin, begin)
+        if len(data) != end - begin:
+            raise CorruptData(f"`{len(data)}` stored bytes at {begin}, expected {end - begin}")
+        return data
+
+    def _locate(self, start: int, stop: int) -> Located:
+        search = locate(self._records, self._filters, start, stop)
+        try:
+            wanted = next(search)
+            while True:
+                wanted = search.send(self._fetch(*wanted))
+        except StopIteration as done:
+            found: Located = done.value
+        self._records = found.records
+        return found
+
+
+def _at_once(function: Callable[[], bytes]) -> bytes:
+    return function()

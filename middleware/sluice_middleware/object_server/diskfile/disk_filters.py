@@ -1,0 +1,173 @@
+"""What the disk files of one process work with: its options, filters and keys.
+
+Every daemon builds its own managers out of its own section of object-server.conf, so our options stand in
+``[DEFAULT]`` there, with the prefix ``sluice_``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from sluice_core.errors import SluiceError
+from sluice_core.options import Option, read_options
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
+from sluice_filters.chain import ChainEncoder, missing
+from sluice_filters.encryption.keys_file import open_keys
+from sluice_filters.registry import load_filters
+from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, Stored
+from sluice_middleware.object_server.diskfile.transform_context import Intent, Step, parse
+from sluice_middleware.object_server.iosched import stream_scheduler
+from sluice_middleware.swift.diskfile_api import ReplicationException
+from sluice_sandbox import hosting
+
+PREFIX: Final = "sluice_"
+OPTIONS: Final = (
+    Option(
+        "sluice_agent_socket",
+        "/run/sluice/agent.sock",
+        "unix socket of the node's agent, which says when all daemons of the node run our disk files; "
+        "empty when nobody needs to say so",
+    ),
+    Option("sluice_key_file", "", "file with the root keys of encryption, readable by Swift's user only"),
+    Option("sluice_key_manager_conf", "", "oslo.config file of castellan, instead of a key file"),
+    Option("sluice_snapshot_dir", "", "folder of the agent's snapshot, which registers uploaded filters; empty: none"),
+    *stream_scheduler.OPTIONS,
+    *(Option(PREFIX + one.name, one.default, one.help) for one in hosting.OPTIONS),
+)
+_MOST_PIPELINES: Final = 1000
+#: Seconds between two looks for a filter that is not there.
+_LOOK_AGAIN: Final = 1.0
+
+
+class Refused(SluiceError):
+    """This node does not take an object: it cannot do to it what the proxy wants."""
+
+    status = 503
+
+
+class Unreadable(ReplicationException):  # type: ignore[misc]
+    """A sound file whose content cannot be had here: a filter or a key is missing.
+
+    No ``DiskFileError``: SSYNC's sender passes over those and then holds what it did not send for sent.  A
+    ``ReplicationException`` ends the sender's session in order, without anything being deleted.
+    """
+
+
+class Toolbox:
+    """The filters of this process, and what they are asked to do."""
+
+    def __init__(self, conf: Mapping[str, Any], logger: logging.Logger | logging.LoggerAdapter[Any]) -> None:
+        """
+        :param conf: of the object server or a daemon; only our options are looked at
+        :raises OptionError: unknown ones and bad values, all at once
+        :raises CallerError: when they name keys in two ways
+        """
+        given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
+        self.options = read_options(OPTIONS, given, "object-server.conf [DEFAULT]")
+        self._keys = open_keys(self.options, PREFIX)
+        self._logger = logger
+        self._pipelines: dict[str, list[Filter]] = {}
+        folder = self.options["sluice_snapshot_dir"]
+        self._snapshot = SnapshotReader(folder) if folder else None
+        self._looked = 0.0
+
+    @cached_property
+    def _installed(self) -> hosting.Installed:
+        failures: dict[str, str] = {}
+        lent = Surroundings(keys=self._keys)
+        found = load_filters(failures, lent)
+        for name, reason in failures.items():
+            self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
+        return hosting.Installed(found, self.options, self._logger, PREFIX, lent)
+
+    @property
+    def filters(self) -> dict[str, type[Filter]]:
+        """Keyword → filter, with the keys of this process; the same dictionary for ever."""
+        return self._installed.filters
+
+    def look(self) -> bool:
+        """Take the filters that the newest snapshot registers; True when they are others than before."""
+        self._looked = time.monotonic()
+        if self._snapshot is None:
+            return False
+        self._snapshot.refresh()
+        changed = self._installed.take(self._snapshot.uploads)
+        if changed:
+            self._pipelines.clear()
+        return changed
+
+    def _look_for(self, wanted: Iterable[tuple[str, int]]) -> None:
+        """Look at the snapshot when one of these is unknown or older: this process may have no timer (a fork)."""
+        lacking = any(self._version(keyword) < version for keyword, version in wanted)
+        if lacking and time.monotonic() - self._looked > _LOOK_AGAIN:
+            self.look()
+
+    def _version(self, keyword: str) -> int:
+        known = self.filters.get(keyword)
+        return 0 if known is None else known.info.version
+
+    def encoder(self, intent: Intent, hint: Hint) -> ChainEncoder | None:
+        """What ``intent`` makes of an object; None when it leaves this one as it is.
+
+        :raises Refused: with the reason why that cannot be done here
+        """
+        try:
+            steps = self._pipeline(intent.value)
+            return ChainEncoder(chosen, hint) if (chosen := [one for one in steps if one.applies(hint)]) else None
+        except Refused:
+            raise
+        except SluiceError as error:
+            raise Refused(str(error)) from error
+
+    def fault(self, stored: Stored) -> str:
+        """Why a file's content cannot be had here; empty when it can, damaged or not."""
+        if stored.version > VERSION:
+            return f"written by disk files of version {stored.version}, these are of version {VERSION}"
+        try:
+            self._look_for(map(_wanted, stored.records))
+            faults = missing(stored.records, self.filters)
+            for one in stored.records if not faults else ():
+                known = self.filters[one["f"]]
+                if known.team is None:  # nobody enters a sandbox for a question
+                    known().decoder(one["r"])
+        except CorruptData:
+            return ""  # reading will find it
+        except SluiceError as error:
+            return str(error)
+        return "; ".join(faults)
+
+    def heavy(self, stored: Stored) -> bool:
+        """Whether undoing some 100 KB takes longer than a thread switch."""
+        return any(self.filters[keyword].heavy for keyword in stored.filters() if keyword in self.filters)
+
+    def _pipeline(self, value: str) -> list[Filter]:
+        found = self._pipelines.get(value)
+        if found is None:
+            if len(self._pipelines) >= _MOST_PIPELINES:  # parameters of policies long gone
+                self._pipelines.clear()
+            steps = parse(value)
+            self._look_for((step.keyword, step.version) for step in steps)
+            found = self._pipelines[value] = [self._filter(step) for step in steps]
+        return found
+
+    def _filter(self, step: Step) -> Filter:
+        known = self.filters.get(step.keyword)
+        if known is None:
+            raise Refused(f"filter `{step.keyword}` is not installed")
+        info = known.info
+        if not (info.reversible and info.on_put):
+            raise Refused(f"filter `{step.keyword}` as installed is not reversible")
+        if step.version > info.version and not hasattr(known, "upload"):  # nodes are revisions apart for a while
+            raise Refused(f"filter `{step.keyword}` of version {step.version} is wanted, installed is {info.version}")
+        return known(step.params)
+
+
+def _wanted(record: Mapping[str, Any]) -> tuple[str, int]:
+    """Keyword and version of what undoes a record, which may be damaged."""
+    version = record.get("v")
+    return str(record.get("f")), version if isinstance(version, int) else 1

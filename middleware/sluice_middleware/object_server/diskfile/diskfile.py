@@ -1,0 +1,35 @@
+"""``egg:sluice#replication.fs``: the disk files of replicated storage policies (``disk_common`` says how)."""
+
+from __future__ import annotations
+
+from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
+from sluice_middleware.object_server.diskfile.reader import PlainReaderMixin
+from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
+from sluice_middleware.object_server.diskfile.writer import WriterMixin
+from sluice_middleware.swift import diskfile_api as swift
+
+
+class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
+    """Swift's, under an intent."""
+
+
+class PlainReader(PlainReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
+    """Swift's, over a transformed file."""
+
+
+class StreamReader(StreamReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
+    """Swift's, over a file that a thread may read."""
+
+
+class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
+    """One object on one disk."""
+
+    writer_cls = DiskFileWriter
+    plain_reader_cls = PlainReader
+    stream_reader_cls = StreamReader
+
+
+class DiskFileManager(ManagerMixin, swift.DiskFileManager):  # type: ignore[misc]
+    """All objects of one policy on a server's disks."""
+
+    diskfile_cls = DiskFile

@@ -1,0 +1,38 @@
+"""``egg:sluice#erasure_coding.fs``: the disk files of erasure-coded policies (``disk_common`` says how).
+
+A fragment archive is a stream of its own to us; its plain bytes are the fragments, which Swift checks as ever.
+"""
+
+from __future__ import annotations
+
+from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
+from sluice_middleware.object_server.diskfile.reader import PlainReaderMixin
+from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
+from sluice_middleware.object_server.diskfile.writer import WriterMixin
+from sluice_middleware.swift import diskfile_api as swift
+
+
+class ECDiskFileWriter(WriterMixin, swift.ECDiskFileWriter):  # type: ignore[misc]
+    """Swift's, under an intent."""
+
+
+class PlainECReader(PlainReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
+    """Swift's, over a transformed file."""
+
+
+class StreamECReader(StreamReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
+    """Swift's, over a file that a thread may read."""
+
+
+class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]
+    """One fragment archive on one disk."""
+
+    writer_cls = ECDiskFileWriter
+    plain_reader_cls = PlainECReader
+    stream_reader_cls = StreamECReader
+
+
+class ECDiskFileManager(ManagerMixin, swift.ECDiskFileManager):  # type: ignore[misc]
+    """All fragment archives of one policy on a server's disks."""
+
+    diskfile_cls = ECDiskFile

@@ -1,0 +1,217 @@
+"""What our disk files and managers add to Swift's, for every kind of storage policy.
+
+Theory of operation.  Everything above the disk file (object server, SSYNC, auditor, reconstructor) speaks of the
+plain object: its size, its ETag, its bytes.  Four places know better: the writer, the reader, the
+reading of metadata, where the private entry is taken off, and the comparison of the file's real size.
+
+Rules:
+
+* Nothing in ``open`` may raise an ``OSError``: Swift would swallow it and answer 200.
+* A file that cannot be read for want of a key or a filter opens all the same.  HEAD, POST and DELETE need no
+  key; a GET is refused (:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable`), the auditor
+  passes over it and says so.
+* SSYNC's sender is offered such files last.  It sends everything else first; then its session ends with an
+  error, so that a handoff partition is not deleted with files that nobody else has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice_core.errors import SluiceError
+from sluice_core.messages.bandwidth import GET, Flow
+from sluice_filters.api import CorruptData, Hint
+from sluice_middleware.bandwidth.current import CurrentStandings
+from sluice_middleware.object_server.diskfile import replication_context, transform_context
+from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
+from sluice_middleware.object_server.diskfile.disk_filters import Refused, Toolbox, Unreadable
+from sluice_middleware.object_server.diskfile.reader import PlainAnswer, Skipped
+from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, register, role
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.object_server.diskfile.streams import PlainStreamFile, StreamFile, flow_of
+from sluice_middleware.object_server.diskfile.transform_context import Intent
+from sluice_middleware.object_server.iosched.stream_scheduler import Nobody, Streams, announce
+from sluice_middleware.swift.diskfile_api import DiskFileError, get_part_path, read_metadata
+
+if TYPE_CHECKING:
+    from sluice_middleware.swift.diskfile_api import DiskFile as _DiskFile
+    from sluice_middleware.swift.diskfile_api import DiskFileManager as _Manager
+else:
+    _DiskFile = _Manager = object
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+_DATA: Final = ".data"
+
+
+class DiskFileMixin(_DiskFile):  # type: ignore[misc]
+    """For disk files of Swift; ``plain_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
+
+    _fp: Any
+    intent: Intent | None = None
+    #: What lends threads to streams of clients, and of copies between nodes.
+    streams: Streams | None = None
+    #: The flow of copies, when this is one.
+    copies: Flow | None = None
+    #: Whether the auditor asks, which passes over what cannot be read here.
+    audited = False
+
+    _stored: Stored | None = None
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:
+        """As of Swift's disk file."""
+        self._stored = None
+        return super().open(*args, **kwargs)
+
+    def reader(self, *args: Any, **kwargs: Any) -> Any:
+        """As of Swift's disk file: plain bytes.
+
+        :raises Unreadable: when they cannot be had here
+        """
+        flow = flow_of(self, GET)
+        streams = self.streams if flow is not None else None
+        if self._stored is None:
+            if streams is not None and flow is not None and (streams.wanted() or not self._use_splice):
+                self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
+                self.reader_cls = self.stream_reader_cls
+            return super().reader(*args, **kwargs)
+        tools, hint = self._manager.tools, self._hint(None, None)
+        fault = tools.fault(self._stored)
+        if fault:
+            self._fp.close()
+            self._fp = None
+            if not self.audited:
+                raise Unreadable(fault)
+            self._manager.skipped(self._data_file, fault)
+            return Skipped()
+        size = int(self._metadata["Content-Length"])
+        plain: Any = PlainFile(self._fp, self._stored, size, tools, hint)
+        if streams is not None and flow is not None:
+            plain = PlainStreamFile(plain, size, streams, flow)
+        self._fp, self.reader_cls = plain, self.plain_reader_cls
+        return PlainAnswer(super().reader(*args, **kwargs))
+
+    def _writer(self, size: int | None, extension: str) -> Any:
+        writer: Any = super()._writer(size, extension)
+        writer.streams = self.streams if extension == _DATA else None
+        if extension == _DATA and self.intent is not None:
+            try:
+                hint = self._hint(size, self.intent.content_type)
+                self._manager.check_ready()
+                writer.obey(self._manager.tools.encoder(self.intent, hint))
+            except Refused as refusal:
+                writer.obey(None, str(refusal))
+        return writer
+
+    def _hint(self, size: int | None, content_type: str | None) -> Hint:
+        return Hint(size=size, content_type=content_type, name=self.obj or "", account=self.account or "")
+
+    def _read_and_validate_metadata(
+        self, source: Any, quarantine_filename: str | None = None, add_missing_checksum: bool = False
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = super()._read_and_validate_metadata(source, quarantine_filename, add_missing_checksum)
+        value = found.pop(ENTRY, None)
+        if value is not None and quarantine_filename == self._data_file:
+            try:
+                self._stored = Stored.decode(value)
+                self._check_plain_size(self._stored, found)
+            except SluiceError as error:
+                raise self._quarantine(quarantine_filename, str(error)) from error
+        return found
+
+    @staticmethod
+    def _check_plain_size(stored: Stored, found: Mapping[str, Any]) -> None:
+        size = stored.plain_size()
+        if size is not None and str(size) != str(found.get("Content-Length")):
+            raise CorruptData(f"metadata content-length {found.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
+
+    def _verify_data_file(self, data_file: str, fp: Any, current_time: float | None) -> int:
+        """As of Swift's disk file, which compares the size in the metadata with the file's."""
+        plain = self._metadata.get("Content-Length")
+        if self._stored is None or plain is None:
+            size: int = super()._verify_data_file(data_file, fp, current_time)
+            return size
+        self._metadata["Content-Length"] = str(self._stored.size)
+        try:
+            super()._verify_data_file(data_file, fp, current_time)
+        finally:
+            self._metadata["Content-Length"] = plain
+        try:
+            self._content_length = int(plain)
+        except ValueError as error:
+            raise self._quarantine(data_file, f"bad metadata content-length value {plain}") from error
+        return self._content_length
+
+
+class ManagerMixin(_Manager):  # type: ignore[misc]
+    """For managers of Swift."""
+
+    def __init__(self, conf: Mapping[str, Any], logger: Logger) -> None:
+        """
+        :raises OptionError: when our options in ``conf`` cannot be used
+        """
+        super().__init__(conf, logger)
+        self.tools = Toolbox(conf, logger)
+        self._node = register(self.tools, logger)
+        self._skipped: dict[str, int] = {}
+        socket = self.tools.options["sluice_agent_socket"]
+        standings = CurrentStandings(socket) if socket else Nobody()
+        self.streams = Streams(self.tools.options, standings, logger)
+        if not self.streams.off and role(logger) == OBJECT_SERVER:
+            announce(self.devices, logger)
+
+    def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
+        """A disk file that obeys the intent of the request that is being served."""
+        found = super().get_diskfile(*args, **kwargs)
+        found.intent = transform_context.current()
+        found.copies = replication_context.current()
+        found.streams = None if self.streams.off else self.streams
+        return found
+
+    def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:
+        """A disk file for the auditor."""
+        found = super().get_diskfile_from_audit_location(audit_location)
+        found.audited = True
+        return found
+
+    def yield_hashes(
+        self, device: str, partition: Any, policy: Any, suffixes: Any = None, **kwargs: Any
+    ) -> Iterator[tuple[str, Any]]:
+        """As of Swift's manager, what cannot be read here at the end."""
+        last = []
+        for found in super().yield_hashes(device, partition, policy, suffixes, **kwargs):
+            if self._is_readable(device, partition, policy, found[0]):
+                yield found
+            else:
+                last.append(found)
+        yield from last
+
+    def check_ready(self) -> None:
+        """
+        :raises Refused: while a daemon of this node is not known to run our disk files
+        """
+        waiting = self._node.waiting()
+        if waiting:
+            raise Refused(waiting)
+
+    def skipped(self, path: str, reason: str) -> None:
+        """A file was not audited; told for the 1st, 10th, 100th … of each reason."""
+        count = self._skipped[reason] = self._skipped.get(reason, 0) + 1
+        self.logger.increment("sluice.not_audited")
+        if str(count).strip("0") == "1":
+            self.logger.warning("sluice: %d files not audited until now, %s (the last: %s)", count, reason, path)
+
+    def _is_readable(self, device: str, partition: Any, policy: Any, object_hash: str) -> bool:
+        part = get_part_path(self.get_dev_path(device), policy, partition)
+        folder = os.path.join(part, object_hash[-3:], object_hash)
+        return all(self._can_read(os.path.join(folder, name)) for name in self._listdir(folder) if name.endswith(_DATA))
+
+    def _can_read(self, path: str) -> bool:
+        try:
+            found = read_metadata(path)
+            return ENTRY not in found or not self.tools.fault(Stored.decode(found[ENTRY]))
+        except (DiskFileError, SluiceError, OSError, EOFError):
+            return True  # whoever opens it finds out

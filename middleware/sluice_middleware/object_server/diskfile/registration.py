@@ -1,0 +1,143 @@
+"""Telling the node's agent that this process runs our disk files, and hearing when all of its node do.
+
+A stock daemon beside us would quarantine every transformed object, so each process that builds a manager says
+hello to the agent and stays connected.  The agent leaves its verdict in a file beside its socket
+(``messages.StorageState``), which object servers look at before they obey an intent.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_middleware.object_server.diskfile.disk_filters import Toolbox
+from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
+from sluice_middleware.swift import green
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+OBJECT_SERVER: Final = "object-server"
+
+
+class Node:
+    """The agent's verdict on this node's daemons; without ``path`` nobody is asked."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._verdict = ""
+
+    def waiting(self) -> str:
+        """Why no object may be transformed here yet; empty when it may."""
+        if self._path is None:
+            return ""
+        try:
+            found = self._path.stat()
+            seen = (found.st_ino, found.st_mtime_ns)
+            if seen != self._seen:
+                self._verdict = _words(StorageState.decode(self._path.read_bytes()))
+                self._seen = seen
+        except (OSError, DecodeError) as error:
+            self._seen = None
+            return f"the agent has not said which storage daemons run disk files of Sluice: {error}"
+        return self._verdict
+
+
+class Registration:
+    """Keeps one process known to its agent; ``tick`` is called by a timer and never raises."""
+
+    def __init__(self, path: str, role: str, tools: Toolbox, logger: Logger) -> None:
+        self._path = path
+        self._role = role
+        self._tools = tools
+        self._logger = logger
+        self._worker = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self._socket: socket.socket | None = None
+        self._away = False
+
+    def tick(self) -> None:
+        """Connect and say hello unless that was done, the agent is still there, and nothing new can be told."""
+        if self._tools.look():
+            self.close()
+        if self._socket is not None and not self._is_alive(self._socket):
+            self.close()
+        if self._socket is None:
+            self._connect()
+
+    def close(self) -> None:
+        """Leave the agent, which remembers us."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _is_alive(self, connection: socket.socket) -> bool:
+        try:
+            return connection.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True  # nothing to hear, as ever
+        except OSError:
+            return False
+
+    def _connect(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        try:
+            connection.connect(self._path)
+            connection.send(self._hello().encode())
+        except OSError as error:
+            connection.close()
+            if not self._away:
+                self._logger.warning("sluice: no agent at `%s`: %s", self._path, error)
+            self._away = True
+            return
+        if self._away:
+            self._logger.info("sluice: agent at `%s` is back", self._path)
+        self._away = False
+        self._socket = connection
+
+    def _hello(self) -> Hello:
+        filters = self._tools.filters
+        return Hello(
+            self._worker,
+            self._role,
+            os.getpid(),
+            {keyword: one.info.version for keyword, one in filters.items()},
+            disk_file=VERSION,
+            stored=tuple(keyword for keyword, one in filters.items() if one.info.reversible and one.info.on_put),
+        )
+
+
+#: One per process and agent, however many policies and so managers there are; a fork starts anew, and so does
+#: a server that Swift loads a second time, on the hub that it will run on.
+_registrations: dict[tuple[int, int, str], Registration] = {}
+
+
+def register(tools: Toolbox, logger: Logger) -> Node:
+    """Make this process known, once for all of its managers; what its agent says of the node."""
+    path = tools.options["sluice_agent_socket"]
+    if not path:
+        return Node(None)
+    place = (os.getpid(), green.hub(), path)
+    if place not in _registrations:
+        found = _registrations[place] = Registration(path, role(logger), tools, logger)
+        found.tick()
+        green.each_second(found.tick)
+    return Node(Path(path + STORAGE_STATE_SUFFIX))
+
+
+def role(logger: Logger) -> str:
+    """The daemon's name as Swift gives it to its loggers, whatever the operator calls them."""
+    this: Any = logger
+    return str(getattr(getattr(this, "logger", this), "name", "")) or OBJECT_SERVER
+
+
+def _words(state: StorageState) -> str:
+    if not state.waiting:
+        return ""
+    return f"storage daemons of this node that do not run disk files of Sluice: {', '.join(state.waiting)}"

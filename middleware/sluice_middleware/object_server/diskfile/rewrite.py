@@ -1,0 +1,194 @@
+"""Looking at stored files one by one, and making transformed ones plain, beside a running server.
+
+Theory of operation.  The plain file is written under the device's own ``tmp``, checked against size and ETag,
+given the same metadata (less what was ours) and times, and made durable.  Then the two names are exchanged in one
+step that fails when the object has meanwhile gone: a PUT, DELETE or commit in between is never undone.  If another
+file had come under the same name the exchange is taken back.  File names, and so the hashes that replication
+compares, stay what they were; whoever has the old file open goes on reading it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from sluice_core.errors import SluiceError
+from sluice_filters.api import Hint
+from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
+from sluice_middleware.object_server.diskfile.disk_filters import Toolbox, Unreadable
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.swift.diskfile_api import DiskFileError, read_metadata, write_metadata
+from sluice_middleware.wsgi import sysmeta as metadata
+
+#: What a file is found to be, and what became of it.
+PLAIN: Final = "plain"
+TRANSFORMED: Final = "transformed"
+UNREADABLE: Final = "unreadable"
+DAMAGED: Final = "damaged"
+GONE: Final = "gone"
+REWRITTEN: Final = "rewritten"
+
+_PIECE: Final = 1 << 20
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One ``.data`` file; ``reason`` says why it is unreadable or damaged."""
+
+    path: Path
+    state: str
+    reason: str = ""
+    stored: Stored | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def data_files(device: Path) -> Iterator[Path]:
+    """Every data file of all policies on a device, in the same order each time."""
+    for objects in sorted(device.glob("objects*")):
+        for partition in _folders(objects):
+            for suffix in _folders(partition):
+                for hash_dir in _folders(suffix):
+                    yield from (one for one in _listed(hash_dir) if one.suffix == ".data")
+
+
+def inspect(path: Path, tools: Toolbox) -> Found:
+    """What is known of a file without reading it."""
+    try:
+        with open(path, "rb") as file:
+            return _inspect(path, file, tools)
+    except FileNotFoundError:
+        return Found(path, GONE)
+
+
+def rewrite(path: Path, tools: Toolbox, pace: Callable[[int], None] = lambda size: None) -> Found:
+    """Make a file plain if it is not; what became of it.
+
+    :param pace: is told of bytes that were written, and may sleep
+    :raises OSError: when the device cannot be written
+    """
+    try:
+        file = open(path, "rb")  # noqa: SIM115 -- PlainFile owns it
+    except FileNotFoundError:
+        return Found(path, GONE)
+    with file:
+        found = _inspect(path, file, tools)
+        if found.state != TRANSFORMED:
+            return found
+        return _replace(found, file, tools, pace)
+
+
+def _inspect(path: Path, file: BinaryIO, tools: Toolbox) -> Found:
+    try:
+        known = read_metadata(file)
+        if ENTRY not in known:
+            return Found(path, PLAIN, metadata=known)
+        stored = Stored.decode(known[ENTRY])
+        size = os.fstat(file.fileno()).st_size
+        plain = stored.plain_size()
+        if size != stored.size or (plain is not None and plain != int(known["Content-Length"])):
+            return Found(path, DAMAGED, f"`{size}` bytes of {plain}, expected {stored.size}", stored, known)
+    except (DiskFileError, SluiceError, EOFError, KeyError, ValueError) as error:
+        return Found(path, DAMAGED, str(error) or repr(error))
+    fault = tools.fault(stored)
+    return Found(path, UNREADABLE if fault else TRANSFORMED, fault, stored, known)
+
+
+def _replace(found: Found, file: BinaryIO, tools: Toolbox, pace: Callable[[int], None]) -> Found:
+    before = os.fstat(file.fileno())
+    descriptor, fresh = tempfile.mkstemp(prefix="sluice-unwind-", dir=_temporary(found.path))
+    try:
+        try:
+            _copy(found, file, descriptor, tools, pace)
+        except (SluiceError, Unreadable) as error:
+            return Found(found.path, UNREADABLE, str(error), found.stored, found.metadata)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return Found(found.path, DAMAGED, str(error), found.stored, found.metadata)
+        os.fchmod(descriptor, before.st_mode & 0o7777)
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+        os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.fsync(descriptor)
+        done = _swap(fresh, found.path, before.st_ino)
+        return Found(found.path, REWRITTEN if done else GONE, "", found.stored, found.metadata)
+    finally:
+        os.close(descriptor)
+        os.unlink(fresh)
+
+
+def _copy(found: Found, file: BinaryIO, target: int, tools: Toolbox, pace: Callable[[int], None]) -> None:
+    """
+    :raises OSError: EIO when the plain bytes are not what the metadata say
+    """
+    assert found.stored is not None
+    assert found.metadata is not None
+    known = found.metadata
+    size = int(known["Content-Length"])
+    account = str(known.get("name", "")).lstrip("/").partition("/")[0]
+    plain = PlainFile(file, found.stored, size, tools, Hint(account=account), threads=False)
+    etag = hashlib.md5(usedforsecurity=False)
+    while piece := plain.read(_PIECE):
+        etag.update(piece)
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(target, view) :]
+        pace(len(piece))
+    if etag.hexdigest() != known.get("ETag"):
+        raise OSError(errno.EIO, f"MD5 of the plain bytes is {etag.hexdigest()}, expected {known.get('ETag')}")
+    write_metadata(target, {name: value for name, value in known.items() if name not in (ENTRY, metadata.NODE)})
+
+
+def _swap(fresh: str, path: Path, inode: int) -> bool:
+    """Give ``fresh`` the name of the file with ``inode``; False when that has gone."""
+    try:
+        _exchange(fresh, path)
+        if os.stat(fresh).st_ino != inode:
+            _exchange(fresh, path)
+            return False
+    except FileNotFoundError:
+        return False
+    folder = os.open(path.parent, os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True
+
+
+def _exchange(one: str, other: Path) -> None:
+    """Exchange two names in one step.
+
+    :raises OSError: FileNotFoundError when there is no ``other``
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(other))
+
+
+def _temporary(path: Path) -> Path:
+    """The device's folder for files that are not in place yet."""
+    objects = path.parents[3]
+    folder = objects.parent / objects.name.replace("objects", "tmp", 1)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _folders(path: Path) -> list[Path]:
+    return [one for one in _listed(path) if one.is_dir()]
+
+
+def _listed(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # gone meanwhile

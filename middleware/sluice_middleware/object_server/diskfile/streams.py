@@ -1,0 +1,360 @@
+"""What readers and writers do differently while their stream has a thread of its own (:mod:`io_streams`).
+
+Theory of operation.  Swift's reader and writer stay what they are.  A reader reads a file object, and here that is
+a :class:`StreamFile`: what the page cache has is taken from there at once; from the first step of 1 MiB on that it has
+not, a thread reads the file, one step ahead of what the client takes, and pieces of the size that Swift asks for are
+cut from that.  A writer's ``write``, with MD5 and all, is called in the thread for 1 MiB at a time while the next is
+coming in; what Swift does at ``put`` (attributes, fsync, link) is caught on its way to Swift's own threads and done in
+the stream's, so that it has the stream's priority.
+
+Rules:
+
+* While a step is under way only the thread touches file and descriptor; closing waits in line behind it.
+* A stream may get its thread in the middle, when an objective comes into force or the page cache has no more; then it
+  keeps it to its end.  Whether one is wanted is looked at once for each step; until the next look Swift reads the file
+  itself.
+* What leaves the page cache between the look at it and the read is waited for in the hub, as plain Swift would.
+* An error in a step is raised where the stream asks for its outcome, as if it had happened there.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
+
+from sluice_core.messages.bandwidth import PUT, Flow
+from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
+from sluice_middleware.object_server.diskfile.reader import RangeMixin
+from sluice_middleware.object_server.iosched import page_cache
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, Call, Lane, Streams
+from sluice_middleware.swift import green
+from sluice_middleware.swift.diskfile_api import drop_buffer_cache, fdatasync
+
+if TYPE_CHECKING:
+    from sluice_middleware.swift.diskfile_api import DiskFileWriter as _Writer
+else:
+    _Writer = object
+
+#: Bytes read at once behind the expected end.
+_BEYOND: Final = 64 * 1024
+#: The page cache keeps what was read at once in pieces as big as this, and forgets none of which a part is to stay:
+#: what is to be forgotten begins this much before what was read last.
+_BIGGEST_FOLIO: Final = 2 << 20
+#: Bytes out of the page cache after which others have their turn; to wake another client costs more than to go on.
+_TURN: Final = 8 << 20
+#: Swift's own look at how much was written since the last sync is to find nothing.
+_NEVER: Final = 1 << 62
+
+
+def flow_of(diskfile: Any, method: str) -> Flow | None:
+    """Whose bytes a disk file's are; None when it was opened by its hash alone."""
+    if diskfile.copies is not None:
+        flow: Flow = diskfile.copies
+        return flow
+    if diskfile.account is None:
+        return None
+    return Flow(diskfile.account, method, int(diskfile.policy), diskfile.container or "")
+
+
+class StreamFile:
+    """A file object that a thread reads ahead, when there is one; owns ``file``."""
+
+    def __init__(self, file: Any, size: int, streams: Streams, flow: Flow) -> None:
+        self._file = file
+        self._size = size
+        self._streams = streams
+        self._flow = flow
+        self._lane: Lane | None = None
+        self._position = self._place = 0  # of what is read next, and of the next step
+        self._stop = size
+        self._block = b""
+        self._at = 0
+        self._ahead: Call | None = None
+        self._move: tuple[int, int | None] | None = None
+        self._sure = 0  # up to where the page cache has it all
+        self._turn = 0
+
+    def fileno(self) -> int:
+        """The descriptor of the file."""
+        number: int = self._file.fileno()
+        return number
+
+    def tell(self) -> int:
+        """Offset of the next byte."""
+        return int(self._file.tell()) if "read" in self.__dict__ else self._position
+
+    def seek(self, offset: int, stop: int | None = None) -> int:
+        """Go to an offset; nothing is read ahead from ``stop`` on."""
+        self.__dict__.pop("read", None)
+        self._block, self._at, self._ahead = b"", 0, None
+        self._position = self._place = offset
+        self._sure = 0
+        self._turn = offset
+        self._stop = self._size if stop is None else min(stop, self._size)
+        self._move = None if self._lane is None else (offset, stop)
+        if self._lane is None:
+            self._go(offset, stop)
+        return offset
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, ``size`` at most, fewer in the middle too; empty at the end.
+
+        :raises OSError: of the file
+        """
+        if self._at >= len(self._block):
+            data = self._at_once(size) if self._ahead is None else None
+            if data is not None:
+                self._position += len(data)
+                return data
+            self._block, self._at = self._next(), 0
+        if not self._at and len(self._block) <= size:
+            data, self._block = self._block, b""
+        else:
+            data = self._block[self._at : self._at + size]
+            self._at += size
+        self._position += len(data)
+        return data
+
+    def look(self) -> None:
+        """To be told after each step: a thread may be wanted now."""
+        if "read" in self.__dict__ and self._streams.wanted():
+            del self.__dict__["read"]
+            self._position = self._place = self._file.tell()
+
+    def drop(self, offset: int, length: int) -> None:
+        """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
+        begin = max(offset - _BIGGEST_FOLIO, 0) if self._lane is not None or self._sure else offset
+        forget = functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin)
+        if self._lane is None:
+            forget()
+        else:
+            self._lane.send(forget)
+
+    def close(self) -> None:
+        """Close the file, now or when the step under way is over."""
+        lane, self._lane = self._lane, None
+        self._block, self._at, self._ahead = b"", 0, None
+        if lane is None:
+            self._file.close()
+        else:
+            lane.leave(self._file.close)
+
+    def _join(self) -> bool:
+        self._lane = self._streams.lend(self._flow) if self._place < self._size else None
+        return self._lane is not None
+
+    def _at_once(self, size: int) -> bytes | None:
+        """The next bytes, when a thread neither has to be asked nor is to be: those in the page cache, the end."""
+        wanted = self._lane is not None or self._place < self._sure or self._streams.wanted()
+        if wanted and self._place < self._stop and (data := self._cached(size)):
+            return data
+        if self._lane is None and not (wanted and self._join()):
+            if not wanted:
+                self.__dict__["read"] = self._file.read  # without a detour
+            data = self._step(self._taken(), size)
+            self._place += len(data)
+            return data
+        return None
+
+    def _next(self) -> bytes:
+        lane = self._lane
+        if lane is None or (self._place >= self._size and not lane.busy):
+            return self._step(self._taken(), _BEYOND)  # the end of the file: no disk is asked
+        call, self._ahead = self._ahead or self._begin(lane), None
+        block: bytes = call.wait()
+        self._place += len(block)
+        if block and self._place < self._stop:
+            self._ahead = self._begin(lane)
+        return block
+
+    def _cached(self, size: int) -> bytes:
+        """The next bytes out of the page cache, without a hand-over; empty when a disk is needed."""
+        if self._place >= self._sure and not self._is_cached():
+            return b""
+        data = os.pread(self.fileno(), min(self._sure - self._place, size), self._place)
+        self._place += len(data)
+        self._move = (self._place, self._stop)
+        return data
+
+    def _is_cached(self) -> bool:
+        """Whether the page cache has the next step."""
+        if self._sure and self._place - self._turn >= _TURN:
+            green.pause()  # nobody else had a turn, unless the client was slow
+            self._turn = self._place
+        size = min(self._stop - self._place, STEP)
+        known = page_cache.has(self.fileno(), self._place, size)
+        self._sure = self._place + size if known else 0
+        return known
+
+    def _begin(self, lane: Lane) -> Call:
+        left = self._stop - self._place
+        return lane.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
+
+    def _taken(self) -> tuple[int, int | None] | None:
+        move, self._move = self._move, None
+        return move
+
+    def _step(self, move: tuple[int, int | None] | None, size: int) -> bytes:
+        if move is not None:
+            self._go(*move)
+        block: bytes = self._file.read(size)
+        return block
+
+    def _go(self, offset: int, stop: int | None) -> None:
+        self._file.seek(offset)
+
+
+class PlainStreamFile(StreamFile):
+    """The same of a :class:`~sluice_middleware.object_server.diskfile.decoded_file.PlainFile`, which decodes in the
+    thread.
+    """
+
+    _file: PlainFile
+
+    def drop_cache(self, *args: Any, **kwargs: Any) -> None:
+        """As of the file."""
+        self._file.drop_cache(*args, **kwargs)
+
+    def _cached(self, size: int) -> bytes:
+        """Decoding is for the thread, wherever the stored bytes are."""
+        return b""
+
+    def _join(self) -> bool:
+        joined = super()._join()
+        if joined:
+            self._file.stay()
+        return joined
+
+    def _go(self, offset: int, stop: int | None) -> None:
+        self._file.seek(offset, stop)
+
+
+class StreamReaderMixin(RangeMixin):
+    """For readers of Swift whose ``_fp`` is a :class:`StreamFile`."""
+
+    def can_zero_copy_send(self) -> bool:
+        """The kernel's own way from file to socket is not the thread's."""
+        return False
+
+    def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
+        """As of Swift's reader, which tells it after each MiB."""
+        self._fp.look()
+        if not self._keep_cache:
+            self._fp.drop(offset, length)
+
+
+class StreamWriterMixin(_Writer):  # type: ignore[misc]
+    """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
+
+    streams: Streams | None = None
+
+    _fd: Any
+    _bytes_per_sync: int
+    _last_sync: int
+    _upload_size: int
+    _lane: Lane | None = None
+    _call: Call | None = None
+    #: Up to where it is written as plain Swift writes it.
+    _plain = 0
+    _waiting: list[bytes]
+    _waiting_size = 0
+    _sync_at = _NEVER
+    _deferred: Callable[[], Any] | None = None
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes; an error may be that of some before."""
+        if self._lane is None and (self._upload_size < self._plain or not self._join()):
+            super().write(chunk)
+            return
+        self._waiting.append(chunk)
+        self._waiting_size += len(chunk)
+        if self._waiting_size >= STEP:
+            self._hand_over()
+
+    def settle(self) -> None:
+        """All bytes are in the file now, and counted."""
+        if self._lane is not None:
+            if self._waiting:
+                self._hand_over()
+            self._await_step()
+
+    def chunks_finished(self) -> tuple[int, str]:
+        """As of Swift's writer."""
+        self.settle()
+        found: tuple[int, str] = super().chunks_finished()
+        return found
+
+    def put(self, metadata: MutableMapping[str, str]) -> None:
+        """As of Swift's writer."""
+        self.settle()
+        super().put(metadata)
+        self._do_deferred()
+
+    def commit(self, timestamp: Any) -> None:
+        """As of Swift's writer."""
+        super().commit(timestamp)
+        self._do_deferred()
+
+    def close(self) -> None:
+        """As of Swift's writer; the descriptor may stay open until the step under way is over."""
+        lane, self._lane = self._lane, None
+        if lane is None:
+            super().close()
+            return
+        last = functools.partial(os.close, self._fd) if self._fd and lane.busy else None
+        if last is not None:
+            self._fd = None
+        super().close()
+        lane.leave(last)
+
+    def _join(self) -> bool:
+        streams = self.streams
+        flow = flow_of(self._diskfile, PUT) if streams is not None and streams.wanted() else None
+        self._lane = None if streams is None or flow is None else streams.lend(flow)
+        if self._lane is None:
+            self._plain = self._upload_size + STEP
+            return False
+        self._waiting = []
+        self._sync_at = self._bytes_per_sync
+        self._bytes_per_sync = _NEVER
+        return True
+
+    def _hand_over(self) -> None:
+        self._await_step()
+        if self._lane is not None:
+            pieces, self._waiting, self._waiting_size = self._waiting, [], 0
+            self._call = self._lane.start(functools.partial(self._write_step, pieces))
+
+    def _await_step(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call.wait()
+
+    def _write_step(self, pieces: list[bytes]) -> None:
+        super().write(b"".join(pieces))
+        size = self._upload_size - self._last_sync
+        if size >= self._sync_at:
+            fdatasync(self._fd)
+            drop_buffer_cache(self._fd, self._last_sync, size)
+            self._last_sync = self._upload_size
+
+    def _finalize_put(self, *args: Any, **kwargs: Any) -> None:
+        self._defer(functools.partial(super()._finalize_put, *args, **kwargs))
+
+    def _finalize_durable(self, *args: Any, **kwargs: Any) -> None:
+        self._defer(functools.partial(super()._finalize_durable, *args, **kwargs))
+
+    def _defer(self, function: Callable[[], Any]) -> None:
+        """Called in one of Swift's threads: do it here, or have the stream's do it."""
+        if self._lane is None:
+            function()
+        else:
+            self._deferred = function
+
+    def _do_deferred(self) -> None:
+        function, self._deferred = self._deferred, None
+        if function is not None and self._lane is not None:
+            self._call = self._lane.start(function)
+            self._await_step()

@@ -1,0 +1,84 @@
+"""The way of an intent from a request to the disk file that obeys it.
+
+The proxy says in system metadata (``metadata.NODE``) what storage nodes shall do to an object.  SSYNC makes its
+requests below all paste filters, so only the object server's own ``__call__`` sees every PUT: it notes the
+intent for the time of the call, and whoever makes a disk file meanwhile takes it from here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_core.errors import DecodeError
+from sluice_middleware.wsgi import sysmeta
+
+_VARIABLE: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A PUT's ``value`` of the intent header, and the type that its filters may ask for."""
+
+    value: str
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One filter that is wanted: keyword, version of the proxy's, parameters."""
+
+    keyword: str
+    version: int
+    params: Mapping[str, Any]
+
+
+_current: ContextVar[Intent | None] = ContextVar("sluice_intent", default=None)
+_AS_IT_IS: Final = nullcontext()
+
+
+def current() -> Intent | None:
+    """The intent of the PUT that is being served in this thread of control."""
+    return _current.get()
+
+
+def serving(env: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """While a request is served; requests that it makes inside have their own."""
+    value = env.get(_VARIABLE) if env["REQUEST_METHOD"] == "PUT" else None
+    if not value and _current.get() is None:
+        return _AS_IT_IS  # by far the most frequent
+    return _serving(Intent(value, env.get("CONTENT_TYPE")) if value else None)
+
+
+@contextmanager
+def _serving(intent: Intent | None) -> Iterator[None]:
+    token = _current.set(intent)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def parse(value: str) -> tuple[Step, ...]:
+    """The steps that an intent names, in running order.
+
+    :raises DecodeError: when it names none
+    """
+    try:
+        steps = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"object metadata `{sysmeta.NODE}` is not JSON", value.encode()) from error
+    if not isinstance(steps, list) or not steps:
+        raise DecodeError(f"object metadata `{sysmeta.NODE}` names no filters", value.encode())
+    return tuple(_step(one, value) for one in steps)
+
+
+def _step(one: Any, value: str) -> Step:
+    match one:
+        case {"f": str(keyword), "v": int(version)} if isinstance(one.get("p", {}), dict):
+            return Step(keyword, version, one.get("p", {}))
+    raise DecodeError(f"object metadata `{sysmeta.NODE}` holds no filter: `{one!r}`", value.encode())

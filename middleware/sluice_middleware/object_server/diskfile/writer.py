@@ -1,0 +1,158 @@
+"""Writing a file under an intent: Swift counts and hashes plain bytes, the disk gets encoded ones.
+
+Theory of operation.  The object server feeds plain pieces; heavy filters get them in batches, each in a thread
+of its own.  ``chunks_finished`` is asked after the last piece and speaks of the plain object.  ``put``
+cuts what was reserved for the plain size off the file, and writes the private entry with Swift's own metadata,
+in the same rename.  When the chain lets everything through (an empty object, one that does not shrink) the file
+is one that stock Swift could have written.
+
+A refusal is told at ``put``, when the body has come.  Said earlier, as 409 before the body, the proxy would
+answer 202 for the whole request; as 5xx it would count against the device.  Until then the bytes are dropped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, MutableMapping
+from typing import Any, Final
+
+from isal import isal_zlib
+
+from sluice_core.errors import SluiceError
+from sluice_filters.chain import ChainEncoder
+from sluice_middleware.object_server.diskfile.disk_filters import Refused
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.object_server.diskfile.streams import StreamWriterMixin
+from sluice_middleware.swift import green
+
+#: Bytes that are handed to a thread at once; a hand-over costs about 100 µs.
+BATCH: Final = 256 * 1024
+
+Metadata = MutableMapping[str, str]
+
+
+class _NoHash:
+    """Stands where Swift's writer hashes what it writes, which is not what we are asked for."""
+
+    def update(self, data: bytes) -> None:
+        """Nothing."""
+
+
+class WriterMixin(StreamWriterMixin):
+    """For writers of Swift, replicated and erasure-coded; their ``_upload_size`` is what is in the file."""
+
+    _encoder: ChainEncoder | None = None
+    _refusal: str = ""
+    _obeying = False
+
+    def obey(self, encoder: ChainEncoder | None, refusal: str = "") -> None:
+        """What is to be done, or why it cannot; before ``open``."""
+        self._obeying = True
+        self._encoder = encoder
+        self._refusal = refusal
+        self._plain_etag: Any = self._chunks_etag
+        self._chunks_etag: Any = _NoHash()
+        self._plain_size = self._crc = 0
+        self._held = bytearray()
+        self._pending: green.Pending | None = None
+        self._passing = self._ended = False
+
+    def open(self) -> Any:
+        """As of Swift's writer; one that refuses needs no file."""
+        return self if self._refusal else super().open()
+
+    def close(self) -> None:
+        """As of Swift's writer."""
+        if self._obeying and self._pending is not None:
+            self._pending.kill()
+        super().close()
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next plain bytes."""
+        if not self._obeying:
+            super().write(chunk)
+            return
+        self._plain_size += len(chunk)
+        self._plain_etag.update(chunk)
+        if self._refusal or not chunk:
+            return
+        if self._encoder is None or self._passing:
+            super().write(chunk)
+        elif self._encoder.heavy:
+            self._held += chunk
+            if len(self._held) >= BATCH:
+                self._encode_batch()
+        else:
+            self._encode(self._encoder.feed, chunk)
+
+    def chunks_finished(self) -> tuple[int, str]:
+        """Size and MD5 of the plain bytes; the encoded ones are all written now."""
+        if not self._obeying:
+            found: tuple[int, str] = super().chunks_finished()
+            return found
+        self._end()
+        return self._plain_size, self._plain_etag.hexdigest()
+
+    def put(self, metadata: Metadata) -> None:
+        """As of Swift's writer, with the private entry.
+
+        :raises Refused: nothing was stored
+        """
+        if ENTRY in metadata:
+            raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
+        if self._obeying:
+            self._end()
+        if self._refusal:
+            raise Refused(self._refusal)
+        records = self._encoder.records() if self._encoder is not None and self._plain_size else ()
+        if not records:
+            super().put(metadata)
+            return
+        self.settle()
+        os.ftruncate(self._fd, self._upload_size)  # frees the blocks that were reserved for the plain size
+        metadata[ENTRY] = Stored(self._upload_size, self._crc, records).encode()
+        try:
+            super().put(metadata)
+        finally:
+            del metadata[ENTRY]
+
+    def _end(self) -> None:
+        """All plain bytes have come; may be told again."""
+        if self._ended:
+            return
+        self._ended = True
+        self._await()
+        if self._encoder is None or not self._plain_size or self._refusal:
+            return
+        if self._held:
+            self._encode(self._encoder.feed, bytes(self._held))
+        if not self._refusal:
+            encoder = self._encoder
+            self._encode(lambda _: encoder.finish(), b"")
+
+    def _encode_batch(self) -> None:
+        """Store what the thread made of the batch before, and give it this one."""
+        self._await()
+        encoder = self._encoder
+        if encoder is None or self._refusal:
+            return
+        data, self._held = bytes(self._held), bytearray()
+        if encoder.settled():
+            self._passing = True
+            super().write(data)
+        else:
+            self._pending = green.start(encoder.feed, data)
+
+    def _await(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._encode(lambda _: pending.wait(), b"")
+
+    def _encode(self, function: Callable[[bytes], bytes], data: bytes) -> None:
+        try:
+            encoded = function(data)
+        except SluiceError as error:
+            self._refusal = f"a filter failed: {error}"
+            return
+        self._crc = isal_zlib.crc32(encoded, self._crc)
+        super().write(encoded)

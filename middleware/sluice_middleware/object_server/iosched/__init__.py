@@ -1,0 +1,1 @@
+"""I/O threads of streams and their I/O priority."""

@@ -1,0 +1,207 @@
+"""Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
+
+The level of a flow comes from the node's agent (``credit_wire.Standing``); whoever hears from it offers
+:class:`Standings`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from sluice_core.messages.bandwidth import NO_CLASS, Flow
+from sluice_core.options import Option, OptionError
+from sluice_middleware.object_server.iosched import io_priority
+from sluice_middleware.object_server.iosched.threads import IoThreads
+from sluice_middleware.object_server.iosched.threads import Lane as _Lane
+from sluice_middleware.swift import green
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+OBJECTIVE: Final = "objective"
+ALWAYS: Final = "always"
+NEVER: Final = "never"
+_MODES: Final = (OBJECTIVE, ALWAYS, NEVER)
+OPTIONS: Final = (
+    Option(
+        "sluice_io_threads",
+        OBJECTIVE,
+        "which streams of objects get a thread of their own: objective (all, while any objective of bandwidth is in "
+        "force on the node), always, never",
+    ),
+    Option(
+        "sluice_io_threads_most",
+        128,
+        "threads for streams that one process may have; further streams are served as plain Swift serves them",
+    ),
+)
+#: Bytes that a thread reads or writes at once; the hand-over costs about 100 µs.
+STEP: Final = 1 << 20
+
+
+class Standings(Protocol):
+    """What the agent says of flows."""
+
+    def active(self) -> bool:
+        """Whether any objective of bandwidth is in force on this node."""
+
+    def level(self, flow: Flow) -> int:
+        """The level of a flow's I/O, ``bandwidth.NO_CLASS`` unless the agent said another."""
+
+
+class Nobody:
+    """Where no agent is asked."""
+
+    def active(self) -> bool:
+        """Never."""
+        return False
+
+    def level(self, flow: Flow) -> int:
+        """Like everybody's."""
+        return NO_CLASS
+
+
+class Call:
+    """A step under way in a stream's thread."""
+
+    def __init__(self, lane: _Lane, function: Callable[[], Any], level: int, told: green.Call) -> None:
+        self._told = told
+        self._step = lane.start(function, level, told.ring)
+
+    @property
+    def over(self) -> bool:
+        """Whether :meth:`wait` would return at once."""
+        return self._step.over
+
+    def wait(self) -> Any:
+        """What the step returned; raises what it raised.
+
+        Other green threads go on meanwhile, and take their turn even when the step is over: what comes fast, as from
+        the page cache, would else keep them from theirs.
+        """
+        self._told.wait()
+        return self._step.outcome()
+
+
+class Lane:
+    """A thread while the stream of one flow has it; another when the flow's level changed."""
+
+    def __init__(self, threads: IoThreads, lane: _Lane, bell: green.Bell, standings: Standings, flow: Flow) -> None:
+        self._threads = threads
+        self._lane = lane
+        self._level = standings.level(flow)
+        self._bell = bell
+        self.standings = standings
+        self._flow = flow
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step is not over yet."""
+        return self._lane.busy
+
+    def start(self, function: Callable[[], Any]) -> Call:
+        """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
+        level = self.standings.level(self._flow)
+        if level != self._level and not self._lane.busy:
+            other = self._threads.lend(level)
+            if other is not None:
+                self._lane.leave()
+                self._lane, self._level = other, level
+        return Call(self._lane, function, level, self._bell.call())
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """The same, and wait for it."""
+        return self.start(function).wait()
+
+    def send(self, function: Callable[[], Any]) -> None:
+        """Have ``function`` called in the thread, whatever comes of it."""
+        self._lane.start(function, self._level)
+
+    def leave(self, last: Callable[[], Any] | None = None) -> None:
+        """Give the thread back, and have ``last`` called once nothing is under way any more."""
+        self._lane.leave(last)
+
+
+class Streams:
+    """Lends threads to streams; one per manager, all of a process share the threads."""
+
+    def __init__(self, options: Mapping[str, Any], standings: Standings, logger: Logger) -> None:
+        """
+        :raises OptionError: when :data:`OPTIONS` in ``options`` cannot be used
+        """
+        self._mode = str(options["sluice_io_threads"])
+        self._most = int(options["sluice_io_threads_most"])
+        if self._mode not in _MODES:
+            raise OptionError(f"option `sluice_io_threads` is `{self._mode}`, expected {', '.join(_MODES)}")
+        if self._most < 1:
+            raise OptionError(f"option `sluice_io_threads_most` is `{self._most}`, expected 1 at least")
+        self.standings = standings
+        self._logger = logger
+
+    @property
+    def off(self) -> bool:
+        """Whether no stream will ever get a thread."""
+        return self._mode == NEVER
+
+    def wanted(self) -> bool:
+        """Whether streams get threads now."""
+        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.standings.active())
+
+    def lend(self, flow: Flow) -> Lane | None:
+        """A thread for a stream of ``flow``; None when it is to go without."""
+        if not self.wanted():
+            return None
+        place = (os.getpid(), green.hub())
+        found = _threads.get(place)
+        if found is None:
+            found = _threads[place] = (self._make(), green.Bell())
+        threads, bell = found
+        lane = threads.lend(self.standings.level(flow))
+        if lane is None:
+            _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
+            return None
+        return Lane(threads, lane, bell, self.standings, flow)
+
+    def _make(self) -> IoThreads:
+        def set_level(level: int) -> None:
+            try:
+                io_priority.set_level(level)
+            except OSError as error:
+                _say_once(self._logger, f"streams go without priorities: {error}")
+
+        return IoThreads(green.start_thread, set_level, self._most)
+
+
+#: One per process and hub, however many policies and so managers there are.
+_threads: dict[tuple[int, int], tuple[IoThreads, green.Bell]] = {}
+_said: set[tuple[int, str]] = set()
+
+
+def announce(folder: str, logger: Logger) -> None:
+    """Say once in this process which devices in ``folder`` heed priorities, and which do not."""
+    if (os.getpid(), folder) in _said:
+        return
+    _said.add((os.getpid(), folder))
+    try:
+        devices = sorted(one for one in Path(folder).iterdir() if one.is_dir())
+    except OSError as error:
+        logger.warning("sluice: no devices to look at: %s", error)
+        return
+    for one in devices:
+        try:
+            heeds, words = io_priority.heeded(one)
+        except OSError as error:
+            heeds, words = False, str(error)
+        if heeds:
+            logger.info("sluice: device `%s` heeds I/O priorities: %s", one.name, words)
+        else:
+            logger.warning("sluice: device `%s` does not heed I/O priorities: %s, expected bfq", one.name, words)
+
+
+def _say_once(logger: Logger, words: str) -> None:
+    if (os.getpid(), words) not in _said:
+        _said.add((os.getpid(), words))
+        logger.warning("sluice: %s", words)

@@ -1,0 +1,256 @@
+"""``egg:sluice#storage``: filters in an object server's pipeline, right before the object server.
+
+Two things happen here.  A GET whose ``X-Backend-Sluice-Read`` names read-time filters is answered with what they
+make of the object, when this node can do that alone: the answer is of the whole object as clients know it
+(no manifest, no link, no fragment, nothing that the proxy transformed).  Where it cannot, or a filter
+fails before its first output, the answer is as ever and the proxy runs the filters, and reports.
+And request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated policies,
+by the node's own snapshot.  What moves is counted for bandwidth alone, and downloads pay for it (``regulator``).
+
+What daemons send to each other (REPLICATE, SSYNC) passes, and what SSYNC makes of it never comes here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.errors import CallerError, SluiceError
+from sluice_core.options import read_options
+from sluice_filters.api import Filter, Hint
+from sluice_filters.visits import Headers, Reply
+from sluice_middleware.bandwidth.limiter import Regulator
+from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
+from sluice_middleware.wsgi import backend_headers, read_pipeline, sysmeta
+from sluice_middleware.wsgi.inputs import IteratedInput
+from sluice_middleware.wsgi.policy_lookup import Target, logical, request_facts, upload_facts
+from sluice_middleware.wsgi.request_filters import METHODS, Company, Host
+from sluice_middleware.wsgi.response import Answer, App, Env, whole_size
+from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Lookout
+
+StartResponse = Callable[..., Any]
+
+#: A stored object with one of these is not what clients know as the object.
+_NOT_WHOLE: Final = frozenset(
+    {
+        sysmeta.CHAIN.lower(),
+        "x-static-large-object",
+        "x-object-manifest",
+        "x-object-sysmeta-symlink-target",
+        "x-object-sysmeta-ec-frag-index",
+    }
+)
+_READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
+#: Options that stand in ``[DEFAULT]`` with a prefix, for disk files and daemons too.
+_SHARED: Final = ("agent_socket", "key_file", "key_manager_conf")
+#: Bytes of an unwanted body that are read at once.
+_DROPPED: Final = 1 << 16
+#: A PUT with one of these carries the object in a MIME envelope, with footers behind it.
+_ENVELOPED: Final = ("HTTP_X_BACKEND_OBJ_METADATA_FOOTER", "HTTP_X_BACKEND_OBJ_MULTIPART_MIME_BOUNDARY")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What ``X-Backend-Sluice-Read`` asks for."""
+
+    steps: Sequence[Mapping[str, Any]]
+    asked: Mapping[str, str]
+    range: str | None
+
+    @classmethod
+    def of(cls, text: str) -> Wish:
+        """
+        :raises CallerError: when it is not what ``reads`` writes
+        """
+        try:
+            data = json.loads(text)
+            steps, asked, wanted = data["steps"], data["a"], data["range"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise CallerError(f"`{sysmeta.READ}` cannot be read: {error}") from error
+        if not isinstance(steps, list) or not isinstance(asked, dict):
+            raise CallerError(f"`{sysmeta.READ}` names no steps")
+        return cls(steps, asked, wanted)
+
+
+class StorageMiddleware:
+    """The WSGI filter; one per worker of an object server."""
+
+    def __init__(self, app: App, lookout: Lookout, regulator: Regulator | None = None) -> None:
+        """
+        :param regulator: what counts bytes and makes them pay; None for nothing
+        """
+        self.app = app
+        self.lookout = lookout
+        self.logger = lookout.logger
+        self.regulator = regulator or Regulator("", STORAGE_NODE, lookout.selector, lookout.logger)
+
+    def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
+        method = env["REQUEST_METHOD"]
+        target = _object_of(env) if method in METHODS else None
+        if target is None:
+            return self.app(env, start_response)
+        self.lookout.start()
+        self.regulator.start(env)
+        selector = self.lookout.selector
+        candidates = selector.candidates(target)
+        paying = self.regulator.upload(env, target, candidates) if method == "PUT" else None
+        try:
+            if selector.visiting.isdisjoint(candidates.keywords) or not _is_replicated(env):
+                answer = self._plain(env, target)
+            else:
+                name = logical(target)[2]
+                facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
+                visitors = selector.visitors(candidates, facts, Host.STORAGE_NODE)
+                answer = self._accompanied(env, target, visitors) if visitors else self._plain(env, target)
+        except SluiceError as error:
+            self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
+            answer = _refusal(env, error)
+        finally:
+            if paying is not None:
+                paying.close()
+        body = self.regulator.download(env, target, answer, candidates) if method == "GET" else answer.body
+        start_response(answer.status, answer.headers, answer.exc_info)
+        return body
+
+    # -- request filters ---------------------------------------------------------------------
+
+    def _accompanied(self, env: Env, target: Target, visitors: Sequence[Filter]) -> Answer:
+        host = Host(
+            place=Host.STORAGE_NODE,
+            logger=self.logger,
+            authorize=lambda: None,  # who may do what is the proxy's business
+            sender=lambda _: _Sending(self.app, env, target),
+            is_protective=self.lookout.selector.is_protective,
+        )
+        intended = sysmeta.keywords(env.get(backend_headers.NODE_ENV))
+        company = Company(host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED))
+        return company.answer(visitors, lambda: self._plain(env, target))
+
+    # -- read-time filters -------------------------------------------------------------------
+
+    def _plain(self, env: Env, target: Target) -> Answer:
+        """The object server's answer, through the filters that the proxy asked for."""
+        text = env.pop(_READ_ENV, None)
+        if text is None or env["REQUEST_METHOD"] != "GET":
+            return Answer(self.app, env)
+        wish = Wish.of(text)
+        if wish.range != env.get("HTTP_RANGE"):
+            raise CallerError("an answer that filters made cannot be resumed")
+        filters = self._filters(wish)
+        answer = Answer(self.app, dict(env) if filters else env)
+        if not filters or answer.code not in (200, 206) or _is_partial(answer):
+            return answer
+        hint = Hint(
+            size=whole_size(answer),
+            content_type=sysmeta.get(answer.headers, "Content-Type"),
+            name=target[2],
+            account=target[0],
+            asked=wish.asked,
+        )
+        try:
+            read_pipeline.run(answer, filters, hint)
+        except SluiceError as error:
+            self.logger.info("sluice: GET %s is left to the proxy: %s", env["PATH_INFO"], error)
+            return Answer(self.app, env)
+        answer.headers = [*answer.headers, (sysmeta.READ, "done")]
+        return answer
+
+    def _filters(self, wish: Wish) -> list[Filter]:
+        """The filters that are wanted, in running order; none when one of them is not here as the proxy knows it."""
+        found = []
+        for step in wish.steps:
+            known = self.lookout.filters.get(str(step.get("f")))
+            if known is None or known.info.version != step.get("v"):
+                return []
+            found.append(known(step.get("p") or {}))
+        return found
+
+
+class _Sending:
+    """``Call.send`` on a storage node: to its own object server, for the same device and partition."""
+
+    def __init__(self, app: App, env: Env, target: Target) -> None:
+        self._app = app
+        self._env = env
+        self._target = target
+
+    def __call__(
+        self,
+        method: str,
+        path: tuple[str, str, str] | tuple[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+        query: str = "",
+        stored: bool = False,
+    ) -> Reply:
+        if path is not None and path != self._target:
+            return Reply("501 Not Implemented", Headers(), [b"sluice: a storage node reaches its own object only\n"])
+        kept = ("PATH_INFO", "SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.errors")
+        env = {name: self._env[name] for name in kept if name in self._env}
+        for name in ("HTTP_X_TIMESTAMP", "HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "HTTP_X_TRANS_ID"):
+            if name in self._env:
+                env[name] = self._env[name]
+        for name, value in (headers or {}).items():
+            folded = name.upper().replace("-", "_")
+            env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
+        env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IteratedInput(body or ())}
+        answer = Answer(self._app, env)
+        return Reply(answer.status, Headers(answer.headers), answer.body)
+
+
+def _object_of(env: Env) -> Target | None:
+    """``(account, container, object)`` of ``/device/partition/account/container/object``."""
+    path: str = env["PATH_INFO"]
+    if not path.isascii():
+        path = path.encode("latin-1").decode("utf-8", "surrogateescape")
+    parts = path.split("/", 5)
+    if len(parts) != 6 or not parts[5] or not parts[3] or parts[3][0] == ".":
+        return None
+    return parts[3], parts[4], parts[5]
+
+
+def _is_replicated(env: Env) -> bool:
+    policy = POLICIES.get_by_index(env.get("HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "0"))
+    return policy is not None and policy.policy_type == REPL_POLICY
+
+
+def _is_partial(answer: Answer) -> bool:
+    """True when what is stored is not the whole of what clients know."""
+    return any(name.lower() in _NOT_WHOLE for name, _ in answer.headers)
+
+
+def _refusal(env: Env, error: SluiceError) -> Answer:
+    """409 with the reason, of an upload after its body: see ``metadata``."""
+    if env["REQUEST_METHOD"] == "PUT":
+        source = env["wsgi.input"]
+        announce = getattr(source, "set_hundred_continue_response_headers", None)
+        if announce is not None and _ENVELOPED[0] in env:
+            announce([("X-Obj-Metadata-Footer", "yes")])  # or Swift's proxy takes this for an old object server
+        while source.read(_DROPPED):
+            pass
+    response = HTTPConflict(request=Request(env), body=str(error), content_type="text/plain")
+    response.status = sysmeta.REFUSED_STATUS
+    reason = " ".join(str(error).split()).encode("ascii", "backslashreplace")
+    response.headers[sysmeta.REFUSED] = reason.decode()[:1000]
+    return Answer(response, env)
+
+
+def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], StorageMiddleware]:
+    """Paste's entry point; the keys are those that ``[DEFAULT]`` names for the disk files.
+
+    :raises OptionError: unknown options and bad values, all at once
+    """
+    given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
+    options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", NOT_OURS)
+    logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
+    lookout = Lookout(options, logger)
+    server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
+
+    def make(app: App) -> StorageMiddleware:
+        regulator = Regulator(options["agent_socket"], STORAGE_NODE, lookout.selector, logger, server)
+        return StorageMiddleware(app, lookout, regulator)
+
+    return make

@@ -1,0 +1,176 @@
+"""Body adapters that tell the meter what passes, on the plain side of every filter.
+
+A piece of a body is only added up here: the meter is told once a second, and at the end.
+
+Some uploads are looked into (``sluice_metrics.meter.sampling``): their first bytes are kept as they pass, as the
+client sent them, and judged when there are enough or no more come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from sluice_metrics.meter.meter import Handle
+from sluice_metrics.meter.sampling import Sample
+from sluice_middleware.bandwidth.limiter import PayingBody
+from sluice_middleware.swift.proxy_api import close_if_possible
+
+#: Requests that Swift's own middlewares make as part of a client's request, which is counted
+#: already: segments of large objects, the source of a copy, versions, quota checks.
+PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
+
+
+class Life:
+    """The metric events of one request, in the words of WSGI.
+
+    Bytes of every request count; requests that are parts of another one count no operation.
+    """
+
+    __slots__ = (
+        "_alive",
+        "_came",
+        "_handle",
+        "_method",
+        "_operation",
+        "_progress",
+        "_sample",
+        "_told",
+        "begun",
+        "went",
+    )
+
+    def __init__(self, handle: Handle, method: str, source: str | None, alive: set[Life] | None = None) -> None:
+        """
+        :param alive: those that somebody looks at each second; it is among them until it ended
+        """
+        self._handle = handle
+        self._method = method
+        self._operation = source not in PARTS
+        #: Swift has authorized the upload.
+        self.begun = False
+        self._sample: Sample | None = None
+        #: Bytes that came and went, plain.
+        self._came = self.went = 0
+        self._told = (0, 0)
+        self._progress: Callable[[], int] | None = None
+        self._alive = alive
+        if alive is not None:
+            alive.add(self)
+
+    def uploading(self) -> None:
+        """Swift reads the body and so has authorized the upload; may be told again."""
+        if not self.begun:
+            self.begun = True
+            if self._operation:
+                self._handle.admitted(self._method)
+                self._sample = self._handle.sample()
+
+    def answered(self, status: str) -> None:
+        """The answer starts with ``status``; Swift let the request in unless it says otherwise."""
+        if self._operation and not status.startswith(("401", "403")):
+            self._handle.admitted(self._method)
+
+    def received(self, data: bytes) -> None:
+        """Plain bytes came."""
+        self._came += len(data)
+        if self._sample is not None and (not data or self._sample.add(data)):
+            self._no_more()
+
+    def follow(self, progress: Callable[[], int]) -> None:
+        """Somebody else counts what goes: ``progress`` says how many bytes there were until now."""
+        self._progress = progress
+
+    def look(self) -> None:
+        """Tell the meter what came and went since the last time."""
+        if self._progress is not None:
+            self.went = self._progress()
+        (came, went), self._told = self._told, (self._came, self.went)
+        if self._came > came:
+            self._handle.received(self._method, self._came - came)
+        if self.went > went:
+            self._handle.sent(self._method, self.went - went)
+
+    def ended(self) -> None:
+        """Nothing more will happen; may be told again."""
+        self.look()
+        if self._alive is not None:
+            self._alive.discard(self)
+        if self._sample is not None:
+            self._no_more()
+        if self._operation:
+            self._handle.ended(self._method)
+
+    def _no_more(self) -> None:
+        sample, self._sample = self._sample, None
+        if sample is not None:
+            sample.end()
+
+
+class CountedInput:
+    """``wsgi.input`` of an upload; its first read means that Swift let the request in."""
+
+    __slots__ = ("_life", "_source")
+
+    def __init__(self, source: Any, life: Life) -> None:
+        self._source = source
+        self._life = life
+
+    def read(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        if not self._life.begun:
+            self._life.uploading()
+        data: bytes = self._source.read(*args)
+        self._life.received(data)
+        return data
+
+    def readline(self, *args: Any) -> bytes:
+        """As the wrapped input."""
+        self._life.uploading()
+        data: bytes = self._source.readline(*args)
+        self._life.received(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def counted(body: Iterable[bytes], life: Life) -> Iterable[bytes]:
+    """``body``, counted.
+
+    A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.  What pays
+    is counted already.
+    """
+    if isinstance(body, list | tuple):
+        life.went += sum(map(len, body))
+        life.ended()
+        return body
+    if isinstance(body, PayingBody):
+        life.follow(body.passed)
+        body.then(life.ended)
+        return body
+    return CountedBody(body, life)
+
+
+class CountedBody:
+    """A response body whose bytes are counted as they are taken."""
+
+    __slots__ = ("_body", "_life", "_pieces")
+
+    def __init__(self, body: Iterable[bytes], life: Life) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._life = life
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._life.went += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """The request is over, taken to the end or not."""
+        self._life.ended()
+        close_if_possible(self._body)

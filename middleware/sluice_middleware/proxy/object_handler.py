@@ -1,0 +1,256 @@
+"""Objects as clients know them, over what is stored: the part of the proxy that policies act on.
+
+``ask`` answers one object request: request filters accompany it (``visiting``), a PUT is encoded
+(``upload``) and told what storage nodes shall do (``intent``), a GET undoes what the object's own
+metadata say was done to it (``download``), and read-time filters that change nothing look on.  Filters
+that change what is read stand elsewhere (``reads``), since they want whole objects, and only parts of some pass here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from sluice_core.errors import PeerError, SluiceError
+from sluice_core.resolve import Candidates
+from sluice_filters.api import Filter, Hint
+from sluice_filters.chain import ChainEncoder, chain_reader
+from sluice_middleware.proxy import subrequests
+from sluice_middleware.proxy.range_index import Ranges
+from sluice_middleware.swift.proxy_api import close_if_possible, constraints
+from sluice_middleware.wsgi import backend_headers, decoding, encoding, read_pipeline, sysmeta
+from sluice_middleware.wsgi.decoding import Transformed
+from sluice_middleware.wsgi.inputs import PassingInput
+from sluice_middleware.wsgi.policy_lookup import (
+    Chosen,
+    Selector,
+    Target,
+    content_length,
+    download_facts,
+    encoders,
+    forget_false_length,
+    intended,
+    is_data,
+    logical,
+    readers,
+    request_facts,
+    upload_facts,
+    watchers,
+)
+from sluice_middleware.wsgi.request_filters import METHODS, Company, Host
+from sluice_middleware.wsgi.response import Answer, App, AskAgain, DecodedBody, Env
+
+Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
+
+#: In the environment of requests that came through ``reads``.
+THROUGH_READS: Final = "sluice.reads"
+#: In the cache that Swift's middlewares hand on to requests of their own: keywords of the filters that ``reads``
+#: may have run, if the object that the client asked for is one that their conditions want.
+COVERED: Final = "sluice.reads.covered"
+#: Who asks for what a client will get: the client, and those who follow links and manifests for it.
+_FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
+#: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
+PUSH: Final = "sluice.push"
+_READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
+#: How often a GET is asked anew when its object changes between two requests for parts of it.
+_TRIES: Final = 3
+
+
+class Objects:
+    """What a worker answers object requests with."""
+
+    def __init__(self, app: App, selector: Selector, filters: dict[str, type[Filter]], logger: Logger) -> None:
+        self.app = app
+        self.selector = selector
+        self.filters = filters
+        self.logger = logger
+        self.ranges = Ranges(filters)
+
+    def ask(self, env: Env, target: Target, passed: Collection[str] = ()) -> Answer:
+        """The answer for the plain object ``target``, which ``env`` is a request for.
+
+        :param passed: request filters that need not see it any more
+        :raises SluiceError: when it cannot be answered; 503 with the reason
+        """
+        candidates = self.selector.candidates(target)
+        if env["REQUEST_METHOD"] == "PUT":
+            forget_false_length(env, target)
+        if self.selector.visiting.isdisjoint(candidates.keywords) or env["REQUEST_METHOD"] not in METHODS:
+            answer = self._plain(env, target, candidates)
+        else:
+            answer = self._accompanied(env, target, candidates, passed)
+        if candidates.constant != {} and env["REQUEST_METHOD"] == "GET" and answer.status.startswith(("200", "206")):
+            self._watch(env, target, candidates, answer)
+        return answer
+
+    def _plain(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+        """As ``ask``, without request filters."""
+        method = env["REQUEST_METHOD"]
+        if method in ("GET", "HEAD"):
+            return self._read(env, target)
+        sysmeta.strip_request(env)
+        if method == "PUT":
+            return self._write(env, target, candidates)
+        answer = Answer(self.app, env)
+        backend_headers.check(answer)
+        return answer
+
+    def _accompanied(self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]) -> Answer:
+        """As ``ask``, with the request filters that hold."""
+        name = logical(target)[2]
+        putting = env["REQUEST_METHOD"] == "PUT"
+        facts = upload_facts(env, name) if putting else request_facts(env, name)
+        found = self.selector.visitors(candidates, facts, Host.PROXY)
+        visitors = [one for one in found if one.info.keyword not in passed]
+        if not visitors:
+            return self._plain(env, target, candidates)
+        env.pop(PUSH, None)  # visits see the object, not what a filter makes of it
+        host = Host(
+            place=Host.PROXY,
+            logger=self.logger,
+            authorize=lambda: subrequests.authorize(self.app, env),
+            sender=lambda behind: subrequests.Sending(self, env, target, {*passed, *behind}),
+            is_protective=self.selector.is_protective,
+        )
+        stored_by: tuple[str, ...] = ()
+        if putting:
+            pipeline = self.selector.pipeline(candidates, facts)
+            stored_by = tuple(one.info.keyword for one in encoders(pipeline))
+            stored_by += tuple(one.filter.info.keyword for one in intended(pipeline))
+        company = Company(host, env, target, stored_by)
+        return company.answer(visitors, lambda: self._plain(env, target, candidates))
+
+    # -- PUT ---------------------------------------------------------------------------------
+
+    def _write(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+        body = self._encode(env, target, candidates)
+        try:
+            answer = Answer(self.app, env)
+        finally:
+            if body is not None:
+                body.close()
+        backend_headers.check(answer)
+        if body is not None and answer.status.startswith("2"):  # else a filter may have failed, without records
+            answer.headers = encoding.plain_answer(answer.headers, body)
+        return answer
+
+    def _encode(self, env: Env, target: Target, candidates: Candidates) -> encoding.EncodedInput | None:
+        """Put the policies' filters before the body; None when none of them may change it.
+
+        :raises SluiceError: when a policy wants what this node cannot do
+        """
+        if candidates.constant == {} or not is_data(env):
+            return None
+        size = content_length(env)
+        if size is not None and size > constraints.MAX_FILE_SIZE:
+            return None  # Swift refuses it
+        facts = upload_facts(env, logical(target)[2])
+        pipeline = self.selector.pipeline(candidates, facts)
+        hint = Hint(
+            size=size,
+            content_type=facts.content_type,
+            name=facts.name,
+            account=target[0],
+            asked=read_pipeline.asked((one.filter for one in pipeline), env),
+        )
+        backend_headers.write(env, [one for one in intended(pipeline) if one.filter.applies(hint)])
+        filters = [one for one in encoders(pipeline) if one.applies(hint)]
+        if not filters:
+            return None
+        encoder = ChainEncoder(filters, hint)
+        if not any(one.info.changes_content for one in filters):
+            env["wsgi.input"] = PassingInput(env, encoder)
+            return None
+        return encoding.prepare(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
+
+    def _may_sample(self, env: Env, filters: list[Filter], size: int | None) -> bool:
+        """Whether a batch may be read before Swift sees the request, and will tell something."""
+        return (
+            size is not None
+            and size > encoding.BATCH
+            and all(0 < one.decides_within <= encoding.BATCH or not one.info.changes_content for one in filters)
+            and "HTTP_IF_NONE_MATCH" not in env  # may be refused without its body
+            and subrequests.would_be_taken(self.app, env)
+        )
+
+    # -- GET and HEAD ------------------------------------------------------------------------
+
+    def _read(self, env: Env, target: Target) -> Answer:
+        decoding.prepare(env)
+        problem: SluiceError = PeerError("object cannot be read")
+        for _ in range(_TRIES):
+            answer = self.ranges.ask(self.app, env) if "HTTP_RANGE" in env else None
+            answer = answer or self._first(env)
+            chain, node = sysmeta.find_ours(answer.headers)
+            if chain is None and node is None:
+                backend_headers.check(answer)
+                return answer
+            answer.filters = sysmeta.keywords(chain, node)
+            if chain is None:
+                backend_headers.check(answer)
+                answer.headers = sysmeta.without_ours(answer.headers)
+                return answer
+            try:
+                self._decode(env, target, answer, chain)
+                return answer
+            except AskAgain as error:
+                problem = error
+            except BaseException:
+                close_if_possible(answer.body)
+                raise
+        raise problem
+
+    def _first(self, env: Env) -> Answer:
+        """Swift's answer to a client's own request, in which storage nodes may be offered some work."""
+        offer = env.pop(PUSH, None)
+        if offer is None or not subrequests.is_replicated(self.app, env):
+            return Answer(self.app, env)
+        env[_READ_ENV] = offer
+        try:
+            return Answer(self.app, env)
+        finally:
+            del env[_READ_ENV]
+
+    def _decode(self, env: Env, target: Target, answer: Answer, chain: str) -> None:
+        """Make the answer that of the plain object."""
+        item = Transformed(self.app, env, answer, chain, self.filters, target[0])
+        answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)
+        if "HTTP_RANGE" in env and answer.status.startswith("206"):
+            self.ranges.remember(env, chain, item.records)
+
+    def _watch(self, env: Env, target: Target, candidates: Candidates, answer: Answer) -> None:
+        """Let those read-time filters see the body that leave it as it is."""
+        alone = THROUGH_READS not in env and env.get("swift.source") in _FOR_CLIENTS
+        wanted = self.selector.watching | self.selector.reading if alone else self.selector.watching
+        if wanted.isdisjoint(candidates.keywords):
+            return
+        facts = download_facts("GET", logical(target)[2], answer.headers, None)
+        hint = Hint(size=facts.size, content_type=facts.content_type, name=facts.name, account=target[0])
+        try:
+            pipeline = self.selector.pipeline(candidates, facts)
+            if alone:
+                _refuse_detours(env, pipeline, hint)
+            steps = watchers(pipeline)
+            if not steps:
+                return
+            heavy = any(one.heavy for one in steps)
+            answer.body = DecodedBody(answer.body, chain_reader(steps, hint), heavy)
+        except SluiceError:
+            close_if_possible(answer.body)
+            raise
+
+
+def _refuse_detours(env: Env, pipeline: list[Chosen], hint: Hint) -> None:
+    """No client gets an object by a link or a manifest past a filter that changes what is read of it.
+
+    :raises PeerError: when no policy puts one of them on what the client asked for
+    """
+    source = env.get("swift.source")
+    covered = env.get("swift.infocache", {}).get(COVERED, ())
+    for one in readers(pipeline):
+        keyword = one.filter.info.keyword
+        if source is None:
+            raise PeerError("a policy changes what is read, and `sluice-reads` is not in the pipeline")
+        if keyword not in covered and one.filter.reads(hint):
+            raise PeerError(f"filter `{keyword}` changes what is read of this object, which goes by its own name only")

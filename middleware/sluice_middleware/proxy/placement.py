@@ -1,0 +1,70 @@
+"""Where an account's new containers go: on the storage policy that a placement names.
+
+A container PUT without ``X-Storage-Policy`` gets that header, and nothing else is touched.  Swift answers 409 when
+the header names another policy than that of a container which is there, and many clients PUT their container
+before each upload.  So only a PUT that will make one gets the header; and if the container was there after all
+(somebody else made it meanwhile, or what the cache said was late), the request is made again as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from sluice_core.errors import PeerError
+from sluice_middleware.swift.proxy_api import POLICIES, drain_and_close, get_container_info
+from sluice_middleware.wsgi import decoding
+from sluice_middleware.wsgi.backend_headers import SOURCE
+from sluice_middleware.wsgi.response import Answer, App, Env
+
+HEADER: Final = "HTTP_X_STORAGE_POLICY"
+
+
+def account_of(env: Env) -> str:
+    """The account in which a request by a client is about a container as such; else empty."""
+    path: str = env["PATH_INFO"]
+    if not path.isascii():
+        path = path.encode("latin-1").decode("utf-8", "surrogateescape")
+    parts = path.split("/", 4)
+    if len(parts) < 4 or not parts[3] or parts[4:] not in ([], [""]) or parts[1] not in ("v1", "v1.0"):
+        return ""
+    return "" if parts[2].startswith(".") else parts[2]
+
+
+class Placing:
+    """What stands before ``app`` for PUTs of containers; ``placement`` says the storage policy of an account."""
+
+    def __init__(self, app: App, placement: Callable[[str], str]) -> None:
+        self._app = app
+        self._placement = placement
+
+    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a PUT of something that is no object."""
+        name = "" if env.get(HEADER) else self._named(env)
+        if not name or self._is_there(env):
+            return self._app(env, start_response)
+        policy = POLICIES.get_by_name(name)
+        if policy is None or policy.is_deprecated:
+            what = "deprecated" if policy else "not known"
+            error = PeerError(f"new containers of this account go to storage policy `{name}`, which is {what} here")
+            return decoding.refuse(env, error, start_response)
+        answer = self._placed(env, name)
+        start_response(answer.status, answer.headers, answer.exc_info)
+        return answer.body
+
+    def _named(self, env: Env) -> str:
+        account = account_of(env)
+        return self._placement(account) if account else ""
+
+    def _is_there(self, env: Env) -> bool:
+        status = get_container_info(env, self._app, swift_source=SOURCE)["status"]
+        return 200 <= int(status or 0) < 300
+
+    def _placed(self, env: Env, name: str) -> Answer:
+        env[HEADER] = name
+        answer = Answer(self._app, env)
+        if answer.code == 409:
+            drain_and_close(answer.body)
+            del env[HEADER]
+            answer = Answer(self._app, env)
+        return answer

@@ -1,0 +1,255 @@
+"""``egg:sluice#reads``: filters that change what is read, on whole objects as clients know them.
+
+It must stand left of ``slo`` and ``dlo``, so that a large object is one stream, and right of ``copy``, so that
+a copy is a copy of what the copying client may read.  Filters that storage nodes shall run are offered to
+them (``X-Backend-Sluice-Read``, see ``metadata``) and run here where they did not: manifests, fragments
+of erasure-coded objects, objects that the proxy transformed.  The bytes are the same either way.
+
+What a client may expect of an answer that a filter changed:
+
+* It is 200 and has neither ETag nor Content-Length nor ranges, HEAD included: nobody knows them before.  A
+  ``Range`` is ignored, as HTTP allows; so is ``part-number``.  A filter with ranges of its own says so.
+* Conditional headers speak of the stored object, whose ETag and time listings show: 304 and 412 as ever.
+* A request that makes no sense to the filter is 400 with the reason.
+* A server-side copy of such an object is refused by ``copy`` (413), since its length is unknown.
+* An object under such a filter cannot be had by a link or in a large object that is not under it: 503.
+* The manifest of a large object (``multipart-manifest=get``) is not data and passes; so do links themselves.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.errors import PeerError, SluiceError
+from sluice_core.messages.predicate import Facts
+from sluice_core.options import read_options
+from sluice_core.resolve import Candidates
+from sluice_filters.api import BadParameter, Filter, Hint
+from sluice_middleware.proxy.object_handler import COVERED, PUSH, THROUGH_READS
+from sluice_middleware.swift.proxy_api import HTTPBadRequest, Request, drain_and_close, get_logger
+from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
+from sluice_middleware.wsgi.policy_lookup import Chosen, Target, download_facts, object_path, readers
+from sluice_middleware.wsgi.response import Answer, App, AskAgain, Env, ObjectChanged, whole_size
+from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Lookout
+
+StartResponse = Callable[..., Any]
+
+#: Backend headers of ours that nobody to the left may send.
+_OURS: Final = tuple("HTTP_" + name.upper().replace("-", "_") for name in (sysmeta.READ, sysmeta.REFUSED))
+_CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
+_RANGES: Final = ("HTTP_RANGE", "HTTP_IF_RANGE")
+#: Swift's servers take headers of some 8 KB.
+_LONGEST_OFFER: Final = 6000
+#: How often a GET is asked anew when its object changes after the HEAD before it.
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What shall be read, and by whom; ``head`` when the object was looked at before."""
+
+    chosen: list[Chosen]
+    hint: Hint
+    head: Answer | None = None
+
+    @property
+    def filters(self) -> list[Filter]:
+        """The filters in running order."""
+        return [one.filter for one in self.chosen]
+
+
+class ReadsMiddleware:
+    """The WSGI filter; one per worker."""
+
+    def __init__(self, app: App, lookout: Lookout) -> None:
+        self.app = app
+        self.lookout = lookout
+        self.logger = lookout.logger
+
+    def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
+        for name in _OURS:
+            env.pop(name, None)
+        if env["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return self.app(env, start_response)
+        target = object_path(env)
+        if target is None:
+            return self.app(env, start_response)
+        self.lookout.start()
+        env[THROUGH_READS] = True
+        selector = self.lookout.selector
+        candidates = selector.candidates(target)
+        covering = selector.reading & candidates.keywords
+        if not covering:
+            return self.app(env, start_response)
+        env.setdefault("swift.infocache", {})[COVERED] = covering
+        try:
+            answer = self._head(env, target, candidates) if _is_head(env) else self._get(env, target, candidates)
+        except BadParameter as error:
+            response = HTTPBadRequest(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
+            refusal: Iterable[bytes] = response(env, start_response)
+            return refusal
+        except SluiceError as error:
+            self.logger.error("sluice: %s %s refused: %s", env["REQUEST_METHOD"], env["PATH_INFO"], error)
+            return decoding.refuse(env, error, start_response)
+        start_response(answer.status, answer.headers, answer.exc_info)
+        return answer.body
+
+    # -- HEAD --------------------------------------------------------------------------------
+
+    def _head(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+        """The answer to a HEAD: what GET would say, where a filter changes what GET gives."""
+        answer = Answer(self.app, env)
+        if answer.code == 416 and self._plan(env, target, candidates, self._look(env)).chosen:
+            _ask_for(env, None)
+            drain_and_close(answer.body)
+            answer = Answer(self.app, env)
+        if answer.code not in (200, 206) or _is_no_data(env, answer):
+            return answer
+        if self._plan(env, target, candidates, answer).chosen:
+            drain_and_close(answer.body)
+            answer.status, answer.headers = "200 OK", read_pipeline.true_headers(answer.headers)
+            answer.body = iter(())  # of a list a server says that its length is 0
+        return answer
+
+    # -- GET ---------------------------------------------------------------------------------
+
+    def _get(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+        problem: SluiceError = PeerError("object cannot be read")
+        for _ in range(_TRIES):
+            plan = self._plan(env, target, candidates) if candidates.constant is not None else None
+            if plan is not None and not plan.chosen:
+                return Answer(self.app, env)
+            if plan is None or any(type(one).span is not Filter.span for one in plan.filters):
+                head = self._look(env)
+                if head is None:
+                    return Answer(self.app, env)  # it says itself why not
+                plan = self._plan(env, target, candidates, head)
+                if not plan.chosen:
+                    return Answer(self.app, env)
+            try:
+                return self._read(env, plan)
+            except AskAgain as error:
+                problem = error
+        raise problem
+
+    def _plan(self, env: Env, target: Target, candidates: Candidates, head: Answer | None = None) -> Plan:
+        """Which filters hold, as far as ``head`` says what the object is, and have something to do."""
+        size = None if head is None else whole_size(head)
+        facts = Facts("GET", target[2]) if head is None else download_facts("GET", target[2], head.headers, size)
+        chosen = readers(self.lookout.selector.pipeline(candidates, facts))
+        hint = Hint(
+            size=size,
+            content_type=facts.content_type,
+            name=target[2],
+            account=target[0],
+            asked=read_pipeline.asked([one.filter for one in chosen], env),
+        )
+        return Plan([one for one in chosen if one.filter.reads(hint)], hint, head)
+
+    def _look(self, env: Env) -> Answer | None:
+        """The answer to a HEAD for the whole object; None when there is none to be had."""
+        asked = {name: value for name, value in env.items() if name not in _RANGES + _CONDITIONS}
+        asked["REQUEST_METHOD"] = "HEAD"
+        asked["wsgi.input"] = io.BytesIO()
+        asked.setdefault("swift.source", backend_headers.SOURCE)
+        answer = Answer(self.app, asked)
+        drain_and_close(answer.body)
+        return answer if answer.code == 200 else None
+
+    def _read(self, env: Env, plan: Plan) -> Answer:
+        """The object, or what of it the filters want, through the filters.
+
+        :raises ObjectChanged: when it is another one than the HEAD before found
+        """
+        span = read_pipeline.span(plan.filters, plan.hint)
+        if span is not None and plan.head is not None and span[0] >= span[1]:
+            answer = Answer.of("200 OK", read_pipeline.true_headers(plan.head.headers), [])
+            read_pipeline.run(answer, plan.filters, plan.hint)
+            return answer
+        _ask_for(env, span)
+        offered = _offer(env, plan)
+        answer = Answer(self.app, env)
+        ran = _take(answer, sysmeta.READ) == "done"
+        if answer.code not in (200, 206) or _is_no_data(env, answer):
+            return answer
+        if plan.head is not None and _etag(plan.head) != _etag(answer) and not ran:
+            drain_and_close(answer.body)
+            raise ObjectChanged("object changed while it was read")
+        left = plan.filters[len(offered) :] if ran else plan.filters
+        hint = plan.hint if plan.head is not None else _learned(plan.hint, answer)
+        read_pipeline.run(answer, left, replace(hint, size=None) if ran else hint)
+        return answer
+
+
+def _is_head(env: Env) -> bool:
+    return bool(env["REQUEST_METHOD"] == "HEAD")
+
+
+def _etag(answer: Answer) -> str:
+    return (sysmeta.get(answer.headers, "Etag") or "").strip('"')
+
+
+def _take(answer: Answer, name: str) -> str | None:
+    """The value of a header that is taken off the answer."""
+    value = sysmeta.get(answer.headers, name)
+    if value is not None:
+        answer.headers = [pair for pair in answer.headers if pair[0].lower() != name.lower()]
+    return value
+
+
+def _is_no_data(env: Env, answer: Answer) -> bool:
+    """True for manifests that were asked for as such, and for links."""
+    if "multipart-manifest" in env.get("QUERY_STRING", "") and Request(env).params.get("multipart-manifest") == "get":
+        return sysmeta.get(answer.headers, "X-Static-Large-Object") is not None
+    return sysmeta.get(answer.headers, "X-Symlink-Target") is not None
+
+
+def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
+    """Make the request one for the bytes in ``span``, or for everything."""
+    for name in _RANGES:
+        env.pop(name, None)
+    if "part-number" in env.get("QUERY_STRING", ""):
+        query = parse_qsl(env["QUERY_STRING"], keep_blank_values=True)
+        env["QUERY_STRING"] = urlencode([pair for pair in query if pair[0] != "part-number"])
+    if span is not None:
+        env["HTTP_RANGE"] = f"bytes={span[0]}-{span[1] - 1}"
+
+
+def _offer(env: Env, plan: Plan) -> list[Chosen]:
+    """Offer to storage nodes what they shall run: the first ones, up to one that runs here."""
+    offered: list[Chosen] = []
+    for one in plan.chosen:
+        if one.place != STORAGE_NODE:
+            break
+        offered.append(one)
+    if offered:
+        wish = {
+            "steps": backend_headers.encode_steps(offered),
+            "a": dict(plan.hint.asked),
+            "range": env.get("HTTP_RANGE"),
+        }
+        text = json.dumps(wish)
+        if len(text) <= _LONGEST_OFFER:
+            env[PUSH] = text
+    return offered
+
+
+def _learned(hint: Hint, answer: Answer) -> Hint:
+    """``hint`` with what the answer says of the object."""
+    return replace(hint, size=whole_size(answer), content_type=sysmeta.get(answer.headers, "Content-Type"))
+
+
+def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ReadsMiddleware]:
+    """Paste's entry point; the options are those of ``egg:sluice#proxy``.
+
+    :raises OptionError: unknown options and bad values, all at once
+    """
+    options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", NOT_OURS)
+    lookout = Lookout(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
+    return lambda app: ReadsMiddleware(app, lookout)

@@ -1,0 +1,106 @@
+"""``egg:sluice#proxy_server``: Swift's proxy server, which asks first those object servers that have room.
+
+It takes the place of ``egg:swift#proxy`` in ``[app:proxy-server]``.  Swift's order comes first: primaries before
+handoffs, the groups of ``read_affinity``, or measured times (``sorting_method = timing``, which leaves no choice).
+Among equals the servers are drawn at random, with the square of their spare bandwidth as weight, or all proxies would
+run to the same server.  Noise is left out of the spares by the host that divides.  While no objective is in force
+nobody tells of spares, and nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from sluice_core.describe import PROXY
+from sluice_core.options import Option, read_options
+from sluice_middleware.bandwidth.current import CurrentStandings
+from sluice_middleware.proxy.methods import knowing
+from sluice_middleware.swift import proxy_app as swift
+
+Node = Mapping[str, Any]
+
+PREFIX: Final = "sluice_"
+OPTIONS: Final = (
+    Option(
+        "sluice_agent_socket",
+        "/run/sluice/agent.sock",
+        "unix socket of the node's agent, which says how busy the object servers are; empty: nobody is asked",
+    ),
+)
+#: Unused parts of servers' capacity that differ by less are the same.
+SLIGHT: Final = 0.02
+#: The spare that a server without any counts as: it is asked too, now and then.
+_LEAST: Final = 0.05
+
+
+class Application(swift.Application):  # type: ignore[misc]
+    """Swift's, with another :meth:`sort_nodes`, and object controllers that know their methods."""
+
+    def __init__(self, conf: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        """
+        :raises OptionError: for what of our options cannot be used
+        """
+        super().__init__(conf, *args, **kwargs)
+        given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
+        path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
+        self.spares: Callable[[], Mapping[str, float]] = CurrentStandings(path, PROXY).spares if path else dict
+
+    def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
+        """As of Swift's."""
+        kind, path = super().get_controller(req)
+        return (knowing(kind) if path.get("object_name") else kind), path
+
+    def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
+        """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""
+        found: list[Any] = super().sort_nodes(nodes, policy)
+        spares = self.spares() if policy is not None else {}
+        if not spares:
+            return found
+        options = self.get_policy_options(policy)
+        if options.sorting_method == "timing":
+            return found
+        key = options.read_affinity_sort_key if options.sorting_method == "affinity" else lambda node: 0
+        found[:] = [one for _, group in groupby(found, key) for one in drawn(list(group), spares)]
+        return found
+
+
+def drawn(nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[], float] = random.random) -> list[Node]:
+    """``nodes`` in a random order in which those with more to spare come sooner; unchanged when all have the same.
+
+    :param spares: ``ip:port`` → unused part, 0 to 1; a server that is not there counts as the mean of the others
+    :param draw: 0 to 1
+    """
+    known = [spare_of(node, spares) for node in nodes]
+    told = [one for one in known if one is not None]
+    if not told or max(told) - min(told) < SLIGHT:
+        return list(nodes)
+    mean = sum(told) / len(told)
+    # draws without replacement: the smallest of exponential variables, each with its weight as rate
+    keys = [_exponential(draw()) / max(mean if one is None else one, _LEAST) ** 2 for one in known]
+    return [nodes[place] for place in sorted(range(len(nodes)), key=keys.__getitem__)]
+
+
+def spare_of(node: Node, spares: Mapping[str, float]) -> float | None:
+    """What an object server has to spare, by its address; with a port for each disk, by that of its only agent."""
+    found = spares.get(f"{node['ip']}:{node['port']}")
+    if found is None:
+        here = [spare for server, spare in spares.items() if server.rpartition(":")[0] == node["ip"]]
+        found = here[0] if len(here) == 1 else None
+    return found
+
+
+def _exponential(uniform: float) -> float:
+    return -math.log(1.0 - uniform)
+
+
+def app_factory(global_conf: dict[str, Any], **local_conf: str) -> Application:
+    """Paste's entry point, as Swift's own."""
+    conf = {**global_conf, **local_conf}
+    conf["policy_config"] = swift.parse_per_policy_config(conf)
+    app = Application(conf)
+    app.check_config()
+    return app

@@ -1,0 +1,115 @@
+"""Requests that the proxy makes for request filters, and what Swift would say of a client's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from sluice_core.errors import SluiceError
+from sluice_filters.visits import Headers, Reply
+from sluice_middleware.swift.proxy_api import (
+    POLICIES,
+    REPL_POLICY,
+    Request,
+    drain_and_close,
+    get_container_info,
+    make_pre_authed_env,
+)
+from sluice_middleware.wsgi.backend_headers import SOURCE
+from sluice_middleware.wsgi.inputs import IteratedInput
+from sluice_middleware.wsgi.response import Answer, App, Env
+
+if TYPE_CHECKING:
+    from sluice_middleware.proxy.object_handler import Objects
+
+Path = tuple[str, str, str] | tuple[str, str]
+
+_WRITING: Final = frozenset({"PUT", "POST", "DELETE"})
+_RESERVED: Final = "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES"
+
+
+def authorize(app: App, env: Env) -> Reply | None:
+    """Swift's refusal of the request, None when it may pass: asked like Swift's proxy asks, first without the ACL."""
+    hook = env.get("swift.authorize")
+    if hook is None:
+        return None
+    request = Request(env)
+    if hook(request) is None:
+        return None
+    info = get_container_info(env, app, swift_source=SOURCE)
+    request.acl = info["write_acl" if env["REQUEST_METHOD"] in _WRITING else "read_acl"]
+    denial = hook(request)
+    if denial is None:
+        return None
+    answer = Answer(denial, env)
+    return Reply(answer.status, Headers(answer.headers), answer.body)
+
+
+def would_be_taken(app: App, env: Env) -> bool:
+    """Whether Swift would let an upload in: the client may, and the container is there."""
+    denial = authorize(app, env)
+    if denial is not None:
+        drain_and_close(denial.body)
+        return False
+    return 200 <= int(get_container_info(env, app, swift_source=SOURCE)["status"] or 0) < 300
+
+
+def is_replicated(app: App, env: Env) -> bool:
+    """Whether the object lies whole on each of its storage nodes."""
+    policy = POLICIES.get_by_index(get_container_info(env, app, swift_source=SOURCE)["storage_policy"])
+    return policy is not None and bool(policy.policy_type == REPL_POLICY)
+
+
+class Sending:
+    """``Call.send`` of a visit: below it, past the request filters ``passed``."""
+
+    def __init__(self, objects: Objects, env: Env, target: tuple[str, str, str], passed: Collection[str]) -> None:
+        self._objects = objects
+        self._env = env
+        self._target = target
+        self._passed = passed
+
+    def __call__(
+        self,
+        method: str,
+        path: Path | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Iterable[bytes] | None = None,
+        query: str = "",
+        stored: bool = False,
+    ) -> Reply:
+        target = path or self._target
+        env = self._environment(method, target, headers or {}, body, query)
+        given = env["wsgi.input"]
+        try:
+            if stored:
+                env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
+            if stored or len(target) == 2:
+                answer = Answer(self._objects.app, env)
+            else:
+                answer = self._objects.ask(env, target, self._passed)
+        except SluiceError as error:
+            return Reply("503 Service Unavailable", Headers(), [f"sluice: {error}\n".encode()])
+        finally:
+            given.close()
+        return Reply(answer.status, Headers(answer.headers), answer.body)
+
+    def _environment(
+        self, method: str, target: Path, headers: Mapping[str, str], body: Iterable[bytes] | None, query: str
+    ) -> Env:
+        path = "/v1/" + "/".join(target)
+        wire = path.encode("utf-8", "surrogateescape").decode("latin-1")
+        env: Env = make_pre_authed_env(
+            self._env, method, wire, agent="%(orig)s Sluice", query_string=query, swift_source=SOURCE
+        )
+        for name, value in headers.items():
+            folded = name.upper().replace("-", "_")
+            env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
+        if _RESERVED in self._env:
+            env[_RESERVED] = self._env[_RESERVED]
+        env["wsgi.input"] = IteratedInput(() if body is None else body)
+        if body is None:
+            env["CONTENT_LENGTH"] = "0"
+        elif "CONTENT_LENGTH" not in env:
+            env["HTTP_TRANSFER_ENCODING"] = "chunked"
+        return env

@@ -1,0 +1,1 @@
+"""Replication daemons that keep to the cap on replication."""

@@ -1,0 +1,236 @@
+"""What copies between storage nodes pay with: the flow ``REPLICATION`` of nobody, through the node's agent.
+
+All storage policies are one flow, since the cap is one for the cluster.  The daemons of a node, and their workers,
+share what the node was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from sluice_core.messages.bandwidth import COPIES
+from sluice_core.options import read_options
+from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth.wait_queue import Transfer
+from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
+from sluice_middleware.swift import green
+
+#: Seconds of the rate that may be owed; what moved beyond is counted only, or a cap that was lowered would stop all.
+MOST_DEBT: Final = 10.0
+#: Seconds of the rate that may be saved by what was owed in advance and did not move.
+MOST_SAVED: Final = 0.25
+#: Seconds until a node that begins to copy has got its share of the cap: two rounds of the host that divides.
+SETTLING: Final = 2.4
+#: Seconds after which a node that copied nothing begins anew.
+_AT_REST: Final = 3.0
+_STEP: Final = 0.2
+_LEAST: Final = 64 * 1024
+
+
+class Payment(Protocol):
+    """One copy under way; to be closed."""
+
+    def rate(self) -> float | None:
+        """Bytes per second that this process may move; None when there is no cap.  Waits for the agent's first word."""
+
+    def pay(self, size: int) -> None:
+        """Wait until ``size`` bytes may move, and count them."""
+
+    def clear(self) -> None:
+        """Wait until nothing is owed, by this process as a whole."""
+
+    def reserve(self, size: int) -> None:
+        """Owe ``size`` bytes before they move; what did not move in the end is given back."""
+
+    def owe(self, size: int) -> None:
+        """``size`` bytes have moved: count them, and let those who come next wait for what was not reserved."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """While it is entered this copy goes more slowly than it could, and the dividing host is told so."""
+
+    def settle(self) -> None:
+        """Wait until the rate is what it will be, if this process copied nothing of late."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """No more bytes come."""
+
+
+class Payer(Protocol):
+    """Opens payments."""
+
+    def open(self, device: str) -> Payment:
+        """For a copy of what is on ``device``."""
+
+
+class LinePayment:
+    """A :class:`Payment` by the line to the node's agent."""
+
+    def __init__(self, payer: LinePayer, line: agent_client.CreditLine, device: str) -> None:
+        self._payer = payer
+        self._line = line
+        self._device = device
+        self._transfer: Transfer = line.open(COPIES, device)
+        self._heard = False
+        self._reserved = 0
+
+    def rate(self) -> float | None:
+        """As of :class:`Payment`."""
+        if not self._heard:
+            self._heard = True
+            if self._transfer.rate is None:
+                self._transfer.pay(1)  # comes back when the agent said something, or does not
+        return self._transfer.rate
+
+    def pay(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        self._transfer.pay(size)
+
+    def clear(self) -> None:
+        """As of :class:`Payment`; nobody at another node waits meanwhile, so that it may take longer than one pays."""
+        till, end = self._transfer.till, time.monotonic() + MOST_DEBT
+        self._transfer.pay(1)
+        while till is not None and till.account.credit < 0 and time.monotonic() < end:
+            self._transfer.pay(1)
+
+    def reserve(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        till = self._transfer.till
+        if till is not None and not till.account.free:
+            till.account.charge(size)
+            self._line.ask(till)
+            self._reserved += size
+
+    def owe(self, size: int) -> None:
+        """As of :class:`Payment`."""
+        paid = min(size, self._reserved)
+        self._reserved -= paid
+        self._transfer.moved += paid
+        size -= paid
+        till = self._transfer.till
+        if till is None or till.account.free:
+            self._transfer.pay(size)
+            return
+        room = max(0, till.account.credit + int(MOST_DEBT * (self._transfer.rate or 0.0)))
+        self._transfer.charge(min(size, room))
+        if size > room:
+            self._count(size - room)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """As of :class:`Payment`."""
+        self._transfer.tally.turn(time.monotonic(), waiting=1)
+        try:
+            yield
+        finally:
+            self._transfer.tally.turn(time.monotonic(), waiting=-1)
+
+    def settle(self) -> None:
+        """As of :class:`Payment`; a bit of what is saved meanwhile is there for what comes."""
+        till = self._transfer.till
+        if till is None or self._transfer.rate is None or till.account.alone or not self._payer.rested():
+            return
+        saved, end = 0, time.monotonic() + SETTLING
+        try:
+            with self.held():
+                while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
+                    size = max(_LEAST, int(self._transfer.rate * _STEP))
+                    till.account.charge(size)
+                    saved += size
+                    self._line.ask(till)
+                    green.Nap().wait(min(_STEP, left))
+        finally:
+            self._refund(saved)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._refund(self._reserved)
+        self._payer.leave()
+        self._transfer.close()
+
+    def _refund(self, size: int) -> None:
+        """``size`` bytes that were owed did not move; not all of it when that would be saved for a burst."""
+        till = self._transfer.till
+        if till is not None and size:
+            most = int(MOST_SAVED * (self._transfer.rate or 0.0)) - till.account.credit
+            till.account.refund(max(0, min(size, most)))
+            till.serve()
+
+    def _count(self, size: int) -> None:
+        counted = self._line.open(COPIES, self._device, governed=False)
+        counted.pay(size)
+        counted.close()
+
+
+class LinePayer:
+    """A :class:`Payer` of one daemon, by the line to the agent that its configuration names, if it names one."""
+
+    def __init__(self, conf: Mapping[str, Any], logger: agent_client.Logger | None = None) -> None:
+        """
+        :param conf: of the daemon; only our options are looked at
+        :raises OptionError: unknown ones and bad values, all at once
+        """
+        given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
+        self._path = str(read_options(OPTIONS, given, "object-server.conf [DEFAULT]")["sluice_agent_socket"])
+        self._logger = logger
+        self._left: float | None = None
+
+    def open(self, device: str) -> Payment:
+        """As of :class:`Payer`; the line is made by the first copy, after the daemon's fork."""
+        if not self._path:
+            return NoPayment()
+        return LinePayment(self, agent_client.current(self._path, logger=self._logger), device)
+
+    def rested(self) -> bool:
+        """Whether no copy ended of late."""
+        return self._left is None or time.monotonic() - self._left > _AT_REST
+
+    def leave(self) -> None:
+        """A copy has ended."""
+        self._left = time.monotonic()
+
+
+class NoPayment:
+    """A :class:`Payment` where no agent is named."""
+
+    def rate(self) -> float | None:
+        """No cap."""
+        return None
+
+    def pay(self, size: int) -> None:
+        """Nobody wants to know."""
+
+    def clear(self) -> None:
+        """Nothing is."""
+
+    def reserve(self, size: int) -> None:
+        """Nobody wants to know."""
+
+    def owe(self, size: int) -> None:
+        """Nobody wants to know."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """Nobody wants to know."""
+        return contextlib.nullcontext()
+
+    def settle(self) -> None:
+        """There is nothing to wait for."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Nothing was begun."""

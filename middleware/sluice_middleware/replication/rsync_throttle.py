@@ -1,0 +1,197 @@
+"""rsync within the cap on replication: how fast a run of it may go, and what it moved.
+
+* A run begins when nothing is owed, and may be :data:`LEAD` seconds ahead of the rate at its end: its ``--bwlimit`` is
+  so much higher.  While that is paid for, rsync starts, shakes hands, and Swift asks for hashes, which moves nothing.
+* A run that is worth less is owed when it begins, and others may begin beside it as soon as that is paid.  Longer
+  ones take turns.  So the sum of all is never more than the rate and one lead.
+* A job is cut into runs of a few seconds each (by suffixes, which are not cut), so that a changed cap is soon obeyed.
+  The rate is looked up when a run's turn has come.
+* What a run has moved is what the kernel counted (``/proc/<pid>/io``) and in the end what rsync says itself, in a log
+  that is for us alone and begins with its process id.  What it was too much, the next run waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from sluice_middleware.replication.replication_throttle import Payment
+from sluice_middleware.swift import green
+
+#: Seconds that a run should last.
+RUN_SECONDS: Final = 5.0
+#: Seconds of its rate that a run may move too early.
+LEAD: Final = 0.5
+#: Times its rate that a run is allowed at most.
+FASTEST: Final = 4.0
+#: Seconds between two looks at what a run has moved.
+_LOOK: Final = 0.25
+#: Seconds after which one who waits for his turn looks by himself.
+_LONG: Final = 60.0
+_BWLIMIT: Final = "--bwlimit="
+_PID: Final = re.compile(r"^\S+ \S+ \[(\d+)\]", re.MULTILINE)
+_SENT: Final = re.compile(r"\] sent ([\d.,']+) bytes ")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([bkmg]?)(i?b)?", re.IGNORECASE)
+_POWERS: Final = {"b": 0, "k": 1, "": 1, "m": 2, "g": 3}
+
+
+def limited(arguments: Iterable[str], rate: float | None, log: Path) -> list[str]:
+    """The command line of rsync with ``--bwlimit`` for ``rate`` (None: as it was) and the log for us.
+
+    What the operator has configured stays when it is less.
+    """
+    made = []
+    for one in arguments:
+        if one.startswith(_BWLIMIT) and rate is not None:
+            configured = bytes_of(one.removeprefix(_BWLIMIT))
+            # 0 would mean no limit; rsync counts in KiB
+            one = f"{_BWLIMIT}{max(1, int(min(configured or rate, rate) / 1024))}"
+        made.append(one)
+    return [made[0], f"--log-file={log}", "--log-file-format=", *made[1:]]
+
+
+def bytes_of(text: str) -> float | None:
+    """The bytes per second of rsync's ``--bwlimit``; None when there is no limit, or nobody can read it."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        return None
+    number, unit, more = found.groups()
+    base = 1000 if (more or "").lower() == "b" else 1024
+    return float(number) * base ** _POWERS[unit.lower()] or None
+
+
+def sizes_of(folder: Path, suffixes: Iterable[str]) -> dict[str, int]:
+    """Suffix → bytes of all its files, of those that are still there; looks at the disk."""
+    found = {}
+    for suffix in suffixes:
+        try:
+            found[suffix] = sum(_sizes(folder / suffix))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _sizes(Path(entry.path))
+                else:
+                    yield entry.stat(follow_symlinks=False).st_size
+            except FileNotFoundError:  # replaced meanwhile
+                continue
+
+
+def in_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
+    """The suffixes in groups that last about :data:`RUN_SECONDS` each at ``rate``, or are one suffix."""
+    group: list[str] = []
+    total = 0
+    for suffix, size in sizes.items():
+        if group and total + size > rate * RUN_SECONDS:
+            yield group
+            group, total = [], 0
+        group.append(suffix)
+        total += size
+    if group:
+        yield group
+
+
+def short(size: float, rate: float) -> bool:
+    """Whether a run of ``size`` bytes may be paid for as a whole, and others run beside it."""
+    return size <= rate * LEAD
+
+
+def pace(size: float, rate: float) -> float:
+    """Bytes per second for a run of ``size`` bytes (infinite: unknown), so that it ends :data:`LEAD` seconds early."""
+    return rate / max(1.0 - LEAD * rate / max(size, 1.0), 1.0 / FASTEST)
+
+
+class Turns:
+    """One at a time, first come, first served; for green threads."""
+
+    def __init__(self) -> None:
+        self._queue: deque[green.Nap] = deque()
+
+    def __enter__(self) -> None:
+        nap = green.Nap()
+        self._queue.append(nap)
+        try:
+            while self._queue[0] is not nap:
+                nap.wait(_LONG)
+        except BaseException:  # killed while it waited
+            self._leave(nap)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._leave(self._queue[0])
+
+    def _leave(self, nap: green.Nap) -> None:
+        first = self._queue[0] is nap
+        self._queue.remove(nap)
+        if first and self._queue:
+            self._queue[0].end()
+
+
+class Watch:
+    """Counts what one run of rsync moves, while it runs; a context manager around it."""
+
+    def __init__(self, log: Path, payment: Payment) -> None:
+        """
+        :param log: what rsync writes (:func:`limited`)
+        """
+        self.moved = 0
+        self._log = log
+        self._payment = payment
+        self._nap = green.Nap()
+        self._over = False
+
+    def __enter__(self) -> None:
+        green.run(self._look_on)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._over = True
+        self._nap.end()
+        found = _SENT.search(self._text())
+        self._count(int(re.sub(r"\D", "", found[1])) if found else self.moved)
+
+    def _look_on(self) -> None:
+        pid = 0
+        while not self._over:
+            pid = pid or self._pid()
+            self._count(written(pid) if pid else 0)
+            self._nap.wait(_LOOK)
+
+    def _count(self, moved: int) -> None:
+        if moved > self.moved:
+            self._payment.owe(moved - self.moved)
+            self.moved = moved
+
+    def _pid(self) -> int:
+        found = _PID.search(self._text())
+        return int(found[1]) if found else 0
+
+    def _text(self) -> str:
+        try:
+            return self._log.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:  # rsync has not begun
+            return ""
+
+
+def written(pid: int) -> int:
+    """Bytes that a process wrote to files and sockets; 0 when it is gone or the kernel does not tell."""
+    try:
+        text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    found = re.search(r"^wchar: (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0

@@ -1,0 +1,54 @@
+"""SSYNC that pays for the bytes of objects as it sends them, so that a changed cap holds at once.
+
+The sender pays, the receiver does not.  It pays when a piece was read and before it is sent, outside of the time-outs
+that Swift sets for what goes over the wire; the other node waits as long as its ``client_timeout``, 60 seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sluice_middleware.replication.replication_throttle import Payment
+from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
+from sluice_middleware.swift.daemon_api import Sender as SwiftSender
+
+
+class Sender(SwiftSender):  # type: ignore[misc]
+    """Swift's; its daemon has a ``payer``."""
+
+    _payment: Payment
+
+    def updates(self, connection: Any, response: Any, send_map: dict[str, Any]) -> None:
+        """As of Swift's: send what the other node wants."""
+        with self.daemon.payer.open(self.job["device"]) as self._payment:
+            super().updates(connection, response, send_map)
+
+    def send_subrequest(self, connection: Any, method: str, url_path: str, headers: Any, df: Any) -> None:
+        """As of Swift's, with ``df`` the object to send, or None."""
+        if df:
+            # a fragment that is built here was read from as many other nodes as hold data
+            times = 1 + self.job["policy"].ec_ndata if isinstance(df, RebuildingECDiskFileStream) else 1
+            df = PaidFile(df, self._payment, times)
+        super().send_subrequest(connection, method, url_path, headers, df)
+
+
+class PaidFile:
+    """What a sender asks of a disk file, with each piece paid for ``times`` times."""
+
+    def __init__(self, file: Any, payment: Payment, times: int = 1) -> None:
+        self._file = file
+        self._payment = payment
+        self._times = times
+
+    @property
+    def content_length(self) -> int:
+        """Bytes that a reader gives."""
+        size: int = self._file.content_length
+        return size
+
+    def reader(self) -> Iterator[bytes]:
+        """The pieces of the disk file."""
+        for piece in self._file.reader():
+            self._payment.pay(len(piece) * self._times)
+            yield piece

@@ -1,0 +1,1 @@
+"""S3 SelectObjectContent in front of s3api."""

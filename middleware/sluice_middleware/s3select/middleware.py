@@ -1,0 +1,212 @@
+"""``egg:sluice#s3select``: SelectObjectContent, which Swift's s3api does not know.
+
+It must stand directly left of ``s3api``, whose code parses the request, checks its signature and asks for
+permissions; everything else passes to it untouched.  The object is read by a GET through the pipeline
+right of s3api, as the sender may read it: large objects whole, transformed ones plain, and under policies with
+read-time filters only what they let through.  What is selected from it is what csv_select would select.
+
+A request that makes no sense is answered with S3's error before the answer begins, what goes wrong later
+by an error message in the stream; an answer without its End message is not complete.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from sluice_core.errors import CallerError, SluiceError
+from sluice_filters.api import BadParameter
+from sluice_filters.csv.stream import CsvStream
+from sluice_middleware.s3select import event_stream
+from sluice_middleware.s3select.output import Formatter
+from sluice_middleware.s3select.request import LONGEST, SelectRequest, read_request
+from sluice_middleware.swift import green
+from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.swift.s3api import S3Error, S3Object, SelectApi, get_logger, is_s3api
+
+Env = dict[str, Any]
+App = Callable[[Env, Callable[..., Any]], Iterable[bytes]]
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+#: Bytes of an object between two messages that say that there is progress.
+_STEP: Final = 8 << 20
+#: Plain bytes that are decompressed, and worked on, at once.
+_PIECE: Final = 1 << 20
+#: Bytes that are read before the answer begins without a record.
+_PATIENCE: Final = 1 << 20
+
+
+class S3Select:
+    """The WSGI filter."""
+
+    def __init__(self, app: App, logger: Logger) -> None:
+        """
+        :raises ValueError: when what follows is not s3api
+        """
+        if not is_s3api(app):
+            raise ValueError("`sluice#s3select` must stand directly left of s3api in the pipeline")
+        self._s3api = app
+        self._logger = logger
+        self._select = SelectApi(app, self._answer, LONGEST)
+
+    def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if env["REQUEST_METHOD"] == "POST" and _selects(env.get("QUERY_STRING", "")):
+            answer: Iterable[bytes] = self._select(env, start_response)
+            return answer
+        return self._s3api(env, start_response)
+
+    def _answer(self, body: bytes, item: S3Object) -> Iterable[bytes]:
+        """The messages of one answer; the first of them is there, so what fails at once is an error instead."""
+        request = read_request(body)
+        start = max(request.query.first - 1, 0)
+        headers = {"Range": f"bytes={start}-"} if start else {}
+        response = item.get(headers)
+        if response.status_int != 206:
+            start = 0
+        try:
+            return Selection(request, response.app_iter or [response.body], start, self._logger)
+        except CallerError as error:
+            raise S3Error("InvalidRequest", str(error)) from error
+        except SluiceError as error:
+            raise S3Error("InternalError", str(error), "500 Internal Server Error") from error
+
+
+class Selection:
+    """The messages that answer one request, read as they are sent."""
+
+    def __init__(self, request: SelectRequest, body: Iterable[bytes], start: int, logger: Logger) -> None:
+        """
+        :param body: the object from byte ``start`` on; closed with this, and when it cannot be read
+        """
+        self._body = body
+        self._logger = logger
+        self._stream = CsvStream(request.query, start)
+        self._format = Formatter(request)
+        self._request = request
+        self._scanned = self._processed = self._returned = 0
+        self._messages = self._run()
+        self._first: list[bytes] = []
+        try:
+            self._first += [one for one in (next(self._messages, None),) if one is not None]
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._first:
+            return self._first.pop()
+        try:
+            return next(self._messages)
+        except SluiceError as error:
+            self._logger.error("sluice: select failed after %d bytes: %s", self._scanned, error)
+            self._messages = iter(())
+            return event_stream.failure("InternalError", str(error))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+    def _run(self) -> Iterator[bytes]:
+        shown = 0
+        for piece in _gathered(self._plain()):
+            self._processed += len(piece)
+            yield from self._records(green.in_thread(self._stream.feed, piece))
+            if self._stream.done or self._format.full:
+                break
+            if self._scanned - shown >= _STEP or (not shown and self._scanned >= _PATIENCE):
+                shown = self._scanned
+                yield self._progress()
+        if not self._format.full:
+            yield from self._records(self._stream.finish())
+        yield from self._sent(self._format.finish())
+        if self._request.progress:
+            yield self._progress()
+        yield event_stream.stats(self._scanned, self._processed, self._returned)
+        yield event_stream.end()
+
+    def _records(self, rows: bytes) -> Iterator[bytes]:
+        yield from self._sent(self._format.write(rows, self._stream.names))
+
+    def _sent(self, data: bytes) -> Iterator[bytes]:
+        self._returned += len(data)
+        return event_stream.records(data)
+
+    def _progress(self) -> bytes:
+        if self._request.progress:
+            return event_stream.progress(self._scanned, self._processed, self._returned)
+        return event_stream.keep_alive()
+
+    def _plain(self) -> Iterator[bytes]:
+        """The object's bytes, decompressed if they are compressed."""
+        if not self._request.gzip:
+            for piece in self._body:
+                self._scanned += len(piece)
+                if piece:
+                    yield piece
+            return
+        inflate = _Inflate()
+        for piece in self._body:
+            self._scanned += len(piece)
+            yield from inflate.feed(piece)
+        inflate.finish()
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """``pieces`` in larger ones that are worth a thread."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+
+
+class _Inflate:
+    """gzip, of one member or several, in pieces of bounded size."""
+
+    def __init__(self) -> None:
+        self._make = functools.partial(zlib.decompressobj, zlib.MAX_WBITS | 16)
+        self._one = self._make()
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._one.eof:
+                self._one = self._make()
+            self._begun = True
+            try:
+                plain = self._one.decompress(data, _PIECE)
+            except zlib.error as error:
+                raise BadParameter("the object is not in the GZIP format") from error
+            data = self._one.unconsumed_tail or self._one.unused_data
+            if plain:
+                yield plain
+
+    def finish(self) -> None:
+        """
+        :raises BadParameter: when something is missing
+        """
+        if self._begun and not self._one.eof:
+            raise BadParameter("the object in GZIP format ends early")
+
+
+def _selects(query: str) -> bool:
+    found = parse_qs(query, keep_blank_values=True)
+    return "select" in found and found.get("select-type") == ["2"]
+
+
+def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], S3Select]:
+    """Paste's entry point; there are no options but those of logging."""
+    logger = get_logger({**global_conf, **local_conf}, log_route="sluice-s3select")
+    return lambda app: S3Select(app, logger)

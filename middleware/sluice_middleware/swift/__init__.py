@@ -1,0 +1,1 @@
+"""All that is imported from Swift, translated here."""

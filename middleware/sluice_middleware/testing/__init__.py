@@ -1,0 +1,271 @@
+"""A Swift proxy application in memory, for tests of what stands before it, and what stands there as one client sees it.
+
+It stores what it is sent the way the proxy and object servers do (footers beat headers, the ETag is
+that of the stored bytes, ``X-Backend-Etag-Is-At`` and ``X-Backend-Ignore-Range-If-Metadata-Present``
+are honoured, conditions and ranges are Swift's own ``swob.Response``), remembers what the container
+listing would say, and counts the answers that nobody closed.  Every account exists, and every
+container that is not in ``missing``; ``swift.authorize`` is asked as Swift asks it.  :class:`Stand` puts
+our middlewares before it, under policies given on the spot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sluice_core.messages.policies import Assignment
+from sluice_core.resolve import Candidates
+from sluice_filters.api import Filter
+from sluice_middleware.proxy.middleware import PROXY_OPTIONS, ProxyMiddleware
+from sluice_middleware.proxy.read_filters import ReadsMiddleware
+from sluice_middleware.swift.proxy_api import (
+    ChunkReadError,
+    HTTPException,
+    Request,
+    Response,
+    multi_range_iterator,
+    normalize_etag,
+)
+from sluice_middleware.wsgi.worker_context import Lookout
+
+_OVERRIDE = "X-Object-Sysmeta-Container-Update-Override-"
+_IGNORE = "X-Backend-Ignore-Range-If-Metadata-Present"
+
+
+@dataclass
+class Stored:
+    """One object as it lies on the disks."""
+
+    body: bytes
+    headers: dict[str, str]
+    etag: str
+
+    @property
+    def listing(self) -> tuple[int, str]:
+        """Size and hash that the container listing shows."""
+        size = int(self.headers.get(_OVERRIDE + "Size", len(self.body)))
+        return size, self.headers.get(_OVERRIDE + "Etag", self.etag)
+
+
+@dataclass
+class FakeSwift:
+    """The WSGI application; ``objects`` by path, ``requests`` as (method, path, range)."""
+
+    piece: int = 65536
+    objects: dict[str, Stored] = field(default_factory=dict)
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    opened: int = 0
+    closed: int = 0
+
+    def __call__(self, env: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = Request(dict(env))  # what Swift does to its own requests, ours do not see
+        if request.path_info.count("/") < 4 and request.method == "HEAD":
+            status = 404 if request.path_info in self.missing else 204
+            quiet: Iterable[bytes] = Response(request=request, status=status)(env, start_response)
+            return quiet
+        self.requests.append((request.method, request.path_info, env.get("HTTP_RANGE")))
+        self.headers.append(dict(request.headers))
+        try:
+            denial = env["swift.authorize"](request) if "swift.authorize" in env else None
+            if denial is not None:
+                response = denial
+            elif request.method == "DELETE":
+                known = self.objects.pop(request.path_info, None)
+                response = Response(request=request, status=404 if known is None else 204)
+            elif request.path_info.rpartition("/")[0] in self.missing:
+                response = Response(request=request, status=404)
+            elif request.method == "PUT":
+                self.missing.discard(request.path_info)
+                response = self._put(request)
+            elif request.method in ("GET", "HEAD"):
+                response = self._get(request)
+            else:
+                response = Response(request=request, status=202)
+        except HTTPException as error:
+            response = error
+        except ChunkReadError:
+            response = Response(request=request, status=499)
+        body = response(env, start_response)
+        self.opened += 1
+        return _Tracked(body, self)
+
+    def _put(self, request: Any) -> Any:
+        pieces = []
+        while True:
+            try:
+                piece = request.environ["wsgi.input"].read(self.piece)
+            except (ValueError, OSError) as error:
+                raise ChunkReadError(str(error)) from error
+            if not piece:
+                break
+            pieces.append(piece)
+        body = b"".join(pieces)
+        length = request.environ.get("CONTENT_LENGTH")
+        if length and len(body) < int(length):
+            return Response(request=request, status=499)
+        footers: dict[str, str] = {}
+        callback = request.environ.get("swift.callback.update_footers")
+        if callback:
+            callback(footers)
+        headers = {
+            name: value
+            for name, value in {**request.headers, **footers}.items()
+            if name.lower().startswith(("x-object-", "content-type"))
+        }
+        etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
+        announced = footers.get("Etag", request.headers.get("Etag"))
+        if announced and normalize_etag(announced) != etag:
+            return Response(request=request, status=422)
+        self.objects[request.path_info] = Stored(body, headers, etag)
+        return Response(request=request, status=201, headers={"Etag": etag})
+
+    def _get(self, request: Any) -> Any:
+        stored = self.objects.get(request.path_info)
+        if stored is None:
+            return Response(request=request, status=404)
+        conditional = stored.etag
+        for name in _names(request.headers.get("X-Backend-Etag-Is-At")):
+            if name in stored.headers:
+                conditional = stored.headers[name]
+                break
+        if any(name in stored.headers for name in _names(request.headers.get(_IGNORE))):
+            request.environ.pop("HTTP_RANGE", None)
+        response = Response(
+            request=request,
+            headers=dict(stored.headers),
+            app_iter=_Pieces(stored.body, self.piece),
+            conditional_response=True,
+            conditional_etag=conditional,
+        )
+        response.content_length = len(stored.body)
+        response.etag = stored.etag
+        return response
+
+
+class FixedPolicies:
+    """A snapshot reader with the same assignments for everything, by path where ``paths`` says so.
+
+    ``placements`` maps accounts to the storage policies of their new containers.
+    """
+
+    snapshot_id = "fixed"
+    problem = ""
+
+    def __init__(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
+        self.candidates = Candidates(assignments)
+        self._paths = {path: Candidates(some) for path, some in (paths or {}).items()}
+        self.placements: dict[str, str] = {}
+
+    def find(self, account: str, container: str = "", obj: str = "") -> Candidates:
+        """As of the real one."""
+        for path in (f"{account}/{container}/{obj}", f"{account}/{container}"):
+            if path in self._paths:
+                return self._paths[path]
+        return self.candidates
+
+    def placement(self, account: str) -> str:
+        """As of the real one."""
+        return self.placements.get(account, "")
+
+    def refresh(self) -> None:
+        """Nothing ever changes."""
+
+
+class Stand:
+    """``reads`` and the proxy middleware before a fake Swift, and a client of them."""
+
+    def __init__(self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None) -> None:
+        """
+        :param filters: more filters than those that are installed
+        """
+        self.swift = FakeSwift()
+        self.log = logger or logging.getLogger("sluice.stand")
+        options = {one.name: one.default for one in PROXY_OPTIONS}
+        options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none")}
+        self.proxy = ProxyMiddleware(self.swift, options, self.log)
+        self.reads = ReadsMiddleware(self.proxy, Lookout(options, self.log))
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.filters.update({one.info.keyword: one for one in filters})
+            lookout.selector.renew()
+            lookout._at_work = True
+        self.proxy._at_work = True
+
+    def policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
+        """From now on these hold for every object, or for those that ``paths`` name."""
+        fixed: Any = FixedPolicies(*assignments, paths=paths)
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.reader = lookout.selector._reader = fixed
+
+    def install(self, filters: Mapping[str, type[Filter]]) -> None:
+        """Have exactly these filters."""
+        for lookout in (self.proxy.lookout, self.reads.lookout):
+            lookout.filters.clear()
+            lookout.filters.update(filters)
+            lookout.selector.renew()
+
+    def __call__(
+        self, method: str, path: str = "/v1/AUTH_a/c/o", body: bytes | None = None, env: Any = None, **headers: str
+    ) -> Any:
+        """The answer to a request, read to its end; ``_`` in header names stands for ``-``."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = Request.blank(path, method=method, headers=names, body=body)
+        request.environ.update(env or {})
+        return self.answer(request.environ)
+
+    def answer(self, env: dict[str, Any]) -> Any:
+        """The answer to the request in ``env``, read to its end."""
+        response = Request(env).get_response(self.reads)
+        _ = response.body
+        return response
+
+    def closed(self) -> bool:
+        """Whether all answers of Swift were closed."""
+        return self.swift.opened == self.swift.closed
+
+
+def _names(value: str | None) -> list[str]:
+    return [name.strip() for name in (value or "").split(",") if name.strip()]
+
+
+class _Pieces:
+    """A stored body that comes in pieces, whole or in ranges, as a disk file's reader gives it."""
+
+    def __init__(self, body: bytes, piece: int) -> None:
+        self._body = body
+        self._piece = piece
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.app_iter_range(0, len(self._body))
+
+    def app_iter_range(self, start: int, stop: int) -> Iterator[bytes]:
+        for first in range(start, stop, self._piece):
+            yield self._body[first : min(first + self._piece, stop)]
+
+    def app_iter_ranges(self, ranges: Any, content_type: bytes, boundary: bytes, size: int) -> Iterator[bytes]:
+        yield from multi_range_iterator(ranges, content_type, boundary, size, self.app_iter_range)
+
+
+class _Tracked:
+    """A body that tells the application when it is closed."""
+
+    def __init__(self, body: Iterable[bytes], app: FakeSwift) -> None:
+        self._pieces = iter(body)
+        self._app = app
+        self._open = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._app.closed += 1

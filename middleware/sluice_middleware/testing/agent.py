@@ -1,0 +1,228 @@
+"""An agent that gives credit as a test wants, at the other end of a real socket, on the green threads of the test."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from sluice_core.messages.bandwidth import Flow
+from sluice_core.messages.base import Message
+from sluice_core.messages.credit import (
+    CREDIT_SUFFIX,
+    FREE,
+    Ask,
+    Asked,
+    CreditHello,
+    Given,
+    Grant,
+    Moved,
+    Used,
+    pack,
+    unpack,
+)
+from sluice_middleware.bandwidth.wait_queue import Transfer
+from sluice_middleware.swift import green
+
+M = TypeVar("M", bound=Message)
+
+#: Seconds that a test waits for anything.
+LIMIT: Final = 10.0
+#: Seconds of its rate that a flow may have saved.
+_DEPTH: Final = 0.05
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def free(asked: Asked) -> Given | None:
+    """Everything is free."""
+    return _given(asked, FREE, 0.0)
+
+
+def nothing(asked: Asked) -> Given | None:
+    """No answer at all."""
+    return None
+
+
+def plenty(asked: Asked) -> Given | None:
+    """What is asked for, at once."""
+    return _given(asked, asked.size, 1e9)
+
+
+def _given(asked: Asked, size: int, rate: float) -> Given:
+    return Given(asked.account, asked.container, asked.method, asked.policy, size, rate)
+
+
+def paying(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
+    """A green thread that pays; what passed so far is in its list."""
+    passed: list[int] = []
+
+    def go() -> None:
+        for size in sizes:
+            transfer.pay(size)
+            passed.append(size)
+
+    return green.run(go), passed
+
+
+class FakeAgent:
+    """Listens where workers of the agent at ``path`` look for credit; everything it hears is in ``heard``."""
+
+    def __init__(self, path: str, answer: Callable[[Asked], Given | None] = free) -> None:
+        """
+        :param answer: what asks are answered with at once, unless their flow has a pace
+        """
+        self.answer = answer
+        self.heard: list[Message] = []
+        #: Bytes given less those given back, by flow.
+        self.given: dict[Flow, int] = {}
+        self._paces: dict[Flow, float] = {}
+        self._next: dict[Flow, float] = {}
+        self._open: set[socket.socket] = set()
+        self._nap = green.Nap()
+        self._closing = False
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.setblocking(False)
+        Path(path + CREDIT_SUFFIX).unlink(missing_ok=True)
+        self._listener.bind(path + CREDIT_SUFFIX)
+        self._listener.listen()
+        self._open.add(self._listener)
+        green.whenever_readable(self._listener, self._accept)
+
+    def pace(self, flow: Flow, rate: float) -> None:
+        """Give ``flow`` so many bytes per second from now on, when it asks."""
+        self._paces[flow] = rate
+        self._next.setdefault(flow, 0.0)
+
+    def say(self, message: Message) -> None:
+        """Tell all workers."""
+        for one in self._open - {self._listener}:
+            one.send(pack(message))
+
+    def hear(self, kind: type[M]) -> list[M]:
+        """All messages of one kind so far."""
+        return [one for one in self.heard if isinstance(one, kind)]
+
+    def asked(self) -> list[Asked]:
+        """All that workers asked for so far."""
+        return [row for ask in self.hear(Ask) for row in ask.rows]
+
+    def moved(self) -> list[Moved]:
+        """All that workers said of what moved so far."""
+        return [row for used in self.hear(Used) for row in used.rows]
+
+    @property
+    def workers(self) -> int:
+        """How many are connected."""
+        return len(self._open - {self._listener})
+
+    def until(self, holds: Callable[[], Any]) -> None:
+        """Let green threads go on until ``holds`` says so; it is asked when something was heard, and now and then.
+
+        :raises AssertionError: when that does not come to be
+        """
+        end = time.monotonic() + LIMIT
+        while not holds():
+            assert time.monotonic() < end, f"it never came to be; heard {self.heard[-5:]}"
+            self._nap.wait(0.02)
+
+    def finish(self, *pending: green.Pending) -> None:
+        """Let green threads go on until these have ended, and raise what they raised.
+
+        :raises AssertionError: when they do not
+        """
+        threads: tuple[Any, ...] = pending
+        self.until(lambda: all(one.dead for one in threads))
+        for one in threads:
+            one.wait()
+
+    def settle(self) -> None:
+        """Let the workers' messages arrive, and their answers."""
+        self._nap.wait(0.02)
+
+    def hang_up(self) -> None:
+        """Leave all workers, as a killed agent does."""
+        for one in self._open - {self._listener}:
+            one.shutdown(socket.SHUT_RDWR)
+        self.until(lambda: not self.workers)
+
+    def close(self) -> None:
+        """Stop listening, and leave all workers."""
+        self._closing = True
+        for one in self._open:
+            one.shutdown(socket.SHUT_RDWR)
+        self.until(lambda: not self._open)
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _accept(self) -> bool:
+        if self._closing:
+            return self._gone(self._listener)
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return True
+        connection.setblocking(False)
+        self._open.add(connection)
+        green.whenever_readable(connection, lambda: self._read(connection))
+        return True
+
+    def _read(self, connection: socket.socket) -> bool:
+        while True:
+            try:
+                raw = connection.recv(1 << 17)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return self._gone(connection)
+            if not raw:
+                return self._gone(connection)
+            message = unpack(raw)
+            assert isinstance(message, CreditHello | Ask | Used), message
+            self.heard.append(message)
+            if isinstance(message, Ask):
+                for one in message.rows:
+                    self._asked(connection, one)
+            self._nap.end()
+
+    def _gone(self, connection: socket.socket) -> bool:
+        self._open.discard(connection)
+        connection.close()
+        self._nap.end()
+        return False
+
+    def _asked(self, connection: socket.socket, asked: Asked) -> None:
+        flow = asked.flow
+        rate = self._paces.get(flow)
+        if asked.size < 0:
+            self.given[flow] = self.given.get(flow, 0) + asked.size
+            if rate:
+                self._next[flow] += asked.size / rate
+            return
+        if rate is None:
+            self._give(connection, self.answer(asked))
+            return
+        now = time.monotonic()
+        due = max(self._next[flow], now - _DEPTH) + asked.size / rate
+        self._next[flow] = due
+        given = _given(asked, asked.size, rate)
+        green.later(max(0.0, due - now), lambda: self._give(connection, given))
+
+    def _give(self, connection: socket.socket, given: Given | None) -> None:
+        if given is None or connection not in self._open:
+            return
+        if given.size != FREE:
+            self.given[given.flow] = self.given.get(given.flow, 0) + given.size
+        with contextlib.suppress(BrokenPipeError):  # it has gone, as its reader will see
+            connection.send(pack(Grant((given,))))

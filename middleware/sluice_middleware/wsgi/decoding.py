@@ -1,0 +1,265 @@
+"""A GET or HEAD of a transformed object, answered as the plain object.
+
+Theory of operation.  Whether an object was transformed is known only from the answer's metadata, and
+plain objects must not pay for it.  So the request goes on as it came, except that the object server
+is told where the plain ETag lies.  If the answer carries no chain it passes.  Else:
+
+* HEAD, 304 and 412 need new headers only (the object server compared plain ETags).
+* A whole body is decoded on its way.
+* A range was answered with *stored* bytes (206, or 416 where there are fewer of them): the range is
+  computed anew against the plain size by Swift's own code (``swob.Response``), and the stored bytes
+  that hold it are fetched by a second request below this middleware, for the same object in the same
+  state, or the first answer is used when it already holds them.  A multi-range is fetched whole
+  (``X-Backend-Ignore-Range-If-Metadata-Present``) since a multipart answer hides the content type.
+
+A filter that is missing here, or metadata that make no sense, are a 503 with the reason: transformed
+bytes never reach a client.  So is damage at the beginning; found in the middle it cuts the transfer.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from sluice_core.errors import PeerError, SluiceError
+from sluice_filters import chain
+from sluice_filters.api import BadParameter, Filter, Hint, Stream
+from sluice_middleware.swift.proxy_api import (
+    HTTPBadRequest,
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    close_if_possible,
+    csv_append,
+    multi_range_iterator,
+)
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.response import (
+    SKIP,
+    Answer,
+    App,
+    DecodedBody,
+    Env,
+    Headers,
+    ObjectChanged,
+    Slice,
+    cut,
+    discard,
+    held,
+)
+
+_ETAG_IS_AT: Final = "HTTP_X_BACKEND_ETAG_IS_AT"
+_IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
+_CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
+
+
+def prepare(env: Env) -> None:
+    """Tell the object server where a plain ETag lies; costs plain requests nothing."""
+    if "HTTP_IF_MATCH" in env or "HTTP_IF_NONE_MATCH" in env:
+        env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), sysmeta.ETAG)
+    if "," in env.get("HTTP_RANGE", ""):
+        env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), sysmeta.CHAIN)
+
+
+class Transformed:
+    """One transformed object as its answer describes it."""
+
+    def __init__(
+        self, app: App, env: Env, answer: Answer, value: str, filters: Mapping[str, type[Filter]], account: str = ""
+    ) -> None:
+        """
+        :param account: whose object it is; isolated filters want to know
+        :raises SluiceError: when the metadata make no sense or a filter is missing here
+        """
+        self._app = app
+        self._env = env
+        self._answer = answer
+        self._body: Iterable[bytes] | None = answer.body
+        self._chain = value
+        self._stored_etag = sysmeta.get(answer.headers, "Etag")
+        self._filters = filters
+        self._account = account
+        #: As the last answer with bytes of the object said.
+        self.content_type: str | None = None
+        self.records = sysmeta.decode_chain(value)
+        self.size = chain.plain_size(self.records)
+        self.missing = chain.missing(self.records, filters)
+
+    def headers(self, size: int | None) -> Headers:
+        """The answer's headers for the plain object."""
+        return sysmeta.plain_headers(self._answer.headers, size)
+
+    def window(self, start: int, stop: int) -> Iterator[bytes]:
+        """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
+        if not chain.can_seek(self.records, self._filters):
+            return cut(self.whole().started(), start, stop)
+        search = chain.locate(self.records, self._filters, start, stop)
+        try:
+            first, last = next(search)
+            while True:
+                index = b"".join(self._fetch(first, last))
+                first, last = search.send(index)
+        except StopIteration as found:
+            located = found.value
+        return DecodedBody(self._fetch(located.start, located.stop), located.stream, self._heavy()).started()
+
+    def _fetch(self, start: int | None, stop: int | None) -> Iterable[bytes]:
+        """Stored bytes ``[start, stop)`` of this very state of the object.
+
+        :raises ObjectChanged: when another state answered
+        """
+        reused = self._reuse(start, stop)
+        if reused is not None:
+            return reused
+        self.close()
+        answer = Answer(self._app, _sub_environment(self._env, start, stop))
+        same = (
+            answer.code == (200 if start is None else 206)
+            and sysmeta.find_chain(answer.headers) == self._chain
+            and sysmeta.get(answer.headers, "Etag") == self._stored_etag
+        )
+        if not same:
+            close_if_possible(answer.body)
+            raise ObjectChanged(f"object changed while it was read (second answer {answer.status})")
+        self.content_type = sysmeta.get(answer.headers, "Content-Type")
+        return answer.body
+
+    def whole(self) -> DecodedBody:
+        """All of the object, decoded."""
+        stream = self.decoder()  # first, since it may refuse
+        return DecodedBody(self._fetch(None, None), stream, self._heavy())
+
+    def decoder(self) -> Stream:
+        """A stream that undoes everything.
+
+        :raises SluiceError: when that cannot be, for want of a key say
+        """
+        return chain.chain_decoder(self.records, self._filters, Hint(account=self._account))
+
+    def _heavy(self) -> bool:
+        return any(self._filters[record["f"]].heavy for record in self.records)
+
+    def close(self) -> None:
+        """Let go of the first answer's body, unless somebody took it over."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            discard(body, self._answer)
+
+    def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
+        """The first answer's body where it holds ``[start, stop)``; it can be used once."""
+        span = held(self._answer)
+        if span is None or self._body is None:
+            return None
+        first, last = span
+        if start is None or stop is None:
+            if self._answer.code != 200:
+                return None
+            body, self._body = self._body, None
+            return body
+        if not (first <= start <= first + SKIP and stop <= last):
+            return None
+        body, self._body = self._body, None
+        return Slice(body, start - first, stop - first)
+
+
+def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
+    """A request for stored bytes of the object that the client was just let into."""
+    sub = {name: value for name, value in env.items() if name not in _CONDITIONS}
+    sub["REQUEST_METHOD"] = "GET"
+    sub["wsgi.input"] = io.BytesIO()
+    sub["swift.authorize"] = _allow
+    sub["swift.authorize_override"] = True
+    sub["swift.source"] = "SLU"
+    sub.pop("HTTP_RANGE", None)
+    sub.pop(_IGNORE_RANGE, None)
+    if start is not None and stop is not None:
+        sub["HTTP_RANGE"] = f"bytes={start}-{stop - 1}"
+    return sub
+
+
+def _allow(request: Any) -> None:
+    """Swift authorized the first request for the same object and method."""
+
+
+class _Ranges:
+    """The app_iter that ``swob.Response`` asks for the plain ranges it computed."""
+
+    def __init__(self, item: Transformed) -> None:
+        self._item = item
+        self._taken: DecodedBody | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """No range after all (a malformed one): the whole object."""
+        self._taken = self._item.whole()
+        return self._taken
+
+    def close(self) -> None:
+        if self._taken is not None:
+            self._taken.close()
+        self._item.close()
+
+    def app_iter_range(self, start: int, stop: int) -> Iterator[bytes]:
+        return self._item.window(start, stop)
+
+    def app_iter_ranges(
+        self, ranges: list[tuple[int, int]], content_type: bytes, boundary: bytes, size: int
+    ) -> Iterator[bytes]:
+        try:
+            yield from multi_range_iterator(ranges, content_type, boundary, size, self._part)
+        finally:
+            self.close()
+
+    def _part(self, start: int, stop: int) -> Iterator[bytes]:
+        body = self._item.window(start, stop)
+        try:
+            yield from body
+        finally:
+            close_if_possible(body)
+
+
+def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, Iterable[bytes]]:
+    """Status, headers and body for the client.
+
+    :raises ObjectChanged: when it must be asked anew
+    :raises SluiceError: when the object cannot be undone here
+    """
+    code = answer.code
+    if env["REQUEST_METHOD"] == "HEAD" or code in (304, 412):
+        size = None if code in (304, 412) else item.size
+        return answer.status, item.headers(size), answer.body
+    if code not in (200, 206, 416):
+        return answer.status, item.headers(None), answer.body
+    if item.missing:
+        item.close()
+        raise PeerError(f"this node cannot undo {', '.join(item.missing)}")
+    if "," in env.get("HTTP_RANGE", ""):
+        item.decoder()  # parts are made one by one while they are sent: what cannot be is better said now
+    if "HTTP_RANGE" not in env:
+        return answer.status, item.headers(item.size), item.whole().started()
+    headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
+    etag = sysmeta.get(answer.headers, sysmeta.ETAG)
+    response = Response(
+        request=Request(env),
+        status=200,
+        headers=dict(headers),
+        app_iter=_Ranges(item),
+        conditional_response=True,
+        conditional_etag=etag,
+    )
+    response.content_length = item.size
+    started: list[Any] = []
+    body = response(env, lambda status, sent, exc_info=None: started.extend((status, sent)))
+    if code == 416 and started[0].startswith("206") and item.content_type:
+        # with erasure coding a 416 has the type of its own words
+        retyped = [(name, item.content_type if name.lower() == "content-type" else value) for name, value in started[1]]
+        return started[0], retyped, body
+    return started[0], started[1], body
+
+
+def refuse(env: Env, error: SluiceError, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Answer with the reason why an object is not given or taken: 400 when the client asked for nonsense, else 503."""
+    kind = HTTPBadRequest if isinstance(error, BadParameter) else HTTPServiceUnavailable
+    response = kind(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
+    body: Iterable[bytes] = response(env, start_response)
+    return body

@@ -1,0 +1,131 @@
+"""Running read-time filters over one answer: what ``reads`` and ``storage`` share.
+
+What a filter makes of an object has no length, no ETag and no ranges that anybody knows before.  So
+the answer is 200 without them, whatever Swift said; and since a filter may learn only from the first
+bytes that what was asked of it makes no sense (a column that is not there), the answer does not start
+before the first output is there, or so much was read that waiting longer serves nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from sluice_filters.api import CorruptData, Filter, Hint
+from sluice_filters.chain import chain_reader
+from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi import sysmeta
+from sluice_middleware.wsgi.response import Answer, DecodedBody, Env, Headers
+
+#: Bytes of input that may pass before an answer starts without output.
+PATIENCE: Final = 1 << 20
+#: What is not true of what a filter makes of an object.
+_UNTRUE: Final = frozenset(
+    {
+        "etag",
+        "content-length",
+        "content-range",
+        "accept-ranges",
+        "content-md5",
+        "x-manifest-etag",
+        "x-object-sysmeta-s3api-etag",
+        "x-object-sysmeta-slo-etag",
+        "x-object-sysmeta-slo-size",
+    }
+)
+
+
+def asked(filters: Iterable[Filter], env: Env) -> dict[str, str]:
+    """Those request headers that ``filters`` want to know, by their declared names."""
+    found = {}
+    for one in filters:
+        for name in one.asks:
+            value = env.get("HTTP_" + name.upper().replace("-", "_"))
+            if value is not None:
+                found[name] = value.encode("latin-1").decode("utf-8", "surrogateescape")
+    return found
+
+
+def true_headers(headers: Headers) -> Headers:
+    """What still holds of an answer that a filter changed."""
+    return [(name, value) for name, value in headers if name.lower() not in _UNTRUE]
+
+
+def span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
+    """The plain bytes ``[start, stop)`` that the first of ``filters`` (in order of GET) wants; None: all of them."""
+    wanted = filters[0].span(hint) if filters and hint.size is not None else None
+    if wanted is None or hint.size is None:
+        return None
+    start, stop = wanted
+    stop = hint.size if stop is None else min(stop, hint.size)
+    return None if start <= 0 and stop >= hint.size else (start, stop)
+
+
+def run(answer: Answer, filters: Sequence[Filter], hint: Hint) -> None:
+    """Make ``answer`` what ``filters`` (in running order on GET) make of it.
+
+    :raises SluiceError: when they refuse; the answer's body is closed then
+    """
+    body = answer.body
+    length = sysmeta.get(answer.headers, "Content-Length")
+    if length is not None:
+        body = Whole(body, int(length))
+    try:
+        stream = chain_reader(list(reversed(filters)), hint)
+        body = Started(DecodedBody(body, stream, any(one.heavy for one in filters)))
+    except BaseException:
+        close_if_possible(body)
+        raise
+    answer.status, answer.headers, answer.body = "200 OK", true_headers(answer.headers), body
+
+
+class Whole:
+    """A body that must not end before ``length`` bytes: behind a filter nobody else would notice."""
+
+    def __init__(self, body: Iterable[bytes], length: int) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._left = length
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces, None)
+        if piece is not None:
+            self._left -= len(piece)
+            return piece
+        if self._left > 0:
+            raise CorruptData(f"object ends `{self._left}` bytes early")
+        raise StopIteration
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+
+class Started:
+    """A body whose first output is there; so what fails at once is known before the answer starts."""
+
+    def __init__(self, body: DecodedBody) -> None:
+        """
+        :raises SluiceError: what the filter raised
+        """
+        self._body = body
+        self._first: list[bytes] = []
+        while not self._first and not body.finished and body.taken < PATIENCE:
+            piece = body.step()
+            if piece:
+                self._first.append(piece)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._first:
+            return self._first.pop()
+        return next(self._body)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._body.close()

@@ -1,0 +1,299 @@
+"""The host of request filters (``sluice_filters.visits``), on the proxy and on storage nodes.
+
+Theory of operation.  A :class:`Company` is what accompanies one request.  On the way in each filter is asked
+for its visit and the visit for its ``request()`` before the next filter is asked; bodies are
+wrapped in the same order, so that the first filter stands next to the client.  On the way out the
+visits are told of the answer backwards, and each may wrap its body.  Whatever happens, ``end`` is
+called exactly once for every visit that was made: at once when the request fails before its answer starts,
+else when the server closes the body.
+
+What a visit raises refuses the request with its reason (``FilterError``), or with the filter's name while the trace
+is logged (anything else); either way nothing that a filter failed on is sent as if it were whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Final, TypeVar
+
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.errors import SluiceError
+from sluice_filters.api import Filter, FilterError, Stream
+from sluice_filters.chain import Pipe
+from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
+from sluice_middleware.swift.proxy_api import close_if_possible
+from sluice_middleware.wsgi import encoding
+from sluice_middleware.wsgi.inputs import PassingInput, WatchedInput
+from sluice_middleware.wsgi.policy_lookup import Target, content_length
+from sluice_middleware.wsgi.response import Answer, DecodedBody, Env
+from sluice_middleware.wsgi.visit_headers import request_headers, write_headers
+
+T = TypeVar("T")
+
+#: The methods that visits are made for.
+METHODS: Final = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What differs between the places; ``sender`` makes a sender for those behind the named filters."""
+
+    PROXY: ClassVar[str] = PROXY
+    STORAGE_NODE: ClassVar[str] = STORAGE_NODE
+
+    place: str
+    logger: logging.Logger | logging.LoggerAdapter[Any]
+    authorize: Callable[[], Reply | None]
+    sender: Callable[[Sequence[str]], Sender]
+    is_protective: Callable[[str], bool]
+
+
+class Company:
+    """The visits of one request."""
+
+    def __init__(self, host: Host, env: Env, target: Target, filters: Sequence[str] = (), bodies: bool = True) -> None:
+        """
+        :param filters: keywords of what will be done to the body of a PUT
+        :param bodies: False when the body of a PUT is not that of the object alone
+        """
+        self._host = host
+        self._env = env
+        self._target = target
+        self._bodies = bodies
+        self._protected = any(map(host.is_protective, filters))
+        self._headers: Headers | None = None
+        self._given: dict[str, str] = {}
+        self._visits: list[tuple[Filter, Call, Visit]] = []
+        self._input: WatchedInput | None = None
+        self._over = False
+
+    def answer(self, filters: Sequence[Filter], forward: Callable[[], Answer]) -> Answer:
+        """The answer of whoever answers, on its way through the visits.
+
+        :param forward: makes the request as it now is
+        :raises SluiceError: when a visit failed, or ``forward`` did
+        """
+        try:
+            reply, going_back = self._way_in(filters)
+            if reply is None:
+                answer = self._forward(forward)
+                if not self._visits:
+                    return answer
+            else:
+                answer = Answer.of(reply.status, list(reply.headers.items()), reply.body)
+            return self._way_out(answer, going_back)
+        except BaseException:
+            self.end(False)
+            raise
+
+    def end(self, complete: bool) -> None:
+        """The request is over; only the first time counts."""
+        if self._over:
+            return
+        self._over = True
+        complete = complete and (self._input is None or self._input.complete)
+        for one, _, visit in reversed(self._visits):
+            try:
+                visit.end(complete)
+            except FilterError as error:
+                self._host.logger.error("sluice: filter `%s` at the end: %s", one.info.keyword, error)
+            except Exception:
+                self._host.logger.exception("sluice: filter `%s` failed at the end", one.info.keyword)
+
+    # -- in ----------------------------------------------------------------------------------
+
+    def _way_in(self, filters: Sequence[Filter]) -> tuple[Reply | None, list[tuple[Filter, Call, Visit]]]:
+        """The reply of the first visit that answers, and the visits that the answer goes back through."""
+        for position, one in enumerate(filters):
+            call = self._call([other.info.keyword for other in filters[: position + 1]])
+            visit = self._contained(one, partial(one.visit, call))
+            if visit is None:
+                continue
+            passed = list(self._visits)
+            self._visits.append((one, call, visit))
+            reply = self._contained(one, visit.request)
+            if reply is not None:
+                return reply, passed
+        return None, list(self._visits)
+
+    def _call(self, behind: Sequence[str]) -> Call:
+        env, (account, container, name) = self._env, self._target
+        return Call(
+            place=self._host.place,
+            method=env["REQUEST_METHOD"],
+            account=account,
+            container=container,
+            object=name,
+            read_headers=self._read_headers,
+            query=env.get("QUERY_STRING", ""),
+            size=content_length(env) if env["REQUEST_METHOD"] == "PUT" else None,
+            content_type=env.get("CONTENT_TYPE"),
+            authorize=self._host.authorize,
+            send=self._host.sender(behind),
+            environ=env,
+            protected=self._protected,
+        )
+
+    def _read_headers(self) -> Headers:
+        """The request's headers, for all visits."""
+        if self._headers is None:
+            self._headers = request_headers(self._env)
+            self._given = dict(self._headers)
+        return self._headers
+
+    def _forward(self, forward: Callable[[], Answer]) -> Answer:
+        """Make the request, its body going through the visits' streams."""
+        env = self._env
+        if self._headers is not None and self._headers != self._given:
+            write_headers(env, self._headers)
+        if env["REQUEST_METHOD"] != "PUT":
+            return forward()
+        size = content_length(env)
+        env["wsgi.input"] = self._input = WatchedInput(env["wsgi.input"], size)
+        streams = self._streams_in() if self._bodies else []
+        if not streams:
+            return forward()
+        pipe = Pipe([stream for _, stream in streams])
+        if not any(one.info.changes_content for one, _ in streams):
+            env["wsgi.input"] = PassingInput(env, pipe)
+            return forward()
+        body = encoding.prepare(env, _Rewriting(pipe), size, any(one.heavy for one, _ in streams))
+        try:
+            return forward()
+        finally:
+            if body is not None:
+                body.close()
+
+    def _streams_in(self) -> list[tuple[Filter, Stream]]:
+        found: list[tuple[Filter, Stream]] = []
+        for one, _, visit in self._visits:
+            stream = self._contained(one, visit.body_in)
+            if stream is not None:
+                found.append((one, _Contained(self, one, stream)))
+        return found
+
+    # -- out ---------------------------------------------------------------------------------
+
+    def _way_out(self, answer: Answer, visits: Sequence[tuple[Filter, Call, Visit]]) -> Answer:
+        """The answer as the visits, the last one first, want it."""
+        protected = any(map(self._host.is_protective, answer.filters)) or self._protected
+        reply = Reply(answer.status, Headers(answer.headers), answer.body)
+        try:
+            for one, call, visit in reversed(visits):
+                call.protected = protected
+                reply = self._contained(one, partial(visit.response, reply))
+                if self._env["REQUEST_METHOD"] == "GET" and reply.code in (200, 206):
+                    self._wrap(one, visit, reply)
+        except BaseException:
+            close_if_possible(reply.body)
+            raise
+        body: Iterable[bytes]
+        if isinstance(reply.body, list | tuple):
+            body = _LastList(reply.body, self)
+        else:
+            body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
+        made = Answer.of(reply.status, list(reply.headers.items()), body)
+        made.exc_info, made.filters = answer.exc_info, answer.filters
+        return made
+
+    def _wrap(self, one: Filter, visit: Visit, reply: Reply) -> None:
+        stream = self._contained(one, partial(visit.body_out, reply))
+        if stream is None:
+            return
+        reply.body = DecodedBody(reply.body, _Contained(self, one, stream), one.heavy)
+        if one.info.changes_content:
+            reply.headers.pop("Etag")
+        if one.info.changes_length:
+            for name in ("Content-Length", "Content-Range", "Accept-Ranges"):
+                reply.headers.pop(name)
+
+    def _contained(self, one: Filter, action: Callable[[], T]) -> T:
+        """What ``action`` of a filter gives.
+
+        :raises SluiceError: when it failed
+        """
+        try:
+            return action()
+        except SluiceError:
+            raise
+        except Exception as error:
+            self._host.logger.exception("sluice: filter `%s` failed", one.info.keyword)
+            raise FilterError(f"filter `{one.info.keyword}` failed: {type(error).__name__}") from error
+
+
+class _Contained(Stream):
+    """A visit's stream whose faults are logged and become a ``FilterError``."""
+
+    def __init__(self, company: Company, one: Filter, stream: Stream) -> None:
+        self._company = company
+        self._filter = one
+        self._stream = stream
+
+    def feed(self, data: bytes) -> bytes:
+        return self._company._contained(self._filter, partial(self._stream.feed, data))
+
+    def finish(self) -> bytes:
+        return self._company._contained(self._filter, self._stream.finish)
+
+
+class _Rewriting:
+    """The encoder of visits that change the body for good: nothing undoes it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.feed = stream.feed
+        self.finish = stream.finish
+
+    def settled(self) -> bool:
+        return False
+
+    def records(self) -> tuple[dict[str, Any], ...]:
+        return ()
+
+
+class _LastList(list[bytes]):
+    """A body that Swift's middlewares may go through twice, as an error's; ends the company with itself."""
+
+    def __init__(self, body: Iterable[bytes], company: Company) -> None:
+        super().__init__(body)
+        self._company = company
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from list.__iter__(self)
+        self._company.end(True)
+
+    def close(self) -> None:
+        """It was there as a whole."""
+        self._company.end(True)
+
+
+class _LastBody:
+    """The answer's body on its last step; ends the company with itself."""
+
+    def __init__(self, body: Iterable[bytes], company: Company, bodiless: bool) -> None:
+        self._body = body
+        self._pieces = iter(body)
+        self._company = company
+        self._complete = bodiless
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._pieces)
+        except StopIteration:
+            self._complete = True
+            raise
+        except BaseException:
+            self._company.end(False)
+            raise
+
+    def close(self) -> None:
+        """The server is done with the answer."""
+        try:
+            close_if_possible(self._body)
+        finally:
+            self._company.end(self._complete)

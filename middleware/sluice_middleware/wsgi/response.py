@@ -1,0 +1,198 @@
+"""What the application to the right answered, and its body on the way through a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Self
+
+from sluice_core.errors import PeerError
+from sluice_filters.api import CorruptData, Stream
+from sluice_middleware.swift import green
+from sluice_middleware.swift.proxy_api import close_if_possible, drain_and_close, reiterate
+from sluice_middleware.wsgi import sysmeta
+
+Env = dict[str, Any]
+App = Callable[..., Iterable[bytes]]
+Headers = sysmeta.Headers
+
+#: Encoded pieces from this size on are decoded in a thread.
+_THREADED: Final = 32 * 1024
+#: Up to so many bytes of an answer are thrown away rather than asking again.
+SKIP: Final = 256 * 1024
+
+
+class AskAgain(PeerError):
+    """The request must be sent once more; the message says why, should it not help."""
+
+
+class ObjectChanged(AskAgain):
+    """The object was written anew between two requests for parts of it."""
+
+
+class Answer:
+    """What the application to the right answered."""
+
+    __slots__ = ("body", "exc_info", "filters", "headers", "status")
+
+    def __init__(self, app: App, env: Env) -> None:
+        self.status = ""
+        self.headers: Headers = []
+        self.exc_info: Any = None
+        #: Keywords of the filters that hold what is stored, as far as the answer says.
+        self.filters: tuple[str, ...] = ()
+        body = app(env, self._start_response)
+        self.body: Iterable[bytes] = body if self.status else reiterate(body)
+
+    @classmethod
+    def of(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
+        """An answer that no application gave."""
+        made = cls.__new__(cls)
+        made.status, made.headers, made.body = status, headers, body
+        made.exc_info, made.filters = None, ()
+        return made
+
+    def _start_response(self, status: str, headers: Headers, exc_info: Any = None) -> None:
+        self.status, self.headers, self.exc_info = status, headers, exc_info
+
+    @property
+    def code(self) -> int:
+        """The status as a number."""
+        return int(self.status[:3])
+
+
+class DecodedBody:
+    """Iterator over the decoded bytes of ``body``; raises rather than giving a doubtful byte."""
+
+    def __init__(self, body: Iterable[bytes], stream: Stream, threaded: bool) -> None:
+        """
+        :param threaded: whether a piece is worth another thread (``Filter.heavy``)
+        """
+        self._body = body
+        self._pieces = iter(body)
+        self._stream = stream
+        self._threaded = threaded
+        self._first = b""
+        #: True when there will be no more output.
+        self.finished = False
+        #: Bytes of the input taken so far.
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        if self._first:
+            plain, self._first = self._first, b""
+            return plain
+        while not self.finished:
+            plain = self.step()
+            if plain:
+                return plain
+        raise StopIteration
+
+    def started(self) -> Self:
+        """With the first output ready: what fails at once is known before an answer starts.
+
+        :raises SluiceError: what a filter raised; the body is closed then
+        """
+        try:
+            while not self._first and not self.finished:
+                self._first = self.step()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def step(self) -> bytes:
+        """Take one more piece of the input, or its end; the output of that, maybe none."""
+        if self._stream.behind:
+            return green.in_thread(self._stream.more) if self._threaded else self._stream.more()
+        piece = None if self._stream.done else self._next()
+        if piece is None:
+            self.finished = True
+            heavy = self._threaded and self._stream.gather
+            return green.in_thread(self._stream.finish) if heavy else self._stream.finish()
+        self.taken += len(piece)
+        if self._threaded and len(piece) >= _THREADED:
+            return green.in_thread(self._stream.feed, piece)
+        return self._stream.feed(piece) if piece else b""
+
+    def _next(self) -> bytes | None:
+        """The next piece of the input, large enough for a stream that works in blocks; None at the end."""
+        piece = next(self._pieces, None)
+        wanted = self._stream.gather
+        if piece is None or len(piece) >= wanted:
+            return piece
+        held = [piece]
+        size = len(piece)
+        while size < wanted:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            held.append(piece)
+            size += len(piece)
+        return b"".join(held)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        close_if_possible(self._body)
+
+
+def held(answer: Answer) -> tuple[int, int] | None:
+    """Which stored bytes ``[first, last)`` an answer carries."""
+    if answer.code == 200:
+        length = sysmeta.get(answer.headers, "Content-Length")
+        return (0, int(length)) if length else None
+    if answer.code != 206:
+        return None
+    unit, _, span = (sysmeta.get(answer.headers, "Content-Range") or "").partition(" ")
+    first, dash, last = span.partition("/")[0].partition("-")
+    return (int(first), int(last) + 1) if unit == "bytes" and dash else None
+
+
+def whole_size(answer: Answer) -> int | None:
+    """Size of the whole object that an answer, maybe a partial one, is about."""
+    if answer.status.startswith("206"):
+        text = (sysmeta.get(answer.headers, "Content-Range") or "").rpartition("/")[2]
+    else:
+        text = sysmeta.get(answer.headers, "Content-Length") or ""
+    return int(text) if text.isdigit() else None
+
+
+def discard(body: Iterable[bytes], answer: Answer) -> None:
+    """Small bodies are read to the end so that the connection closes in good order."""
+    span = held(answer)
+    if span is not None and span[1] - span[0] > SKIP:
+        close_if_possible(body)
+    else:
+        drain_and_close(body)
+
+
+class Slice:
+    """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
+
+    def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
+        self._body = body
+        self._pieces = cut(body, start, stop)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        close_if_possible(self._body)
+
+
+def cut(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
+    offset = 0
+    try:
+        for piece in body:
+            end = offset + len(piece)
+            if end > start:
+                yield piece[max(0, start - offset) : stop - offset]
+            offset = end
+            if offset >= stop:
+                return
+        raise CorruptData(f"stored bytes ended at {offset}, expected {stop}")
+    finally:
+        close_if_possible(body)

@@ -1,0 +1,84 @@
+"""What every host of filters in a Swift worker needs: its options, its plugins, and the node's snapshot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sluice_core.options import Option
+from sluice_core.snapshot.reader import SnapshotReader
+from sluice_filters.api import Surroundings
+from sluice_filters.encryption.keys_file import open_keys
+from sluice_filters.registry import load_filters
+from sluice_filters.requests.caching import ObjectCache
+from sluice_middleware.swift import green
+from sluice_middleware.wsgi.policy_lookup import Selector
+from sluice_sandbox import hosting
+
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+OPTIONS: Final = (
+    Option("snapshot_dir", "/var/lib/sluice/snapshot", "folder of the agent's snapshot of policies"),
+    Option("agent_socket", "/run/sluice/agent.sock", "unix socket that the node's agent listens on"),
+    Option("key_file", "", "file of root secrets, for filters that need keys"),
+    Option("key_manager_conf", "", "castellan's configuration, for keys from a key manager instead of a file"),
+    *hosting.OPTIONS,
+)
+#: What paste adds to every section, and the logging options that Swift allows in any.
+NOT_OURS: Final = (
+    "__file__",
+    "__name__",
+    "here",
+    "use",
+    "log_name",
+    "log_level",
+    "log_facility",
+    "log_address",
+    "set log_name",
+    "set log_level",
+    "set log_facility",
+    "set log_address",
+)
+
+
+class Lookout:
+    """Filters, snapshot and look-up of one worker; ``start`` is called by its first request (after the fork)."""
+
+    def __init__(self, options: Mapping[str, Any], logger: Logger, cache: ObjectCache | None = None) -> None:
+        """
+        :param options: the values of ``OPTIONS``
+        :param cache: what is lent to the filter ``caching``
+        """
+        self.logger = logger
+        #: Why each plugin was left out, by its entry point's name.
+        self.failures: dict[str, str] = {}
+        lent = Surroundings(keys=open_keys(options), cache=cache)
+        self._installed = hosting.Installed(load_filters(self.failures, lent), options, logger, surroundings=lent)
+        self.filters = self._installed.filters
+        #: Called when ``filters`` has changed.
+        self.changed: Callable[[], None] = lambda: None
+        self.reader = SnapshotReader(options["snapshot_dir"])
+        self.selector = Selector(self.reader, self.filters)
+        self._at_work = False
+        self._problem: str | None = None
+
+    def start(self) -> None:
+        """Open the snapshot and look for a new one each second; no two processes share it."""
+        if not self._at_work:
+            self._at_work = True
+            self.look()
+            green.each_second(self.look)
+
+    def look(self) -> None:
+        """Use the newest snapshot and the filters that it registers; what is wrong is logged once."""
+        self.reader.refresh()
+        if self._installed.take(self.reader.uploads):
+            self.selector.renew()
+            self.changed()
+        if self.reader.problem != self._problem:
+            self._problem = self.reader.problem
+            if self._problem:
+                self.logger.warning("sluice: no policies: %s", self._problem)
+            else:
+                self.logger.info("sluice: policies from snapshot `%s`", self.reader.snapshot_id)

@@ -1,0 +1,140 @@
+"""Ceilings that workers know of, before anybody has divided."""
+
+import pytest
+
+from sluice_agent.bandwidth.node_limiter import Ledger
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Share, Shares
+from sluice_core.messages.credit import FREE, Asked
+
+MB = 1_000_000
+PIECE = 64 * 1024
+
+
+class Node:
+    """A ledger with a clock, and one worker whose flows want more as soon as they were served."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.ledger = Ledger()
+        self.ledger.join("w", PROXY)
+
+    def take(self, *rows, newcomer=None):
+        self.ledger.take(Shares("n", 1, 1, 0.0, rows, {} if newcomer is None else {PROXY: {GET: newcomer}}), self.now)
+
+    def moved(self, ceilings, seconds):
+        """Bytes of each account meanwhile, or :data:`FREE`; ``ceilings`` maps it to what its worker knows."""
+        found = dict.fromkeys(ceilings, 0)
+        for account, ceiling in ceilings.items():
+            self.ask(account, PIECE, ceiling)
+        end = self.now + seconds
+        while self.now < end:
+            for row in self.ledger.due(self.now).get("w", ()):
+                if row.size == FREE:
+                    found[row.account] = FREE
+                else:
+                    found[row.account] += row.size
+                    self.ask(row.account, row.size, ceilings[row.account])
+            self.now += 0.005
+        return found
+
+    def ask(self, account, size, ceiling=0.0):
+        self.ledger.ask("w", Asked(account, "", GET, 0, size, 0, ceiling), self.now)
+
+
+@pytest.fixture
+def node():
+    return Node()
+
+
+def about(rate, seconds):
+    """With what a bucket holds at first."""
+    return pytest.approx(rate * (seconds + 0.25), rel=0.05)
+
+
+def test_it_holds_while_nobody_divides_and_leaves_the_others_free(node):
+    found = node.moved({"a": 2 * MB, "b": 0.0, "c": 5 * MB}, 4.0)
+    assert found == {"a": about(2 * MB, 4), "b": FREE, "c": about(5 * MB, 4)}
+    assert node.ledger.anew() == []
+    assert node.ledger.governed  # so that workers hear each second that the agent lives, and their rates
+
+
+def test_it_bounds_what_a_newcomer_gets(node):
+    node.take(newcomer=8 * MB)
+    found = node.moved({"a": MB, "b": 0.0}, 2.0)
+    assert found["a"] == about(MB, 2)
+    assert found["b"] == pytest.approx(8 * MB, rel=0.3)
+
+
+def test_newcomers_get_no_more_than_there_is_because_of_a_greater_one(node):
+    node.take(newcomer=MB)
+    assert node.moved({"a": 50 * MB}, 2.0)["a"] == about(MB, 2)
+
+
+def test_a_row_says_what_is_right(node):
+    node.moved({"a": 2 * MB}, 1.0)
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": 2 * MB}, 1.0)
+    assert node.moved({"a": 2 * MB}, 4.0)["a"] == pytest.approx(4 * MB, rel=0.05)
+
+
+def test_a_row_that_is_free_frees_it(node):
+    node.take(Share(PROXY, "a", "", GET, 0, -1.0))
+    assert node.moved({"a": 2 * MB}, 0.1) == {"a": FREE}
+
+
+def test_whoever_divides_frees_by_sending_no_row_for_three_seconds(node):
+    for _ in range(2):
+        assert node.moved({"a": 2 * MB}, 1.4)["a"] > 0
+        node.take()
+    assert node.moved({"a": 2 * MB}, 0.5)["a"] > 0
+    node.take()
+    assert node.ledger.due(node.now)["w"][0].size == FREE
+
+
+def test_a_row_that_ends_frees_at_once_what_moves_for_long(node):
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": MB}, 4.0)  # its worker goes on to name the ceiling that was deleted meanwhile
+    node.take()
+    assert node.ledger.due(node.now)["w"][0].size == FREE
+
+
+def test_a_row_that_ends_says_nothing_of_what_began_since(node):
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": MB}, 1.0)
+    node.take()
+    assert node.moved({"a": MB}, 2.0)["a"] == pytest.approx(2 * MB, rel=0.1)
+
+
+def test_who_rests_is_bound_again_when_it_comes_back(node):
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    node.moved({"a": MB}, 1.0)
+    node.ledger.leave("w")
+    node.ledger.join("w", PROXY)
+    for _ in range(8):
+        node.now += 1.0
+        node.take()
+    assert node.ledger.due(node.now) == {}
+    assert node.moved({"a": MB}, 2.0)["a"] == about(MB, 2)
+
+
+def test_a_ceiling_that_changes_or_ends_counts_at_once(node):
+    node.moved({"a": 2 * MB}, 1.0)
+    node.moved({"a": 4 * MB}, 1.0)
+    assert node.moved({"a": 4 * MB}, 2.0)["a"] == pytest.approx(8 * MB, rel=0.05)
+    assert node.moved({"a": 0.0}, 2.0)["a"] > 20 * MB
+
+
+def test_bytes_that_come_back_need_no_account(node):
+    node.ask("a", -PIECE, 2 * MB)
+    assert node.ledger.due(node.now) == {}
+    assert node.ledger.next_due(node.now) is None
+
+
+def test_a_worker_that_did_not_know_of_it_is_called_back_when_there_is_a_row(node):
+    node.ledger.join("late", PROXY)
+    node.ledger.ask("late", Asked("a", "", GET, 0, PIECE), node.now)
+    assert node.ledger.due(node.now)["late"][0].size == FREE
+    node.moved({"a": 2 * MB}, 0.5)
+    node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
+    assert "late" in node.ledger.anew()

@@ -1,0 +1,393 @@
+"""The node's ledger: what was divided is what moves, nothing lies idle, and nobody starves."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice_agent.bandwidth.flow_limiter import LEAST, Account
+from sluice_agent.bandwidth.method_limiter import POOL
+from sluice_agent.bandwidth.node_limiter import Ledger
+from sluice_agent.bandwidth.token_bucket import DEPTH
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
+from sluice_core.messages.credit import FREE, Asked
+
+KIB = 1024
+MB = 1_000_000.0
+
+
+def share(account, rate, ceiling=0.0, method=GET, side=PROXY):
+    return Share(side, account, "", method, 0, rate, 0.0, ceiling)
+
+
+def shares(*rows, newcomer=None):
+    return Shares("n1", 1, 1, 0.0, rows, {} if newcomer is None else {PROXY: {GET: newcomer}})
+
+
+def asked(account, size, method=GET):
+    return Asked(account, "", method, 0, size)
+
+
+class Node:
+    """A ledger with a clock, and clients that ask again as soon as they were served."""
+
+    def __init__(self, *rows, newcomer=None, shortest=0.002, longest=0.05):
+        self.now = 1000.0
+        self.ledger = Ledger()
+        self.moved = Counter()
+        self.bounds = shortest, longest
+        self.clients = {}
+        self.take(*rows, newcomer=newcomer)
+
+    def take(self, *rows, newcomer=None):
+        self.ledger.take(shares(*rows, newcomer=newcomer), self.now)
+
+    def client(self, account, size, count=1):
+        for number in range(count):
+            worker = f"{account}/{size}/{len(self.clients)}/{number}"
+            self.ledger.join(worker, PROXY)
+            self.clients[worker] = account, size, size
+            self.ledger.ask(worker, asked(account, size), self.now)
+
+    def stop(self, account):
+        for worker in [one for one, (name, *_) in self.clients.items() if name == account]:
+            self.ledger.leave(worker)
+            del self.clients[worker]
+
+    def serve(self):
+        for worker, rows in self.ledger.due(self.now).items():
+            account, size, left = self.clients[worker]
+            for row in rows:
+                assert row.size > 0
+                self.moved[account] += row.size
+                left -= row.size
+            assert left >= 0, "more than was asked for"
+            if not left:
+                left = size
+                self.ledger.ask(worker, asked(account, size), self.now)
+            self.clients[worker] = account, size, left
+
+    def run(self, seconds):
+        """What moved meanwhile."""
+        before = self.moved.copy()
+        end = self.now + seconds
+        while self.now < end:
+            self.serve()
+            due = self.ledger.next_due(self.now)
+            shortest, longest = self.bounds
+            self.now = min(self.now + min(max(longest if due is None else due, shortest), longest), end)
+        self.serve()
+        return self.moved - before
+
+
+SIZES = (64 * KIB, 300_001, 1024 * KIB)
+CASES = [(rate, size) for rate in (10e3, 300e3, 5e6, 90e6, 1e9) for size in SIZES] + [(10e9, 1024 * KIB)]
+
+
+@pytest.mark.parametrize(("rate", "size"), CASES)
+def test_while_all_wait_each_gets_its_rate(rate, size):
+    node = Node(share("a", rate), share("b", rate / 2), share("c", rate / 3))
+    clients = min(max(int(rate * 0.05 / size), 2), 150)
+    if clients * size < rate * 0.02:
+        node.bounds = 0.0005, 0.05  # so few bytes are asked for that they are used up sooner
+    for account in "abc":
+        node.client(account, size, clients)
+    length = 20.0 if rate < 1e6 else 200 * min(clients * size / rate, 0.02)
+    node.run(0.4)  # what the buckets held at first is gone then
+    moved = node.run(length)
+    assert moved["a"] / length == pytest.approx(rate, rel=0.01)
+    assert moved["b"] / length == pytest.approx(rate / 2, rel=0.01)
+    assert moved["c"] / length == pytest.approx(rate / 3, rel=0.01)
+
+
+def test_what_one_leaves_unused_is_shared_equally_among_those_that_wait():
+    node = Node(share("a", 30 * MB), share("b", 20 * MB), share("c", 40 * MB))
+    for account in "abc":
+        node.client(account, 256 * KIB, 4)
+    node.run(1.0)
+    node.stop("c")
+    node.run(0.3)
+    moved = node.run(1.0)
+    assert moved["a"] + moved["b"] == pytest.approx(90 * MB, rel=0.01)
+    assert moved["a"] == pytest.approx(50 * MB, rel=0.02)
+    assert moved["b"] == pytest.approx(40 * MB, rel=0.02)
+
+
+def test_who_comes_back_has_its_share_at_once():
+    node = Node(share("a", 30 * MB), share("b", 60 * MB))
+    node.client("a", 256 * KIB, 4)
+    assert node.run(2.0)["a"] > 150 * MB
+    node.client("b", 256 * KIB, 4)
+    moved = node.run(1.0)
+    assert 60 * MB * 0.99 <= moved["b"] <= 60 * MB * (1 + DEPTH) + 90 * MB * POOL
+
+
+def test_after_a_restart_nobody_begins_with_what_it_had_alone():
+    node = Node(share("a", 30 * MB), share("b", 60 * MB, ceiling=60 * MB), share("c", 10 * MB))
+    node.run(2.0)
+    node.ledger.spend(PROXY, node.now)
+    for account in "abc":
+        node.client(account, 256 * KIB, 4)
+    moved = node.run(1.0)
+    assert moved == {
+        "a": pytest.approx(30 * MB, rel=0.02),
+        "b": pytest.approx(60 * MB, rel=0.02),
+        "c": pytest.approx(10 * MB, rel=0.02),
+    }
+
+
+def test_a_ceiling_also_bounds_what_is_borrowed():
+    node = Node(share("a", 10 * MB, ceiling=12 * MB), share("b", 10 * MB), share("c", 70 * MB))
+    node.client("a", 256 * KIB, 4)
+    node.client("b", 256 * KIB, 4)
+    node.run(2.0)
+    moved = node.run(1.0)
+    assert moved["a"] == pytest.approx(12 * MB, rel=0.01)
+    assert moved["b"] == pytest.approx(78 * MB, rel=0.01)
+
+
+def test_the_timer_rests_while_everybody_that_waits_is_at_its_ceiling():
+    node = Node(share("a", MB, ceiling=MB), share("b", 70 * MB))
+    node.client("a", 256 * KIB, 4)
+    node.run(1.0)
+    node.serve()
+    assert node.ledger.next_due(node.now) > 0.005
+
+
+def test_a_flow_with_next_to_nothing_makes_progress():
+    node = Node(share("a", 0.0), share("b", 50 * MB))
+    node.client("a", 64 * KIB)
+    node.client("b", 256 * KIB, 8)
+    node.run(1.0)
+    assert node.run(10.0)["a"] >= 9 * LEAST
+
+
+def test_those_of_one_flow_take_turns():
+    node = Node(share("a", MB))
+    node.client("a", 1024 * KIB, 4)
+    first = Counter()
+    for _ in range(40):
+        for worker, rows in node.ledger.due(node.now).items():
+            first[worker] += sum(row.size for row in rows)
+        node.now += 0.05
+    assert max(first.values()) < 1.5 * min(first.values())
+
+
+def test_newcomers_of_one_second_share_what_one_may_have():
+    node = Node(share("a", 10 * MB), newcomer=6 * MB)
+    node.client("a", 256 * KIB, 10)
+    for name in "bcd":
+        node.client(name, 64 * KIB)
+    node.run(0.5)  # what each began with is spent
+    moved = node.run(1.0)
+    for name in "bcd":
+        assert moved[name] == pytest.approx(2 * MB, rel=0.05)
+    node.stop("c")
+    node.run(2.0)
+    node.take(share("a", 10 * MB), newcomer=6 * MB)  # who is away has no part any more
+    moved = node.run(1.0)
+    assert moved["b"] == pytest.approx(3 * MB, rel=0.05) == moved["d"]
+
+
+def test_thousands_of_newcomers_at_once_cost_little_each(monkeypatch):
+    changes = Counter()
+    change = Account.change
+    monkeypatch.setattr(Account, "change", lambda *args: (changes.update(["all"]), change(*args))[1])
+    node = Node(newcomer=6 * MB)
+    for number in range(3000):
+        node.ledger.join(str(number), PROXY)
+        node.ledger.ask(str(number), asked(str(number), 1), node.now)
+    assert changes["all"] < 20 * 3000
+
+
+def test_a_newcomer_begins_at_once_and_lends_nothing():
+    node = Node(share("a", 10 * MB), newcomer=2 * MB)
+    node.client("a", 256 * KIB, 4)
+    node.client("new", 64 * KIB, 4)
+    node.run(1.0)
+    moved = node.run(1.0)
+    assert moved["a"] == pytest.approx(10 * MB, rel=0.01)
+    assert moved["new"] == pytest.approx(2 * MB, rel=0.01)
+    node.stop("new")
+    node.run(1.0)
+    assert node.run(1.0)["a"] == pytest.approx(10 * MB, rel=0.01)
+
+
+def test_what_is_not_held_back_is_free():
+    ledger = Ledger()
+    ledger.join("w", PROXY)
+    ledger.ask("w", asked("a", 1), 0.0)
+    assert ledger.next_due(0.0) == 0.0
+    [row] = ledger.due(0.0)["w"]
+    assert (row.size, row.account) == (FREE, "a")
+    assert ledger.due(0.0) == {}
+    assert ledger.next_due(0.0) is None
+
+
+def test_with_ceilings_only_others_are_free():
+    ledger = Ledger()
+    ledger.take(shares(share("a", MB, MB), share("b", -1.0)), 0.0)
+    ledger.join("w", PROXY)
+    for account in "abc":
+        ledger.ask("w", asked(account, 1000), 0.0)
+    ledger.ask("w", asked("a", 1000, PUT), 0.0)
+    sizes = {(row.account, row.method): row.size for row in ledger.due(0.0)["w"]}
+    assert sizes == {("a", GET): 1000, ("b", GET): FREE, ("c", GET): FREE, ("a", PUT): FREE}
+
+
+def test_who_was_told_that_it_is_free_is_called_back_once():
+    ledger = Ledger()
+    ledger.join("told", PROXY)
+    ledger.join("not told", PROXY)
+    ledger.ask("told", asked("a", 1), 0.0)
+    ledger.due(0.0)
+    ledger.take(shares(share("b", MB, method=PUT)), 0.0)
+    assert ledger.anew() == []
+    ledger.take(shares(share("b", MB)), 0.0)
+    assert ledger.anew() == ["told"]
+    ledger.take(shares(share("b", 2 * MB)), 1.0)
+    assert ledger.anew() == []
+    ledger.ask("told", asked("a", 1), 1.0)
+    ledger.due(1.0)
+    ledger.take(shares(share("b", 2 * MB), newcomer=MB), 2.0)
+    assert ledger.anew() == ["told"]
+
+
+def test_who_waits_is_free_as_soon_as_nothing_is_held_back():
+    ledger = Ledger()
+    ledger.take(shares(share("a", MB)), 0.0)
+    ledger.join("w", PROXY)
+    ledger.ask("w", asked("a", 10_000_000), 0.0)
+    ledger.due(0.0)
+    ledger.take(shares(), 0.1)
+    assert [row.size for row in ledger.due(0.1)["w"]] == [FREE]
+    assert not ledger.governed
+
+
+def test_what_is_given_back_is_there_for_the_next():
+    ledger = Ledger()
+    ledger.take(shares(share("a", 40_000.0)), 0.0)
+    ledger.join("w", PROXY)
+    ledger.ask("w", asked("a", 10_000), 0.0)
+    assert [row.size for row in ledger.due(0.0)["w"]] == [10_000]
+    ledger.ask("w", asked("a", -10_000), 0.0)
+    ledger.ask("w", asked("a", 10_000), 0.0)
+    assert [row.size for row in ledger.due(0.0)["w"]] == [10_000]
+    ledger.ask("w", asked("a", 10_000), 0.0)
+    assert ledger.due(0.0) == {}
+
+
+def test_a_worker_that_is_gone_waits_for_nothing():
+    ledger = Ledger()
+    ledger.take(shares(share("a", MB)), 0.0)
+    ledger.join("gone", PROXY)
+    ledger.join("here", PROXY)
+    ledger.ask("gone", asked("a", 100_000_000), 0.0)
+    ledger.ask("here", asked("a", 1_000), 0.0)
+    ledger.leave("gone")
+    assert list(ledger.due(0.0)) == ["here"]
+    assert ledger.next_due(0.0) is None
+
+
+def test_what_a_worker_may_go_on_with_alone_is_its_part_of_the_rate():
+    node = Node(share("a", 8 * MB))
+    for name, size in (("one", 100_000), ("three", 300_000)):
+        node.ledger.join(name, PROXY)
+        node.clients[name] = "a", size, size
+    rates = {}
+    for _ in range(300):
+        for name in node.clients:
+            node.ledger.ask(name, asked("a", node.clients[name][1]), node.now)
+        node.now += 0.05
+        for worker, rows in node.ledger.due(node.now).items():
+            rates[worker] = rows[0].rate
+    assert rates["one"] == pytest.approx(2 * MB, rel=0.05)
+    assert rates["three"] == pytest.approx(6 * MB, rel=0.05)
+
+
+def test_ten_thousand_flows_at_rest_cost_nothing():
+    node = Node(*(share(f"idle{number}", 1000.0) for number in range(10_000)), share("a", MB))
+    node.client("a", 64 * KIB)
+    node.run(1.0)
+    looked = []
+    book = node.ledger._books[PROXY, GET]
+    settle = book._settle
+    book._settle = lambda account: (looked.append(account), settle(account))
+    assert node.run(1.0)["a"] == pytest.approx(11 * MB, rel=0.02)
+    assert {account.flow.account for account in looked} == {"a"}
+
+
+rates = st.one_of(st.floats(0, 1e5), st.floats(1e4, 1e8), st.just(10e9))
+sizes = st.integers(1, 1 << 20)
+events = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # flow
+        st.integers(0, 2),  # worker
+        st.one_of(sizes, sizes.map(lambda size: -size)),
+        st.floats(0, 0.4),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(rates, st.booleans()), min_size=1, max_size=4), events, st.floats(0, 1e6))
+def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
+    """No flow gets more than its ceiling, all together no more than the sum, and only what was asked for."""
+    made = [share(str(n), rate, rate * 1.5 if capped else 0.0) for n, (rate, capped) in enumerate(rows)]
+    ledger = Ledger()
+    ledger.take(shares(*made, newcomer=newcomer), 0.0)
+    for worker in range(3):
+        ledger.join(str(worker), PROXY)
+    now, held, wanted = 0.0, Counter(), Counter()
+    for flow, worker, size, pause in story:
+        key = str(worker), str(flow)
+        if size < 0:
+            size = -min(-size, held[key])
+        else:
+            wanted[key] += size
+        held[key] += min(size, 0)
+        if size:
+            ledger.ask(str(worker), asked(str(flow), size), now)
+        for by, grants in ledger.due(now).items():
+            for row in grants:
+                held[by, row.account] += row.size
+                wanted[by, row.account] -= row.size
+        assert min(wanted.values(), default=0) >= 0
+        sums = Counter()
+        for (_, account), amount in held.items():
+            sums[account] += amount
+        for row in made:
+            if row.ceiling:
+                top = max(row.ceiling, LEAST)
+                assert sums[row.account] <= top * (now + DEPTH) + 1
+        guests = [account for account in sums if int(account) >= len(made)]
+        rows = sum(max(row.rate, LEAST) for row in made)
+        # they share one rate, and each begins with a full bucket of what its part was then
+        shared = max(newcomer * 1.1, len(guests) * LEAST) * now
+        bursts = sum(max(newcomer / number, LEAST) for number in range(1, len(guests) + 1)) * DEPTH
+        assert sums.total() <= (rows * (now + DEPTH + POOL) + shared + bursts) * (1 + 1e-9) + 1
+        now += pause
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.floats(20e3, 50e6), min_size=1, max_size=6), st.data())
+def test_while_somebody_waits_nothing_lies_idle_and_nobody_gets_less_than_its_own(parts, data):
+    node = Node(*(share(str(n), rate) for n, rate in enumerate(parts)))
+    waiting = data.draw(st.sets(st.integers(0, len(parts) - 1), min_size=1))
+    size = data.draw(st.sampled_from((64 * KIB, 1024 * KIB)))
+    for n in waiting:
+        node.client(str(n), size, max(int(sum(parts) * 0.1 / size), 2))
+    node.run(1.0)
+    moved = node.run(5.0)
+    assert moved.total() / 5.0 == pytest.approx(sum(parts), rel=0.01, abs=64 * KIB)
+    for n in waiting:
+        assert moved[str(n)] / 5.0 >= parts[n] * 0.99 - SMALL
+    extra = [moved[str(n)] / 5.0 - parts[n] for n in waiting]
+    assert max(extra) - min(extra) <= 0.03 * sum(parts) + 64 * KIB
+
+
+#: A step of the slowest, spread over the time that is looked at.
+SMALL = 4 * KIB

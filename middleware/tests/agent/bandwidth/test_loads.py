@@ -1,0 +1,201 @@
+"""From running totals to what a node tells of each second."""
+
+import pytest
+
+from sluice_agent.bandwidth.loads import Loads, moved_at_disks
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Flow, MovedObject, NodeLoad
+from sluice_core.messages.credit import CreditHello, Moved, Used
+
+DELAY = 0.06
+
+
+class Node:
+    def __init__(self):
+        self.now = 1000.06
+        self.steady = 5.0
+        self.loads = Loads("n1", {PROXY: {GET: 9.0}}, lambda: self.now, lambda: self.steady)
+
+    def join(self, name="1", side=PROXY):
+        self.loads.join(name, CreditHello("w", side, 1, "h:1" if side == STORAGE_NODE else "", {"0": "gold"}))
+
+    def used(self, moved, name="1", busy=0.0, held=0.0, open=0, waiting=0, device="", method=GET, objects=()):  # noqa: A002
+        row = Moved("a", "", method, 0, device, moved, busy, held, open, waiting)
+        self.loads.used(name, Used(self.now, (row,), objects))
+
+    def second(self, count=1, governed=False):
+        self.now += count
+        self.steady += count
+        return self.loads.close(governed, DELAY)
+
+
+def moved(load):
+    return [(row.account, row.moved) for row in load.rows]
+
+
+def test_totals_become_what_moved_in_each_second():
+    node = Node()
+    node.join()
+    node.used(100, busy=0.5, held=0.25, open=1, waiting=1)
+    first = node.second()
+    assert first.rows[0][:7] == (PROXY, "a", "", GET, 0, "", 100.0)
+    assert (first.rows[0].open, first.rows[0].waiting) == (0.5, 0.25)
+    assert (first.number, first.at, first.sides, first.capacity) == (1, 1001.0, (PROXY,), {PROXY: {GET: 9.0}})
+    assert NodeLoad.decode(first.encode()) == first
+    node.used(150, busy=1.5, held=0.25, open=1)
+    second = node.second()
+    assert (moved(second), second.rows[0].open, second.rows[0].waiting) == ([("a", 50.0)], 1.0, 0.0)
+    assert second.number == 2
+
+
+def test_nobody_waits_when_no_transfer_is_open_any_more():
+    node = Node()
+    node.join()
+    node.used(100, busy=0.9, held=0.9)
+    [row] = node.second().rows
+    assert (row.open, row.waiting) == (0.9, 0.0)
+
+
+def test_the_workers_of_a_node_add_up():
+    node = Node()
+    for name in "12":
+        node.join(name)
+        node.used(100, name, busy=0.5)
+    assert [row[6:8] for row in node.second().rows] == [(200.0, 1.0)]
+
+
+def test_an_open_transfer_that_stands_still_is_told_of():
+    node = Node()
+    node.join()
+    node.used(100, open=1)
+    node.second()
+    assert moved(node.second()) == [("a", 0.0)]
+
+
+def test_a_worker_that_vanishes_keeps_its_last_second():
+    node = Node()
+    node.join()
+    node.used(100, open=1)
+    node.loads.leave("1")
+    load = node.second()
+    assert moved(load) == [("a", 100.0)]
+    assert (load.gone, load.sides) == (True, ())
+    assert node.second().rows == ()
+
+
+def test_a_worker_that_counts_from_the_beginning_again_is_not_negative():
+    node = Node()
+    node.join()
+    node.used(1000, busy=5.0)
+    node.second()
+    node.used(10, busy=0.1)
+    assert moved(node.second()) == [("a", 10.0)]
+
+
+def test_a_worker_that_connects_anew_counts_from_its_hello():
+    node = Node()
+    node.join("1")
+    node.used(1000, "1")
+    node.second()
+    node.join("2")
+    node.loads.leave("1")
+    node.used(1010, "2")
+    assert moved(node.second()) == [("a", 1010.0)]
+
+
+def test_a_node_where_nothing_moves_tells_so_three_times_and_then_seldom():
+    node = Node()
+    node.join()
+    node.used(100)
+    heard = [node.second() is not None for _ in range(20)]
+    assert heard[:4] == [True] * 4
+    assert sum(heard[4:]) in (3, 4)
+    node.used(200)
+    assert moved(node.second()) == [("a", 100.0)]
+
+
+def test_a_node_that_holds_anything_back_tells_each_second():
+    node = Node()
+    assert all(node.second(governed=True) for _ in range(10))
+    assert not node.second(governed=True).gone
+
+
+def test_a_second_is_told_once_and_seconds_slept_through_are_a_mean():
+    node = Node()
+    node.join()
+    node.second()
+    assert node.second(0) is None
+    node.used(300, busy=3.0, open=1)
+    [row] = node.second(3).rows
+    assert (row.moved, row.open) == (100.0, 1.0)
+
+
+@pytest.mark.parametrize("jump", [-86_400, 86_400, -1, 1])
+def test_a_wall_clock_that_jumps_changes_no_rate(jump):
+    node = Node()
+    node.join()
+    node.second()
+    node.used(100)
+    node.now += jump
+    load = node.second()
+    if jump == -1:
+        assert load is None  # this second was told of already
+        load = node.second()
+        assert moved(load) == [("a", 50.0)]
+    else:
+        assert moved(load) == [("a", 100.0)]
+
+
+def test_readers_of_one_object_add_up_over_workers():
+    node = Node()
+    node.join("1", STORAGE_NODE)
+    node.join("2", STORAGE_NODE)
+    node.used(1, "1", device="sda", objects=(MovedObject("sda", 0, "a", "c/o", GET, "0-end", 5.0),))
+    node.used(1, "2", device="sda", objects=(MovedObject("sda", 0, "a", "c/o", GET, "0-end", 7.0),))
+    assert [one.rate for one in node.second().objects] == [12.0]
+
+
+def test_objects_are_the_fastest_of_all_workers_and_of_this_second_only():
+    node = Node()
+    node.join("1", STORAGE_NODE)
+    objects = tuple(MovedObject("sda", 0, "a", f"o{n}", GET, "0-end", float(n)) for n in range(300))
+    node.used(1, objects=objects[:150], device="sda")
+    node.used(2, objects=objects[150:], device="sda")
+    found = node.second().objects
+    assert [one.oid for one in found[:2]] == ["o299", "o298"]
+    assert len(found) == 200
+    assert node.second().objects == ()
+
+
+def test_each_device_has_the_object_server_that_moved_bytes_on_it_last():
+    node = Node()
+    for port in (6200, 6201, 6202):
+        node.loads.join(str(port), CreditHello("w", STORAGE_NODE, 1, f"10.0.0.1:{port}"))
+    for port, device in ((6200, "sda"), (6201, "sdb"), (6202, "sdc"), (6201, "sdc")):
+        node.used(1, str(port), device=device, objects=(MovedObject(device, 0, "a", "c/o", GET, "0-end", 5.0),))
+    load = NodeLoad.decode(node.second().encode())
+    assert {one.device: one.server for one in load.objects} == {
+        "sda": "10.0.0.1:6200",
+        "sdb": "10.0.0.1:6201",
+        "sdc": "10.0.0.1:6201",
+    }
+    assert load.server == "10.0.0.1:6202"
+    assert node.second().servers == {}
+
+
+def test_totals_without_measure_stay_within_it():
+    node = Node()
+    node.join()
+    node.used(10**18)
+    assert NodeLoad.decode(node.second().encode()).rows[0].moved == 1e15
+
+
+def test_the_disks_of_a_flow_add_up():
+    node = Node()
+    node.join("1", STORAGE_NODE)
+    node.join("2", PROXY)
+    node.used(10, "1", device="sda", busy=0.5)
+    node.used(20, "1", device="sdb", busy=0.5)
+    node.used(99, "2", method=PUT)
+    node.second()
+    assert moved_at_disks(node.loads.rows) == {Flow("a", GET): (30.0, 1.0, 0.0)}

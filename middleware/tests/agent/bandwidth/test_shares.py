@@ -1,0 +1,137 @@
+"""Which shares count, and that they outlive the agent."""
+
+import os
+import time
+
+import pytest
+
+from sluice_agent.bandwidth.shares import Inbox, differ
+from sluice_core.describe import PROXY
+from sluice_core.errors import DecodeError
+from sluice_core.messages.bandwidth import GET, Share, Shares
+
+
+def shares(number, rate=100.0, term=1, node="n1"):
+    return Shares(node, term, number, 0.0, (Share(PROXY, "a", "", GET, 0, rate),))
+
+
+class Box:
+    def __init__(self, file=None):
+        self.now = 100.0
+        self.took = []
+        self.inbox = Inbox("n1", self.took.append, file, lambda: self.now)
+
+    def come(self, message):
+        self.inbox.received("shares.n1", message.encode())
+
+    @property
+    def orders(self):
+        return [(one.term, one.number) for one in self.took]
+
+
+def test_only_what_is_newer_counts():
+    box = Box()
+    for one in (shares(5), shares(5), shares(4), shares(1, term=2), shares(9), shares(2, term=2)):
+        box.come(one)
+    assert box.orders == [(1, 5), (2, 1), (2, 2)]
+
+
+def test_what_is_for_another_node_does_not_count():
+    box = Box()
+    box.come(shares(1, node="n2"))
+    assert box.took == []
+
+
+def test_what_is_nonsense_is_refused():
+    with pytest.raises(DecodeError):
+        Box().inbox.received("shares.n1", b"nonsense")
+
+
+def test_shares_stay_in_force_in_silence_and_that_is_told_once(caplog):
+    box = Box()
+    box.come(shares(1))
+    for _ in range(30):
+        box.now += 1
+        box.inbox.tick()
+    assert caplog.text.count("stay in force") == 1
+    assert box.inbox.last == shares(1)
+
+
+def test_who_counts_from_the_beginning_is_believed_after_silence():
+    box = Box()
+    box.come(shares(500, term=9))
+    box.now += 5
+    box.come(shares(1))
+    assert box.orders == [(9, 500)]
+    box.now += 6
+    box.come(shares(2))
+    box.come(shares(3))
+    assert box.orders == [(9, 500), (1, 2), (1, 3)]
+
+
+def test_the_next_agent_goes_on_by_the_last_shares(tmp_path):
+    file = tmp_path / "snapshot.shares"
+    box = Box(file)
+    box.come(shares(1))
+    box.inbox.tick()
+    again = Box(file)
+    again.inbox.restore()
+    assert again.took == [shares(1)]
+    again.come(shares(1, 200.0))
+    assert again.took == [shares(1)]
+
+
+def test_no_file_broken_ones_and_those_of_other_nodes_are_no_help(tmp_path):
+    file = tmp_path / "snapshot.shares"
+    Box(file).inbox.restore()
+    for content in (b"nonsense", shares(1, node="n2").encode()):
+        file.write_bytes(content)
+        box = Box(file)
+        box.inbox.restore()
+        assert box.took == []
+
+
+def test_nothing_is_written_in_silence(tmp_path):
+    file = tmp_path / "snapshot.shares"
+    box = Box(file)
+    box.come(shares(1))
+    box.inbox.tick()
+    file.unlink()
+    for _ in range(60):
+        box.now += 1
+        box.inbox.tick()
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("age", [-70, 2, 86_400])
+def test_a_file_is_believed_however_old_it_seems_until_something_newer_comes(tmp_path, age):
+    file = tmp_path / "snapshot.shares"
+    file.write_bytes(shares(7).encode())
+    os.utime(file, (time.time() - age,) * 2)
+    box = Box(file)
+    box.inbox.restore()
+    box.come(shares(7, 200.0))
+    box.come(shares(8, 300.0))
+    assert box.took == [shares(7), shares(8, 300.0)]
+
+
+def test_the_file_is_written_when_something_changed_or_now_and_then(tmp_path):
+    file = tmp_path / "snapshot.shares"
+    box = Box(file)
+    written = []
+    for number in range(40):
+        box.come(shares(number, 100.0 if number < 20 else 120.0))
+        box.inbox.tick()
+        kept = Shares.decode(file.read_bytes()).number
+        if not written or written[-1] != kept:
+            written.append(kept)
+        box.now += 1
+    assert written == [0, 15, 20, 35]
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_tenth_is_no_difference():
+    assert not differ(shares(1), shares(2, 109.0))
+    assert differ(shares(1), shares(2, 120.0))
+    assert differ(None, shares(1))
+    assert differ(shares(1), Shares("n1", 1, 2, 0.0))

@@ -1,0 +1,86 @@
+"""How the code of registered filters comes to a node."""
+
+import asyncio
+import hashlib
+
+import pytest
+
+from sluice_agent.code.fetcher import CodeFetcher
+from sluice_core.code.code_store import CodeStore
+from sluice_core.errors import NotFound, PeerError
+from sluice_core.messages.policies import Upload
+from sluice_core.testing import MemoryShelf
+
+CODE, EARLIER = b"code", b"earlier code"
+
+
+def digest(code):
+    return hashlib.sha256(code).hexdigest()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return CodeStore(tmp_path / "code")
+
+
+def upload(**more):
+    return Upload("shout", "wasm", "wasm", "", digest(CODE), len(CODE), **more)
+
+
+def fetcher(shelf, store, *uploads):
+    told = []
+    made = CodeFetcher(shelf, store, lambda: uploads, lambda: told.append(True))
+    return made, told
+
+
+def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(store):
+    shelf = MemoryShelf(CODE, EARLIER)
+    made, told = fetcher(shelf, store, upload(earlier=(digest(EARLIER),)))
+    asyncio.run(made.fetch())
+    asyncio.run(made.fetch())
+    assert (store.read(digest(CODE)), store.read(digest(EARLIER))) == (CODE, EARLIER)
+    assert shelf.asked == [digest(CODE), digest(EARLIER)]
+    assert told == [True]
+    assert made.problems == {}
+
+
+@pytest.mark.parametrize("fault", [PeerError("swift is away"), b"other code", NotFound("nothing")])
+def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
+    shelf = MemoryShelf(CODE)
+    shelf.codes[digest(CODE)] = fault
+    made, told = fetcher(shelf, store, upload())
+    asyncio.run(made.fetch())
+    asyncio.run(made.fetch())
+    assert list(made.problems) == ["upload/shout"]
+    assert not store.has(digest(CODE))
+    assert told == [True]
+    shelf.codes[digest(CODE)] = CODE
+    asyncio.run(made.fetch())
+    assert made.problems == {}
+    assert store.read(digest(CODE)) == CODE
+
+
+def test_a_registration_without_code_wants_nothing(store):
+    shelf = MemoryShelf()
+    made, told = fetcher(shelf, store, Upload("later", "wasm", "wasm", "", "", 0))
+    asyncio.run(made.fetch())
+    assert (shelf.asked, told) == ([], [])
+
+
+def test_an_agent_without_a_place_for_code_says_which_options_name_one(store):
+    made, _ = fetcher(None, store, upload())
+    asyncio.run(made.fetch())
+    assert "code_auth_url" in made.problems["upload/shout"]
+
+
+def test_the_task_ends_when_it_is_cancelled(store):
+    async def run():
+        made, _ = fetcher(MemoryShelf(CODE), store, upload())
+        task = asyncio.create_task(made.run())
+        while not store.has(digest(CODE)):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())

@@ -1,0 +1,386 @@
+"""Bodies that pay before they pass, at a proxy and at an object server before a Swift in memory."""
+
+import io
+import logging
+import os
+from wsgiref.validate import validator
+
+import pytest
+from tests.support.middleware.reads import Node
+
+from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
+from sluice_core.messages.credit import Ask, CreditHello, Given, Grant, Used
+from sluice_core.testing import assignment
+from sluice_middleware.bandwidth import limiter
+from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.limiter import PayingBody, PayingInput, Regulator
+from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.swift import green
+from sluice_middleware.swift.proxy_api import Request
+from sluice_middleware.testing import FixedPolicies, Stand
+from sluice_middleware.testing.agent import FakeAgent, free, nothing, plenty
+from sluice_middleware.wsgi.response import Answer
+
+PATH = "/v1/AUTH_a/c/o"
+TARGET = ("AUTH_a", "c", "o")
+BODY = os.urandom(300_000)
+ONE = Flow("AUTH_a", GET)
+
+
+@pytest.fixture
+def agent(tmp_path):
+    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"))
+    yield made
+    made.close()
+    made.settle()
+
+
+def lined(one, agent, tmp_path, side, server=""):
+    """Give a regulator a line of its own to the agent."""
+    one.line = CreditLine(os.path.relpath(tmp_path / "agent.sock"), side, server)
+    one.line.tick()
+    return one.line
+
+
+@pytest.fixture
+def stand(tmp_path, agent):
+    made = Stand(tmp_path)
+    line = lined(made.proxy.regulator, agent, tmp_path, PROXY)
+    yield made
+    line.hang_up()
+    agent.settle()
+    assert made.closed(), "an answer was left open"
+    assert not [till for till in line._tills.values() if till.open]
+
+
+@pytest.fixture
+def node(stand, tmp_path, agent):
+    made = Node(stand, tmp_path)
+    made.middleware.regulator = Regulator("x", STORAGE_NODE, made.lookout.selector, stand.log)
+    line = lined(made.middleware.regulator, agent, tmp_path, STORAGE_NODE, "127.0.0.1:6200")
+    yield made
+    line.hang_up()
+    agent.settle()
+    assert not [till for till in line._tills.values() if till.open]
+
+
+def told(agent, *lines):
+    """Totals by flow and device, as the agent heard last."""
+    for line in lines:
+        line.tick()
+    agent.settle()
+    return {(row.flow, row.device): row for used in agent.hear(Used) for row in used.rows}
+
+
+def put(stand, body=BODY, **more):
+    assert stand("PUT", PATH, body=body, **more).status_int == 201
+
+
+def test_what_is_uploaded_and_downloaded_is_counted_and_the_same(stand, agent):
+    put(stand)
+    assert stand("GET", PATH).body == BODY
+    assert stand("GET", PATH, Range="bytes=5-14").body == BODY[5:15]
+    answer = stand("GET", PATH, Range="bytes=0-9,20-29")
+    assert answer.status_int == 206
+    found = told(agent, stand.proxy.regulator.line)
+    assert {key: (row.moved, row.open) for key, row in found.items()} == {
+        (Flow("AUTH_a", PUT), ""): (len(BODY), 0),
+        (ONE, ""): (len(BODY) + 10 + len(answer.body), 0),
+    }
+
+
+def test_metrics_count_what_passed_while_it_passes(stand):
+    put(stand)
+    proxy = stand.proxy
+
+    def metrics():
+        proxy._tell()
+        rows = {path: values for path, _, values in proxy.meter.changed()}
+        found = dict(zip(proxy.meter.names, rows["AUTH_a"], strict=True))
+        return found["GET_BW"], found["ACTIVE_REQUESTS"]
+
+    response = Request.blank(PATH).get_response(proxy)
+    first = next(iter(response.app_iter))
+    assert 0 < len(first) < len(BODY)
+    for _ in range(2):
+        assert metrics() == (len(first), 1)
+    rest = list(response.app_iter)
+    response.app_iter.close()
+    assert metrics() == (len(first) + sum(map(len, rest)), 0)
+    assert metrics() == (len(BODY), 0)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", PATH), ("HEAD", PATH), ("GET", "/v1/AUTH_a/c"), ("POST", PATH)])
+def test_what_is_no_object_costs_nothing(stand, agent, method, path):
+    stand(method, path)
+    assert told(agent, stand.proxy.regulator.line) == {}
+    assert agent.hear(Ask) == []
+
+
+def test_bytes_of_a_download_are_never_more_than_those_given(stand, agent):
+    put(stand)
+    agent.answer = nothing
+    response = Request.blank(PATH).get_response(stand.proxy)
+    pieces = []
+    thread = green.run(lambda: pieces.extend(response.app_iter))
+    agent.settle()
+    assert pieces == []
+    given = 0
+    for size in (65536, 65535, 1, 100_000, 100_000):
+        agent.say(Grant((Given("AUTH_a", "", "GET", 0, size, 1e6),)))
+        given += size
+        agent.settle()
+        assert given - 65536 < sum(map(len, pieces)) <= given
+    agent.finish(thread)
+    assert b"".join(pieces) == BODY
+    response.app_iter.close()
+
+
+def test_an_upload_pays_before_swift_gets_it(stand, agent):
+    agent.answer = nothing
+    thread = green.run(put, stand, BODY)
+    agent.until(lambda: agent.hear(Ask))
+    agent.settle()
+    assert PATH not in stand.swift.objects
+    agent.answer = plenty
+    agent.say(Grant((Given("AUTH_a", "", "PUT", 0, len(BODY), 1e6),)))
+    agent.finish(thread)
+    assert stand.swift.objects[PATH].body == BODY
+
+
+def test_a_client_that_hangs_up_gives_its_credit_back(stand, agent):
+    put(stand)
+    agent.answer = plenty
+    agent.given.clear()
+    response = Request.blank(PATH).get_response(stand.proxy)
+    first = []
+    agent.finish(green.run(lambda: first.append(next(iter(response.app_iter)))))
+    response.app_iter.close()
+    agent.until(lambda: agent.given == {ONE: len(first[0])})
+
+
+def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
+    class Torn(io.BytesIO):
+        def read(self, *args):
+            raise OSError("gone")
+
+    agent.answer = plenty
+    request = Request.blank(PATH, method="PUT", environ={"wsgi.input": Torn(), "CONTENT_LENGTH": "10"})
+    response = request.get_response(stand.proxy)
+    assert (response.status_int, response.body[:6]) == (499, b"<html>")
+    agent.until(lambda: agent.given == {Flow("AUTH_a", PUT): 0})
+
+
+@pytest.mark.parametrize("status", ["304 Not Modified", "404 Not Found", "412 No", "416 No Such Range", "503 No"])
+def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
+    agent.answer = nothing
+    line = stand.proxy.regulator.line
+    error = [b"no such object"]
+    assert stand.proxy.regulator.download({}, TARGET, Answer.of(status, [], error)) is error
+    assert line._tills == {}
+    assert told(agent, line) == {}
+
+
+def test_a_container_has_an_account_of_its_own_for_the_methods_that_an_objective_speaks_of(stand, agent):
+    speaks = assignment(path="AUTH_a/c", kind=BANDWIDTH, keyword="bandwidth", params={"get_bw": 1e6})
+    stand.policies(paths={"AUTH_a/c": [speaks]})
+    put(stand)
+    stand("GET", PATH)
+    assert set(told(agent, stand.proxy.regulator.line)) == {
+        (Flow("AUTH_a", PUT), ""),
+        (Flow("AUTH_a", GET, 0, "c"), ""),
+    }
+
+
+@pytest.mark.parametrize("known", ["header", "infocache", "nothing"])
+def test_the_storage_policy_is_what_swift_knows_by_then(stand, agent, known, monkeypatch):
+    monkeypatch.setattr(limiter, "POLICIES", [0, 1, 2])
+    env = {
+        "header": {"HTTP_X_BACKEND_STORAGE_POLICY_INDEX": "2"},
+        "infocache": {"swift.infocache": {"container/AUTH_a/c": {"storage_policy": "2"}}},
+        "nothing": {},
+    }[known]
+    put(stand, env=env)
+    stand("GET", PATH, env=env)
+    flows = {flow for flow, _ in told(agent, stand.proxy.regulator.line)}
+    assert {flow.policy for flow in flows} == {ANY_POLICY if known == "nothing" else 2}
+
+
+def test_the_only_storage_policy_needs_not_be_known(stand, agent):
+    put(stand)
+    assert {flow.policy for flow, _ in told(agent, stand.proxy.regulator.line)} == {0}
+
+
+def test_an_account_that_is_no_text_travels(stand, agent):
+    path = "/v1/AUTH_caf\xff/c/o"
+    stand.swift.objects[path] = None
+    stand.swift.objects.clear()
+    stand("PUT", "/v1/AUTH_a/c/o", body=b"x", env={"PATH_INFO": path})
+    (row,) = told(agent, stand.proxy.regulator.line).values()
+    assert row.account == "AUTH_caf\N{REPLACEMENT CHARACTER}"
+
+
+# -- the object server ----------------------------------------------------------------------------------
+
+
+def test_an_object_server_counts_uploads_and_holds_back_downloads(stand, node, agent):
+    agent.answer = nothing
+    stand.proxy.regulator.line = None
+    put(stand)
+    assert agent.hear(Ask) == []
+    agent.answer = plenty
+    response = []
+    thread = green.run(lambda: response.append(stand("GET", PATH, Range="bytes=100-")))
+    agent.finish(thread)
+    assert response[0].body == BODY[100:]
+    found = told(agent, node.middleware.regulator.line)
+    assert {key: row.moved for key, row in found.items()} == {
+        (Flow("AUTH_a", PUT), "sda1"): len(BODY),
+        (ONE, "sda1"): len(BODY) - 100,
+    }
+    objects = {(one.oid, one.method, one.range) for used in agent.hear(Used) for one in used.objects}
+    assert objects == {("c/o", "PUT", "0-end"), ("c/o", "GET", "100-end")}
+    assert {hello.server for hello in agent.hear(CreditHello)} == {"", "127.0.0.1:6200"}
+
+
+@pytest.mark.parametrize(("place", "below"), [(PROXY, {GET: 0.0}), (STORAGE_NODE, {GET: 3e6})])
+def test_ceilings_are_told_where_they_are_kept(stand, node, agent, place, below):
+    params = {"max_get_bw": 3e6, "max_put_bw": 2e6}
+    speaks = assignment(path="AUTH_a", kind=BANDWIDTH, keyword="bandwidth", params=params, place=place)
+    stand.policies(speaks)
+    node.policies(FixedPolicies(speaks))
+    put(stand)
+    agent.answer = plenty
+    responses = []
+    agent.finish(green.run(lambda: responses.append(stand("GET", PATH))))
+    assert responses[0].body == BODY
+    lines = stand.proxy.regulator.line, node.middleware.regulator.line
+    found = [{flow.method: till.account.ceiling for flow, till in line._tills.items()} for line in lines]
+    assert found == [{PUT: 2e6, GET: 3e6 - below[GET]}, below]
+
+
+def test_what_daemons_read_is_nobodys_bandwidth(stand, node, agent):
+    put(stand)
+    agent.heard.clear()
+    env = Request.blank("/sda1/7/AUTH_a/c/o", headers={"X-Backend-Replication": "True"}).environ
+    assert Request(env).get_response(node.middleware).body == BODY
+    assert agent.hear(Ask) == []
+    assert not [flow for flow, _ in told(agent, node.middleware.regulator.line) if flow.method == GET]
+
+
+@pytest.mark.parametrize(
+    ("server", "env", "address"),
+    [
+        (("10.0.0.1", "6200"), {}, "10.0.0.1:6200"),
+        (("0.0.0.0", "6200"), {"SERVER_NAME": "10.0.0.7", "SERVER_PORT": "9"}, "10.0.0.7:6200"),
+        (("", ""), {"SERVER_NAME": "10.0.0.7", "SERVER_PORT": "6201"}, "10.0.0.7:6201"),
+    ],
+)
+def test_an_object_server_is_known_by_its_address(server, env, address):
+    log = logging.getLogger("test")
+    assert Regulator("x", STORAGE_NODE, None, log, server)._address(env) == address
+    assert Regulator("x", PROXY, None, log, server)._address(env) == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "span"),
+    [(None, "0-end"), ("bytes=5-9", "5-9"), ("bytes=5-", "5-end"), ("bytes=-5", "-5"), ("bytes=0-1,5-6", "0-1,5-6")],
+)
+def test_a_range_is_told_as_it_was_asked_for(header, span):
+    assert limiter._span(header) == span
+
+
+# -- the parts ------------------------------------------------------------------------------------------
+
+
+class Paid:
+    """A transfer that only notes."""
+
+    account = CreditAccount(ONE)
+
+    def __init__(self):
+        self.sizes = []
+        self.closed = 0
+
+    def pay(self, size):
+        self.sizes.append(size)
+
+    def pay_some(self, size):
+        self.pay(size)
+        return size
+
+    def close(self):
+        self.closed += 1
+
+    def opened(self, env, target):
+        return self
+
+
+def test_an_input_reads_as_the_one_below_and_ends_with_it():
+    paid = Paid()
+    body = PayingInput(io.BytesIO(b"abcdef\nghi"), paid, {}, TARGET)
+    assert (body.read(0), paid.closed) == (b"", 0)
+    assert body.read(3) == b"abc"
+    assert body.readline() == b"def\n"
+    assert body.read() == b"ghi"
+    assert paid.sizes == [3, 4, 3]
+    assert (body.read(5), paid.closed) == (b"", 1)
+    body.close()
+    assert body.seekable()
+
+
+def test_a_body_gives_each_piece_on_as_it_is_and_closes_once_told():
+    class Body(list):
+        closed = 0
+
+        def close(self):
+            self.closed += 1
+
+    paid, source = Paid(), Body([b"abc", b"", b"de"])
+    body = PayingBody(source, paid)
+    pieces = list(body)
+    assert all(one is other for one, other in zip(pieces, source, strict=True))
+    body.close()
+    assert (paid.sizes, paid.closed, source.closed) == ([3, 0, 2], 1, 1)
+
+
+def test_nobody_pays_before_the_worker_is_at_work(tmp_path):
+    stand = Stand(tmp_path)
+    put(stand)
+    assert stand("GET", PATH).body == BODY
+    assert stand.proxy.regulator.line is None
+
+
+@pytest.mark.parametrize("answer", [free, plenty], ids=["free", "held back"])
+@pytest.mark.parametrize("range_", ["", "bytes=3-70000", "bytes=0-3,100-200"])
+def test_both_middlewares_keep_to_wsgi(stand, node, agent, answer, range_):
+    agent.answer = answer
+    stand.proxy.objects.app = validator(node)
+    before = validator(stand.proxy)
+
+    def request(method, body=b"", **headers):
+        env = Request.blank(PATH, method=method, body=body, headers=headers).environ
+        env |= {"SCRIPT_NAME": "", "wsgi.run_once": False}
+        seen = {}
+
+        def start(status, fields, exc_info=None):
+            seen["status"] = status
+
+        answer = before(env, start)
+        try:
+            return seen["status"], b"".join(answer)
+        finally:
+            answer.close()
+
+    done = []
+
+    def story():
+        done.append(request("PUT", BODY, **{"Content-Type": "text/plain"}))
+        done.append(request("GET", **({"Range": range_} if range_ else {})))
+
+    agent.finish(green.run(story))
+    assert done[0][0] == "201 Created"
+    assert done[1][0].startswith("206" if range_ else "200")
+    if not range_:
+        assert done[1][1] == BODY

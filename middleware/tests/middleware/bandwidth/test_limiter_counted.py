@@ -1,0 +1,83 @@
+"""Uploads at an object server, which are counted and not held back: by its own input where that counts too."""
+
+import io
+import os
+
+import pytest
+
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import PUT, Flow
+from sluice_core.messages.credit import CreditHello, Used
+from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.limiter import PayingInput, Regulator
+
+BODY = os.urandom(300_000)
+FLOW = Flow("AUTH_a", PUT)
+TARGET = ("AUTH_a", "c", "o")
+
+
+class NoPolicies:
+    """What a selector finds for any object."""
+
+    own_account = frozenset()
+    bounded = False
+
+    def candidates(self, target):
+        return self
+
+
+@pytest.fixture
+def regulator(agent, path):
+    made = Regulator("x", STORAGE_NODE, NoPolicies(), None)
+    made.line = CreditLine(path, STORAGE_NODE, "127.0.0.1:6200")
+    made.line.tick()
+    agent.until(lambda: agent.hear(CreditHello))
+    yield made
+    made.line.hang_up()
+    agent.settle()
+
+
+def counted(agent, line):
+    """What the agent heard last: bytes, and transfers that are open."""
+    line.tick()
+    agent.settle()
+    rows = [row for used in agent.hear(Used) for row in used.rows if (row.flow, row.device) == (FLOW, "sda1")]
+    return rows[-1].moved, rows[-1].open
+
+
+class Counting:
+    """A server's own input, which knows how far it was read."""
+
+    def __init__(self, body):
+        self._body = io.BytesIO(body)
+        self.position = 0
+
+    def read(self, size=-1):
+        data = self._body.read(size)
+        self.position += len(data)
+        return data
+
+
+def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, agent):
+    source = Counting(BODY)
+    env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": source}
+    transfer = regulator.upload(env, TARGET)
+    assert env["wsgi.input"] is source
+    source.read(100_000)
+    assert counted(agent, regulator.line) == (100_000, 1)
+    source.read(5)
+    transfer.close()
+    source.read()  # what a server throws away is nobody's
+    assert counted(agent, regulator.line) == (100_005, 0)
+    objects = [(one.oid, one.method) for used in agent.hear(Used) for one in used.objects]
+    assert objects == [("c/o", "PUT")] * 2
+
+
+@pytest.mark.parametrize("known", [{"HTTP_TRANSFER_ENCODING": "chunked"}, {"wsgi.input": io.BytesIO(BODY)}])
+def test_else_it_is_counted_as_it_is_read(regulator, agent, known):
+    env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
+    paying = regulator.upload(env, TARGET)
+    assert isinstance(env["wsgi.input"], PayingInput)
+    assert env["wsgi.input"].read(10) == BODY[:10]
+    paying.close()
+    assert counted(agent, regulator.line) == (10, 0)

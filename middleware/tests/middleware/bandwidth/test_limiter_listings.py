@@ -1,0 +1,160 @@
+"""Bodies that are lists, as small objects out of the cache are: free ones stay so, others pay in pieces."""
+
+import os
+
+import pytest
+
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Flow
+from sluice_core.messages.credit import Given, Grant
+from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.limiter import Regulator
+from sluice_middleware.swift import green
+from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
+from sluice_middleware.wsgi.response import Answer
+
+TARGET = ("AUTH_a", "c", "o")
+FLOW = Flow("AUTH_a", GET)
+KIB = 1024
+BODY = [os.urandom(200 * KIB), b"", b"end"]
+WHOLE = b"".join(BODY)
+
+
+class Body(list):
+    """A list that wants to be closed."""
+
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+class Selection:
+    def candidates(self, target):
+        return self
+
+    own_account = frozenset()
+    bounded = False
+
+
+@pytest.fixture
+def agent(tmp_path):
+    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"), nothing)
+    yield made
+    made.close()
+    made.settle()
+
+
+@pytest.fixture
+def regulator(agent, tmp_path):
+    made = Regulator("x", PROXY, Selection(), None)
+    made.line = CreditLine(os.path.relpath(tmp_path / "agent.sock"), PROXY)
+    made.line.tick()
+    yield made
+    made.line.hang_up()
+    agent.settle()
+    assert not [till for till in made.line._tills.values() if till.open]
+
+
+def download(regulator, body, status="200 OK", headers=()):
+    answer = Answer.of(status, list(headers), body)
+    return regulator.download({}, TARGET, answer), answer.headers
+
+
+def moved(agent, line):
+    line.tick()
+    agent.settle()
+    return agent.moved()[-1].moved
+
+
+def taken(agent, body):
+    pieces = []
+    agent.finish(green.run(lambda: pieces.extend(body)))
+    return pieces
+
+
+def known(agent, regulator, answer):
+    """Have the flow known to the worker."""
+    agent.answer = answer
+    transfer = regulator.line.open(FLOW)
+    agent.finish(green.run(transfer.pay, 1))
+    transfer.close()
+
+
+def test_a_list_of_a_free_flow_stays_the_list_and_is_counted(agent, regulator):
+    known(agent, regulator, lambda asked: Given(*asked[:4], -1, -1.0))
+    body = Body(BODY)
+    found, headers = download(regulator, body)
+    assert found is body
+    assert headers == []
+    assert moved(agent, regulator.line) == len(WHOLE) + 1
+
+
+def test_a_list_stays_one_where_there_is_no_agent(agent, regulator):
+    regulator.line.hang_up()
+    body = Body(BODY)
+    assert download(regulator, body)[0] is body
+
+
+def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
+    body = Body(BODY)
+    found, _ = download(regulator, body)
+    pieces = []
+    thread = green.run(lambda: pieces.extend(found))
+    agent.settle()
+    assert pieces == []
+    given = 0
+    for size in (KIB, 63 * KIB, 64 * KIB, 100 * KIB):
+        agent.say(Grant((Given("AUTH_a", "", GET, 0, size, 1e6),)))
+        given += size
+        agent.settle()
+        assert given - 64 * KIB < sum(map(len, pieces)) <= given
+    assert regulator.line._tills[FLOW].account.credit >= 0
+    agent.answer = plenty
+    agent.finish(thread)
+    assert b"".join(pieces) == WHOLE
+    assert max(map(len, pieces)) <= 64 * KIB
+    assert body.closed == 0
+    found.close()
+    assert body.closed == 1
+
+
+def test_many_cached_objects_go_at_the_pace_of_the_agent_and_leave_no_debt(agent, regulator):
+    agent.pace(FLOW, 4e6)
+    bodies = [download(regulator, Body([os.urandom(500_000)]))[0] for _ in range(4)]
+    passed = []
+
+    def take(body):
+        for piece in body:
+            passed.append(len(piece))
+        body.close()
+
+    agent.finish(*(green.run(take, body) for body in bodies))
+    assert sum(passed) == 2_000_000
+    account = regulator.line._tills[FLOW].account
+    assert account.credit >= 0
+    agent.settle()
+    assert agent.given[FLOW] >= 2_000_000 + account.credit - 64 * KIB
+
+
+def test_who_hangs_up_in_the_middle_pays_for_what_passed_alone(agent, regulator):
+    known(agent, regulator, plenty)
+    agent.until(lambda: agent.given == {FLOW: 1})
+    body = Body(BODY)
+    found, _ = download(regulator, body)
+    first = []
+    agent.finish(green.run(lambda: first.append(next(iter(found)))))
+    found.close()
+    agent.until(lambda: agent.given == {FLOW: 1 + len(first[0])})
+    assert (len(first[0]), body.closed) == (64 * KIB, 1)
+
+
+@pytest.mark.parametrize(("status", "headers"), [("200 OK", ()), ("206 Partial Content", (("content-length", "7"),))])
+def test_the_length_is_told_though_a_list_is_none_any_more(agent, regulator, status, headers):
+    found, told = download(regulator, Body(BODY), status, headers)
+    assert told == [*(headers or (("Content-Length", str(len(WHOLE))),))]
+    agent.answer = plenty
+    agent.until(lambda: agent.asked())
+    agent.say(Grant((Given("AUTH_a", "", GET, 0, len(WHOLE), 1e9),)))
+    assert b"".join(taken(agent, found)) == WHOLE
+    found.close()

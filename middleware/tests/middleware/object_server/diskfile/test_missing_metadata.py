@@ -1,0 +1,19 @@
+"""Metadata that is nested without end is damaged like any other, and no bug."""
+
+import pytest
+
+from sluice_core.errors import DecodeError
+from sluice_middleware.object_server.diskfile import stored_metadata, transform_context
+from sluice_middleware.wsgi import sysmeta
+
+DEEP = "[" * 5000
+
+
+@pytest.mark.parametrize("decode", [sysmeta.decode_chain, stored_metadata.Stored.decode, transform_context.parse])
+def test_what_is_nested_without_end_is_refused(decode):
+    with pytest.raises(DecodeError):
+        decode(DEEP)
+
+
+def test_what_cannot_be_read_names_no_filter():
+    assert sysmeta.keywords(DEEP, None) == ("",)

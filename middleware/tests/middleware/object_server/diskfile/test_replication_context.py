@@ -1,0 +1,54 @@
+"""What is copied between storage nodes has the priority of copies, whose object it may be."""
+
+import random
+
+import pytest
+from tests.support.middleware.object_server import StorageNode, swift_conf
+
+from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
+from sluice_core.messages.credit import IDLE
+from sluice_middleware.bandwidth.io_levels import Standings
+from sluice_middleware.object_server.diskfile import replication_context
+from sluice_middleware.object_server.diskfile.streams import StreamFile
+from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP
+
+BODY = random.Random(5).randbytes(2 * STEP)
+COPY = {"X-Backend-Replication": "True"}
+ENV = {"HTTP_X_BACKEND_REPLICATION": "True"}
+
+
+class Told(Standings):
+    def active(self):
+        return True
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_scheduler, "_threads", {})
+    monkeypatch.setattr(StreamFile, "_cached", lambda self, size: b"")
+    with swift_conf(tmp_path):
+        yield StorageNode(tmp_path / "node", {"sluice_io_threads": "always"})
+
+
+@pytest.mark.parametrize(("told", "level"), [({COPIES: IDLE}, IDLE), ({}, NO_CLASS)])
+def test_copies_never_have_the_level_of_their_tenant(node, monkeypatch, told, level):
+    found = []
+    monkeypatch.setattr(io_priority, "set_level", found.append)
+    levels = {Flow("a", GET): 0, Flow("a", PUT): 0, **told}
+    node.manager().streams.standings = Told(levels)
+    assert node.put(BODY, headers=COPY).status == "201 Created"
+    assert node.get(headers=COPY).body == BODY
+    assert {NO_CLASS, *found} == {NO_CLASS, level}  # threads begin with the first
+    assert node.get().body == BODY
+    assert found[-1] == 0
+
+
+def test_a_request_within_a_copy_says_itself_what_it_is():
+    assert replication_context.current() is None
+    with replication_context.serving(ENV):
+        assert replication_context.current() == COPIES
+        with replication_context.serving({}):
+            assert replication_context.current() is None
+        assert replication_context.current() == COPIES
+    assert replication_context.current() is None

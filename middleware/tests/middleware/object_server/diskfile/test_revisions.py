@@ -1,0 +1,66 @@
+"""Disk files while an uploaded filter is rolled out: nodes are revisions apart for a while."""
+
+import json
+import logging
+from dataclasses import replace
+
+import pytest
+
+from sluice_core.messages.policies import Upload
+from sluice_filters.api import Hint
+from sluice_filters.basic.xor import Xor
+from sluice_middleware.object_server.diskfile.disk_filters import Refused, Toolbox
+from sluice_middleware.object_server.diskfile.stored_metadata import Stored
+from sluice_middleware.object_server.diskfile.transform_context import Intent
+
+
+def wanted(keyword, version):
+    return Intent(json.dumps([{"f": keyword, "v": version, "p": {}}]), None)
+
+
+def revision(number):
+    upload = Upload("scramble", "native", "python", "Scramble", "0" * 64, 1, revision=number)
+    info = replace(Xor.info, keyword="scramble", version=number)
+    return type("Scramble", (Xor,), {"info": info, "upload": upload})
+
+
+@pytest.fixture
+def tools():
+    made = Toolbox({}, logging.getLogger("object-server"))
+    made.filters["scramble"] = revision(1)
+    made.filters["xor"] = Xor
+    return made
+
+
+def test_a_node_stores_with_the_revision_that_it_has(tools):
+    encoder = tools.encoder(wanted("scramble", 2), Hint(5))
+    encoder.feed(b"hello")
+    encoder.finish()
+    assert [(one["f"], one["v"]) for one in encoder.records()] == [("scramble", 1)]
+
+
+def test_an_installed_filter_of_an_older_version_is_not_enough(tools):
+    with pytest.raises(Refused, match="filter `xor` of version 2 is wanted, installed is 1"):
+        tools.encoder(wanted("xor", 2), Hint(5))
+
+
+@pytest.mark.parametrize("known", [1, 0], ids=["older", "unknown"])
+def test_who_meets_a_newer_revision_looks_whether_it_has_come(tools, monkeypatch, known):
+    if not known:
+        del tools.filters["scramble"]
+    looked = []
+
+    def look():
+        looked.append(True)
+        tools.filters["scramble"] = revision(2)
+        return True
+
+    monkeypatch.setattr(tools, "look", look)
+    record = {"f": "scramble", "v": 2, "r": {"size": 5, "key": 7}}
+    assert tools.fault(Stored(5, 0, (record,))) == ""
+    assert tools.fault(Stored(5, 0, (record,))) == ""
+    assert looked == [True]
+
+
+def test_a_damaged_record_is_left_to_reading(tools):
+    assert tools.fault(Stored(5, 0, ({"f": 7, "v": "x"},))) == ""

@@ -1,0 +1,89 @@
+"""What copies owe: it is counted, waited for, given back, and bounded."""
+
+import os
+import time
+
+import pytest
+
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.credit import Standing
+from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
+from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, LinePayer
+from sluice_middleware.swift import green
+from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
+
+
+@pytest.fixture
+def agent(tmp_path):
+    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"))
+    yield made
+    made.close()
+    made.settle()
+
+
+@pytest.fixture
+def line(tmp_path, agent, monkeypatch):
+    made = CreditLine(os.path.relpath(tmp_path / "agent.sock"), "storage_node")
+    made.tick()
+    monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
+    yield made
+    agent.settle()  # what was asked last
+    made.hang_up()
+    agent.settle()
+
+
+def moved(line):
+    line._look()
+    return line._tallies.find(COPIES, "sda").moved
+
+
+def test_a_debt_is_bounded_and_all_is_counted(agent, line):
+    agent.answer = plenty
+    payer = LinePayer({"sluice_agent_socket": "named"})
+    with payer.open("sda") as payment:
+        assert payment.rate() == 1e9
+        payment._transfer.till.account.rate = 1e6
+        payment.owe(int(1e12))
+        assert -payment._transfer.till.account.credit <= MOST_DEBT * 1e6
+    assert moved(line) >= 1e12
+
+
+def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(agent, line):
+    agent.answer = plenty
+    payer = LinePayer({"sluice_agent_socket": "named"})
+    with payer.open("sda") as payment:
+        payment.rate()
+        agent.settle()
+        agent.answer = nothing
+        account = payment._transfer.till.account
+        account.rate = 1e6
+        begin, before = account.credit, moved(line)
+        payment.reserve(900_000)
+        assert (account.credit, moved(line)) == (begin - 900_000, before)
+        payment.owe(500_000)
+        assert (account.credit, moved(line)) == (begin - 900_000, before + 500_000)
+    assert account.credit == min(begin - 500_000, MOST_SAVED * 1e6)
+
+
+def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
+    agent.pace(COPIES, 1e6)
+    payer = LinePayer({"sluice_agent_socket": "named"})
+
+    def alive():
+        while True:
+            agent.say(Standing())  # as an agent does
+            green.Nap().wait(1.0)
+
+    with payer.open("sda") as payment:
+        assert payment.rate() == 1e6
+        agent.settle()
+        agent.pace(COPIES, 0.1e6)  # a cap that was lowered
+        payment.owe(700_000)
+        saying = green.run(alive)
+        began = time.monotonic()
+        payment.clear()
+        saying.kill()
+        assert payment._transfer.till.account.credit >= 0
+    assert time.monotonic() - began > PATIENCE[STORAGE_NODE]

@@ -1,0 +1,90 @@
+"""What is called each second, beside what else is."""
+
+import time
+
+import pytest
+from swift.common.concurrency import Event, Timeout, hubs, sleep
+
+from sluice_middleware.swift import green
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def hub():
+    """A hub of its own, as each server process of Swift has; what is called each second ends with it."""
+    before = hubs.get_hub()
+    hubs.use_hub("poll")
+    yield hubs.get_hub()
+    hubs._threadlocal.hub = before
+
+
+class Counter:
+    """Says when it was called so often; ``also`` happens in each call."""
+
+    def __init__(self, enough, also=lambda: None):
+        self.calls = []
+        self._enough = enough
+        self._event = Event()
+        self._also = also
+
+    def __call__(self):
+        self.calls.append(time.time())
+        if len(self.calls) == self._enough:
+            self._event.send()
+        self._also()
+
+    def wait(self):
+        with Timeout(PATIENCE):
+            self._event.wait()
+
+
+def test_it_is_called_just_after_each_second(hub):
+    counter = Counter(2)
+    green.each_second(counter)
+    counter.wait()
+    first, second = counter.calls
+    assert int(second) - int(first) == 1
+
+
+def test_nobody_waits_for_another_and_none_runs_twice_at_once(hub):
+    slow = Counter(1, lambda: sleep(PATIENCE))
+    quick = Counter(3)
+    green.each_second(slow)
+    green.each_second(quick)
+    quick.wait()
+    assert len(slow.calls) == 1
+
+
+def test_who_fails_is_called_again_and_disturbs_nobody(hub, capsys):
+    def fail():
+        raise ValueError("broken")
+
+    broken = Counter(2, fail)
+    other = Counter(2)
+    green.each_second(broken)
+    green.each_second(other)
+    broken.wait()
+    other.wait()
+    assert "broken" in capsys.readouterr().err
+
+
+def test_all_share_one_timer(hub):
+    before = hub.get_timers_count()
+    counters = [Counter(1) for _ in range(5)]
+    for counter in counters:
+        green.each_second(counter)
+    sleep(0)
+    assert hub.get_timers_count() == before + 1
+    for counter in counters:
+        counter.wait()
+
+
+def test_each_hub_has_its_own(hub):
+    first = Counter(1)
+    green.each_second(first)
+    hubs.use_hub("poll")
+    second = Counter(1)
+    green.each_second(second)
+    second.wait()
+    assert first.calls == []

@@ -1,0 +1,100 @@
+"""Real threads beside Swift's green ones, and what is left of them."""
+
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from types import FunctionType
+
+import pytest
+from swift.common.concurrency import Timeout, hubs
+
+from sluice_middleware.swift import green
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def uncollected():
+    """Nothing is freed but what nobody refers to."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Started:
+    """``function`` in a real thread; what it returned is its ``outcome``."""
+
+    def __init__(self, function):
+        self._begun = threading.Event()
+        self._function = function
+        green.start_thread(self._run)
+
+    def _run(self):
+        self._place = f"/proc/self/task/{threading.get_native_id()}"
+        self._begun.set()
+        self.outcome = self._function()
+
+    @property
+    def place(self):
+        """A path that is there until the thread has gone, and all that it had was tidied up."""
+        assert self._begun.wait(PATIENCE)
+        return self._place
+
+
+def in_thread(function):
+    started = Started(function)
+    while os.access(started.place, os.F_OK):
+        time.sleep(0.001)
+    return started.outcome
+
+
+def with_a_time_out():
+    """What Swift does around its locks, for one."""
+    with Timeout(PATIENCE):
+        return weakref.ref(hubs.get_hub())
+
+
+def test_a_hub_that_a_time_out_made_in_a_thread_ends_with_it(uncollected):
+    here = hubs.get_hub()
+    assert in_thread(with_a_time_out)() is None
+    assert hubs.get_hub() is here
+
+
+def test_a_thread_is_called_by_its_name_outside_of_the_process(uncollected):
+    def name():
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm", encoding="ascii") as file:
+            return file.read().strip()
+
+    assert in_thread(name) == green.IO_THREAD
+
+
+def test_a_thread_without_a_hub_gets_none_by_ending(uncollected, monkeypatch):
+    made = []
+    monkeypatch.setattr(hubs, "use_hub", made.append)
+    assert in_thread(lambda: 7) == 7
+    assert made == []
+
+
+def test_what_is_left_of_a_thread_asks_nothing_of_the_code_that_runs_when_it_ends(uncollected, monkeypatch):
+    """A namedtuple's code has no builtins; greenlet, which tidies up in whatever runs, would want to import there."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    gate = threading.Lock()
+    gate.acquire()
+    started = Started(lambda: (with_a_time_out(), gate.acquire()))
+    names = {"go_on": gate.release, "exists": os.access, "place": started.place, "sleep": time.sleep}
+    FunctionType(until_it_ended.__code__, {"__builtins__": {}, **names})()
+    assert [one.exc_value for one in unraisable] == []
+
+
+def until_it_ended():
+    """Calls nothing that has builtins of its own."""
+    go_on()  # noqa: F821 -- given above
+    while exists(place, 0):  # noqa: F821
+        sleep(0.001)  # noqa: F821
+    for _ in (1, 2, 3):
+        sleep(0)  # noqa: F821
