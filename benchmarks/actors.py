@@ -21,11 +21,11 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sluice_actors.feeds import Hub
-from sluice_actors.plans import Plans
-from sluice_actors.policy import Context, NoGroups, PolicyActor, policy_actor
-from sluice_actors.program import Programs
-from sluice_actors.runtime import ActorSystem
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.actor import Context, NoGroups, PolicyActor, policy_actor
+from sluice_actors.policies.conditions import Programs
+from sluice_actors.policies.plan_cache import Plans
+from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingOffice, plan_of
 from sluice_core.messages.policies import MetricBatch, Policy
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sluice_controller.vocabulary import build_catalogue
+from sluice_controller.catalog.vocabulary import build_catalogue
 from sluice_core.messages.policies import Assignment, Firing, NodeReport, Policy, PolicyState
 from sluice_core.store.store import Draft, Store
 from sluice_dsl.assignments import assignment_for, static_assignments

@@ -10,12 +10,12 @@ import numpy as np
 from benchmarks import division_round
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
+from tests.support.simulation.decider import plain
+from tests.support.simulation.events import Cluster, Faults, errors
+from tests.support.simulation.placement_orders import few_places, one_by_one
+from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
 
-from sluice_actors.division import FloatArray, Problem, divide
-from sluice_actors.simulation import Cluster, Faults, errors
-from sluice_actors.simulation_clusters import Sizes, expected, limits, most, random_problem, random_sizes
-from sluice_actors.simulation_decider import plain
-from sluice_actors.simulation_orders import few_places, one_by_one
+from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, divide
 
 ROUND_LIMIT: Final = 1.0
 BIG: Final = Sizes(flows=10_000, proxies=100, storage=1000, parts=20)

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 from benchmarks.figures import Figure, at_most
+from tests.support.actors.bandwidth import MB, promise
+from tests.support.simulation.decider import whole
+from tests.support.simulation.random_clusters import Sizes, random_problem
 
-from sluice_actors.bandwidth_divider import Divider
-from sluice_actors.bandwidth_loads import Report
-from sluice_actors.division import FloatArray, Problem, Side
-from sluice_actors.simulation_clusters import Sizes, random_problem
-from sluice_actors.simulation_decider import whole
-from sluice_actors.testing_bandwidth import MB, promise
+from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, Side
+from sluice_actors.bandwidth.loads.table import Report
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad
 from sluice_core.messages.policies import Change

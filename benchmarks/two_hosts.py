@@ -27,9 +27,9 @@ from benchmarks.added import Added, Reads
 from benchmarks.cpu import cpu_seconds
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
+from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy

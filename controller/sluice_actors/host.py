@@ -6,12 +6,12 @@ Tasks beside the actor system:
   actors.  A gap in the stream, another history or a smaller epoch means reading everything again;
   actors whose policy is the same version go on untouched, and what the store holds is reconciled with
   what they want.
-* *write* (``sluice_actors.writer``) commits what actors decide.
-* *divide*, *objectives*, *picture* divide bandwidth (``sluice_actors.bandwidth``).
-* *controllers* begins and ends global controllers (``sluice_actors.controllers``).
+* *write* (``sluice_actors.policies.decision_writer``) commits what actors decide.
+* *divide*, *objectives*, *picture* divide bandwidth (``sluice_actors.bandwidth.service``).
+* *controllers* begins and ends global controllers (``sluice_actors.controllers.manager``).
 * *show* publishes the observed values of the policies that somebody looks at, and the host's report.
 * *own* and *team*, with other hosts: what became ours is read and begins with the windows of the last seconds
-  (``sluice_actors.replay``), what ceased to be ours stops at once.
+  (``sluice_actors.policies.replay``), what ceased to be ours stops at once.
 
 Redis or RabbitMQ away: the tasks try again with growing pauses, the actors go on.
 """
@@ -26,24 +26,24 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from sluice_actors.activations import Activations
-from sluice_actors.backlog import Backlog
-from sluice_actors.bandwidth import Bandwidth
-from sluice_actors.controllers import Controllers
-from sluice_actors.feeds import Hub
-from sluice_actors.following import Stream
-from sluice_actors.groups import Groups
-from sluice_actors.making import Making
-from sluice_actors.ownership import Ownership, SingleHost
-from sluice_actors.policy import Context, PolicyActor
-from sluice_actors.program import Programs
-from sluice_actors.reading import Found, read_names, read_policies, steps
-from sluice_actors.replay import Replay
-from sluice_actors.runtime import ActorSystem
-from sluice_actors.showing import Showing
-from sluice_actors.tasks import end_tasks, keep_on
-from sluice_actors.teamwork import Teamwork
-from sluice_actors.witness import ACTORS, Witness
-from sluice_actors.writer import Writer
+from sluice_actors.bandwidth.service import Bandwidth
+from sluice_actors.change_observer import ACTORS, Witness
+from sluice_actors.controllers.manager import Controllers
+from sluice_actors.hosts.change_stream import Stream
+from sluice_actors.hosts.cluster_services import Teamwork
+from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.actor import Context, PolicyActor
+from sluice_actors.policies.actor_factory import Making
+from sluice_actors.policies.conditions import Programs
+from sluice_actors.policies.decision_writer import Writer
+from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.loader import Found, read_names, read_policies, steps
+from sluice_actors.policies.replay import Replay
+from sluice_actors.runtime.ownership import Ownership, SingleHost
+from sluice_actors.runtime.system import ActorSystem
+from sluice_actors.runtime.tasks import end_tasks, keep_on
+from sluice_actors.status_publisher import Showing
 from sluice_core.activation import Gate
 from sluice_core.connections.bus import Consumer
 from sluice_core.errors import PeerError

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_actors.writer import BATCH
+from sluice_actors.policies.decision_writer import BATCH
 from sluice_core.activation import BadUrl, Gate
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.options import Option, OptionError, read_file

@@ -2,6 +2,6 @@
 
 import sys
 
-from sluice_controller.cli import main
+from sluice_controller.app.cli import main
 
 sys.exit(main())

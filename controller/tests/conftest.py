@@ -9,7 +9,7 @@ import pytest
 from sluice_aio.services import RedisServer, free_port
 
 # test modules import parts of the API, which read settings when they are imported
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
 
 TOKEN = "an-admin-token-for-tests"
 
@@ -51,7 +51,7 @@ def config(django_ready, redis_server, token_file):
 @pytest.fixture
 def backend(config):
     """The backend that the views use; its Redis keys are this test's own."""
-    from sluice_controller.backend import open_backend
+    from sluice_controller.catalog.backend import open_backend
 
     open_backend.cache_clear()
     made = open_backend(config)
@@ -83,7 +83,7 @@ def api(backend):
 @pytest.fixture
 def code_swift(backend):
     """A small Swift in which the API keeps uploaded code."""
-    from sluice_controller.testing_shelf import small_swift
+    from sluice_controller.testing.swift_code_store import small_swift
 
     with small_swift() as server:
         object.__setattr__(backend, "code", server.shelf())

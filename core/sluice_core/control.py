@@ -11,7 +11,7 @@ A policy speaks of one target; a controller sees all of them.  It is a class wit
                 yield Assign(max(values, key=values.__getitem__), "compression", {"engine": "zstd"})
 
 It is called once each ``info.period`` seconds by one actor host of the cluster, in a process of its own
-(``sluice_actors.controllers``), and answers with *all* that shall be in force by its will.  The host compares
+(``sluice_actors.controllers.manager``), and answers with *all* that shall be in force by its will.  The host compares
 this with what is, and writes the difference; an answer that is the same writes nothing.  A controller that
 raises, or takes longer than ten seconds and its period, changes nothing: what it set last stays, and the failure
 is shown.  What it keeps in attributes is gone when another host takes over or its code is replaced.

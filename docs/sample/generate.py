@@ -10,7 +10,7 @@ import django
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_controller import config as api
-from sluice_controller.rules import sample as policy
+from sluice_controller.identity.rules import sample as policy
 from sluice_core.options import sample
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def files() -> dict[str, str]:
 
 def calls() -> str:
     """Every call of the API, as a table."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     django.setup()
     from sluice_controller.testing import schema
 

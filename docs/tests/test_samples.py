@@ -9,8 +9,8 @@ import pytest
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_controller import config as api
-from sluice_controller.rules import enforcer
-from sluice_controller.rules_table import OPERATIONS
+from sluice_controller.identity.operations import OPERATIONS
+from sluice_controller.identity.rules import enforcer
 from sluice_core.options import read_file
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample"

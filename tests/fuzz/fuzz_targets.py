@@ -35,8 +35,8 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 
 #: Where messages are declared, beside what is imported above.
 _MODULES = (
-    "sluice_actors.bandwidth_reports",
-    "sluice_actors.wire",
+    "sluice_actors.bandwidth.loads.decoder",
+    "sluice_actors.hosts.messages",
     "sluice_agent.invalidations",
     "sluice_core.control",
     "sluice_core.code.sandbox_trial",
@@ -140,11 +140,11 @@ def feed_collectd(raw: bytes) -> None:
 
 def feed_actors(raw: bytes) -> None:
     """What actor hosts tell each other."""
-    from sluice_actors import wire
+    from sluice_actors.hosts import messages
 
     with contextlib.suppress(DecodeError):
-        found = wire.unpack(raw)
-        assert found is None or wire.unpack(wire.pack(found)) == found or "nan" in repr(found)
+        found = messages.unpack(raw)
+        assert found is None or messages.unpack(messages.pack(found)) == found or "nan" in repr(found)
 
 
 def feed_sandbox(raw: bytes) -> None:
@@ -239,11 +239,11 @@ def feed_source(raw: bytes) -> None:
 
 def feed_yaml(raw: bytes) -> None:
     """A configuration to be imported."""
-    from sluice_controller import yaml_door
+    from sluice_controller.configuration import yaml_adapter
 
     with contextlib.suppress(CallerError):
-        found = yaml_door.load(raw)
-        assert yaml_door.load(yaml_door.dump(found)) == found
+        found = yaml_adapter.load(raw)
+        assert yaml_adapter.load(yaml_adapter.dump(found)) == found
 
 
 _SENTENCES = (

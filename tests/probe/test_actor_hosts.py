@@ -10,10 +10,10 @@ import logging
 import signal
 
 import pytest
+from tests.support.actors.host import BUSY, Story, play
+from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_actors.testing_host import BUSY, Story, play
-from sluice_actors.testing_team import Cable, HostProcess, ScheduledNodes
 from sluice_aio.services import RabbitServer, RedisServer, free_port
 from sluice_core.messages.policies import Target
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 import redis
+from tests.support.actors.team import ScheduledNodes
 
-from sluice_actors.testing_team import ScheduledNodes
 from sluice_aio.cluster import Cluster
 from sluice_aio.layout import Layout
 from sluice_client import Client

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.actors.team import HostProcess, ScheduledNodes
 
-from sluice_actors.testing_team import HostProcess, ScheduledNodes
 from sluice_aio.certificates import Authority
 from sluice_aio.components import Program, script
 from sluice_aio.secured import MASTER, SecureRabbit, SecureRedis, Sentinel, WatchedRedis

@@ -255,7 +255,9 @@ def test_an_interpreter_that_cannot_hold_a_trial_says_nothing_about_code(tmp_pat
     python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: no sluice' >&2\nexit 1\n")
     python.chmod(0o755)
     trial = Trial("filter", str(tmp_path), digest(ONE))
-    with pytest.raises(PeerError, match=r"cannot import `sluice_filters\.trial\.trial`: ModuleNotFoundError: no sluice"):
+    with pytest.raises(
+        PeerError, match=r"cannot import `sluice_filters\.trial\.trial`: ModuleNotFoundError: no sluice"
+    ):
         validation.tried(trial, Interpreter(str(python)))
     with pytest.raises(PeerError, match="cannot start"):
         validation.tried(trial, Interpreter(str(tmp_path / "nothing")))

@@ -1,0 +1,1 @@
+"""Divides the cluster's bandwidth each second: objectives and loads in, shares out."""

@@ -1,0 +1,95 @@
+"""Nodes that died without a word: told from those whose agent alone is silent by what the other side moves.
+
+What passes one side passes the other.  While all speak, the proportion of both is learned (answers out of caches, and
+copies of uploads, are why it is not 1).  When some are silent and the other side moves no more than what the rest of
+their own side accounts for, their bytes do not come any more: others may have their part.  Otherwise their workers go
+on at the rates that they have, and nobody else may have these before the node is forgotten.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from sluice_actors.bandwidth.loads.flow_index import KINDS, kind
+from sluice_actors.bandwidth.loads.table import HEARD, Loads, Node
+from sluice_core.describe import STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, SIDES
+
+#: Bytes that are not accounted for, as a part of those that are, up to which nodes count as gone, and as gone still.
+_SAME, _STILL = 0.10, 0.20
+#: Less per second tells nothing, nor does less of it on the other side.
+_TELLS: Final = 1e6
+_LEAST: Final = 0.2
+#: So many seconds are remembered; in a few of them buffers may have taken much that had not passed the other side.
+_SECONDS: Final = 15
+#: Seconds since every node spoke, with which what they told is of one second.
+_SPEAKS: Final = 1.0
+
+
+@dataclass(slots=True)
+class Gone:
+    """Remembers how much of each method moves on one side for what moves on the other, and who was gone."""
+
+    names: frozenset[str] = frozenset()
+    _proportions: dict[str, deque[float]] = field(default_factory=dict)
+
+    def step(self, loads: Loads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
+        """The nodes that count as gone.
+
+        :param held: methods, each with the side where it is held back
+        """
+        nodes = list(loads.nodes.values())
+        silent = [node for node in nodes if now - node.arrived > HEARD]
+        if all(now - node.arrived <= _SPEAKS for node in nodes):
+            self._learn(nodes)
+        found: set[str] = set()
+        for side in SIDES if silent else ():
+            # one that serves both sides would hide its own bytes
+            here = {node.name for node in silent if node.here == (side,)}
+            limit = _STILL if here & self.names else _SAME
+            verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
+            if True in verdicts and False not in verdicts:
+                found |= here
+        self.names = frozenset(found)
+        return self.names
+
+    def _learn(self, nodes: list[Node]) -> None:
+        sums = _sums(nodes)
+        for method in (GET, PUT):
+            proxies, stored = (sums[kind(method, side)] for side in SIDES)
+            if min(proxies, stored) >= _TELLS:
+                self._proportions.setdefault(method, deque(maxlen=_SECONDS)).append(stored / proxies)
+
+    def _accounted(self, nodes: list[Node], silent: set[str], method: str, side: str, limit: float) -> bool | None:
+        """Whether all that the other side moves passes those that are not silent; None when nothing tells."""
+        known, other = self._proportions.get(method), next(one for one in SIDES if one != side)
+        speaking = _moved((node for node in nodes if node.name not in silent), method, side)
+        if not known or speaking < _TELLS:
+            return None
+        proportion = statistics.median(known)
+        if side == STORAGE_NODE:
+            proportion = 1.0 / proportion
+        if proportion < _LEAST:
+            return False
+        return _moved(nodes, method, other) <= speaking * proportion * (1.0 + limit)
+
+
+def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
+    """Bytes in the last second that each told of."""
+    return _sums(nodes)[kind(method, side)]
+
+
+def _sums(nodes: Iterable[Node]) -> list[float]:
+    """The same of each kind of places."""
+    traces = [node.traces for node in nodes]
+    if not traces:
+        return [0.0] * KINDS
+    kinds = np.concatenate([one.places for one in traces]) % KINDS
+    found: list[float] = np.bincount(kinds, np.concatenate([one.moved for one in traces]), minlength=KINDS).tolist()
+    return found

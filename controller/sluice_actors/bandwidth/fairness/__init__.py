@@ -1,0 +1,1 @@
+"""Max-min fair division as pure functions of arrays."""

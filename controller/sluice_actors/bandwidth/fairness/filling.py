@@ -1,0 +1,75 @@
+"""What is still free goes to flows that can use it, in rounds: nodes offer, flows take the less of both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from sluice_actors.bandwidth.fairness.parts import Places
+from sluice_actors.bandwidth.fairness.placement import carries, rounds, trimmed
+from sluice_actors.bandwidth.fairness.problem import FloatArray, IntArray
+
+ROUNDS: Final = 40
+LEAST_ROUNDS: Final = 10
+#: Enough is given when less than this part of everything moves in a round.
+STILL: Final = 1e-6
+
+
+@dataclass(slots=True)
+class Filling:
+    """Rates as they are, always within the capacities: ``share`` of flows, ``rates`` of parts on both sides."""
+
+    sides: tuple[Places, Places]
+    share: FloatArray
+    rates: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def of(cls, sides: tuple[Places, Places], rates: tuple[FloatArray, FloatArray], most: FloatArray) -> Filling:
+        """What both sides carry of each flow, at most (flows,) ``most``."""
+        share = np.minimum(most, np.minimum(*(carries(*one) for one in zip(sides, rates, strict=True))))
+        first, second = (trimmed(place, given, share) for place, given in zip(sides, rates, strict=True))
+        return cls(sides, share, (first, second))
+
+    def room(self) -> tuple[FloatArray, FloatArray]:
+        """(nodes,) of both sides: what is free."""
+        first, second = (
+            np.maximum(place.capacity - place.per_node(given), 0.0)
+            for place, given in zip(self.sides, self.rates, strict=True)
+        )
+        return first, second
+
+    def fill(self, most: FloatArray, pull: FloatArray, tenant: IntArray, bound: FloatArray) -> None:
+        """Give what is free until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
+
+        :param pull: (flows,) nodes offer their room in proportion to it
+        """
+        for _ in range(rounds(max(len(one.flow) for one in self.sides), ROUNDS, LEAST_ROUNDS)):
+            lacks = np.maximum(most - self.share, 0.0)
+            left = np.maximum(bound - np.bincount(tenant, self.share, minlength=len(bound)), 0.0)
+            lacks = np.minimum(lacks, left[tenant])
+            pulls = np.where(lacks > 1e-9 * most, pull, 0.0)
+            if not pulls.any():
+                return
+            offers = [_offers(*one, pulls) for one in zip(self.sides, self.room(), strict=True)]
+            gains = np.minimum(*(carries(*one) for one in zip(self.sides, offers, strict=True)))
+            more = np.minimum(gains, lacks)
+            sums = np.bincount(tenant, more, minlength=len(bound))
+            more *= np.divide(left, sums, out=np.ones_like(sums), where=sums > left)[tenant]
+            if more.sum() <= STILL * self.share.sum():
+                return
+            first, second = (
+                given + trimmed(place, offer, more)
+                for place, given, offer in zip(self.sides, self.rates, offers, strict=True)
+            )
+            self.share = self.share + more
+            self.rates = (first, second)
+
+
+def _offers(place: Places, room: FloatArray, pull: FloatArray) -> FloatArray:
+    """(parts,) the nodes' room, divided among parts by weight × pull; no more than leaves rates finite."""
+    wishes = place.weight * (pull * place.copies)[place.flow]
+    sums = place.per_node(wishes)
+    finite = np.where(np.isfinite(room), room, np.finfo(np.float64).max ** 0.5)
+    return wishes * np.where(sums > 0, finite / np.where(sums > 0, sums, 1.0), 0.0)[place.node]

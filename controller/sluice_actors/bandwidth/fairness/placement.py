@@ -1,0 +1,93 @@
+"""Rates of flows placed on nodes: near the weights, and within what nodes can carry.
+
+Iterative proportional fitting.  Each node has a scale, at most 1; a flow lies on its nodes in proportion to weight ×
+scale.  A node that is overloaded gets a smaller scale, one that has room again a greater one.  So a flow leaves a
+full node in proportion, as far as it has other nodes, and nothing jumps from round to round.  What cannot leave is then
+cut in proportion on each node that is still overloaded.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sluice_actors.bandwidth.fairness.parts import Places
+from sluice_actors.bandwidth.fairness.problem import BoolArray, FloatArray
+
+#: Rounds of fitting on one side, and the work (rounds × parts) after which less are done.
+MOST_ROUNDS: Final = 400
+LEAST_ROUNDS: Final = 24
+WORK: Final = 5_000_000
+#: A node's scale changes at most so much in one round, and is never less than this.
+STEP: Final = 4.0
+LEAST_SCALE: Final = 1e-280
+#: Fitted when no node carries more than this above its capacity, and none that was relieved has so much room.
+EXACT: Final = 1e-4
+#: Nor is anything to come of more rounds when no flow gains so much of its target in one.
+STILL: Final = 2e-6
+
+
+class Fitted(NamedTuple):
+    """``scale`` of nodes, ``rates`` of parts within the capacities, and what of each flow they carry, in payload."""
+
+    scale: FloatArray
+    rates: FloatArray
+    carried: FloatArray
+
+
+def rounds(parts: int, most: int = MOST_ROUNDS, least: int = LEAST_ROUNDS) -> int:
+    """How many rounds of fitting so many parts are worth."""
+    return int(min(max(WORK // max(parts, 1), least), most))
+
+
+def fit(place: Places, target: FloatArray, scale: FloatArray | None = None) -> Fitted:
+    """Place (flows,) ``target`` bytes/s of payload, beginning with ``scale``."""
+    scale = np.ones(len(place.capacity)) if scale is None else scale
+    bytes_here = target * place.copies
+    before = np.zeros_like(target)
+    wanted = np.maximum(target, 1e-300)
+    for _ in range(rounds(len(place.flow))):
+        rates = place.split(scale) * bytes_here[place.flow]
+        ratio = ratios(place.capacity, place.per_node(rates))
+        if not unfit(scale, ratio).any():
+            break
+        kept = rates * np.minimum(ratio, 1.0)[place.node]
+        carried = carries(place, kept)
+        if np.all(np.abs(np.minimum(carried, target) - before) <= STILL * wanted):
+            break
+        before = np.minimum(carried, target)
+        scale = rescaled(scale, ratio)
+    rates = rates * np.minimum(ratio, 1.0)[place.node]
+    return Fitted(scale, rates, np.minimum(carries(place, rates), target))
+
+
+def ratios(capacity: FloatArray, load: FloatArray) -> FloatArray:
+    """(nodes,) capacity to load; inf where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = capacity / load
+    return np.where(load > 0, ratio, np.inf)
+
+
+def unfit(scale: FloatArray, ratio: FloatArray) -> BoolArray:
+    """(nodes,) overloaded ones, and those relieved more than they need."""
+    found: BoolArray = (ratio < 1 - EXACT) | ((scale < 1) & (ratio > 1 + EXACT))
+    return found
+
+
+def rescaled(scale: FloatArray, ratio: FloatArray) -> FloatArray:
+    """The next round's scales."""
+    return np.clip(scale * np.clip(ratio, 1 / STEP, STEP), LEAST_SCALE, 1.0)
+
+
+def carries(place: Places, rates: FloatArray) -> FloatArray:
+    """(flows,) payload that (parts,) rates carry; inf for flows that have no parts here."""
+    return place.per_flow(rates) / place.copies + place.absent()
+
+
+def trimmed(place: Places, rates: FloatArray, share: FloatArray) -> FloatArray:
+    """(parts,) rates in proportion reduced to what carries (flows,) ``share``."""
+    now = carries(place, rates)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(now > share, share / now, 1.0)
+    return rates * factor[place.flow]

@@ -1,0 +1,1 @@
+"""What nodes report of their traffic, decoded and kept in arrays by flow and node."""

@@ -1,0 +1,1 @@
+"""The shares of one method (GET, PUT, replication) in one second."""

@@ -1,0 +1,97 @@
+"""Floors of each object server (``node_get_bw``): laid there, not where most of a flow's transfers happen to be.
+
+What a tenant wants of its value on an object server is the first that this server carries; where values that meet there
+are more than it carries, they are cut in proportion.  What is left of nodes and of promises is divided as ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice_actors.bandwidth.fairness.max_min import Division, FloatArray, IntArray, Problem, Side, divide
+from sluice_actors.bandwidth.fairness.parts import places
+from sluice_actors.bandwidth.fairness.placement import fit
+from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts, poured_each
+from sluice_core.describe import STORAGE_NODE
+
+if TYPE_CHECKING:
+    from sluice_actors.bandwidth.methods.demand import Demands
+
+
+def values(made: Demands, groups: IntArray) -> FloatArray:
+    """(parts,) what flows want of their values on each object server.
+
+    :param groups: (flows,) a number for each promise, which the flows that it is for have together
+    """
+    parts = made.parts[STORAGE_NODE]
+    value = made.per_flow("node_floor")[parts.flow]
+    index = np.flatnonzero(value > 0)
+    found = np.zeros(len(parts.flow))
+    if not len(index):
+        return found
+    node, traces = parts.node[index], parts.traces.take(index)
+    span = int(node.max()) + 1
+    keys, spot = np.unique(groups[parts.flow[index]] * span + node, return_inverse=True)
+    wants = np.maximum(traces.moved, traces.bytes) * ROOM + CHUNK
+    if made.side == STORAGE_NODE:
+        wants = np.where(np.maximum(traces.waiting, traces.held) > WAITS, np.inf, wants)
+    shared = Parts(len(keys), spot, node, parts.spots[index], traces, np.ones(len(index)))
+    weights = np.maximum(traces.open, LITTLE)
+    found[index] = value[index] * poured_each(shared, weights, wants / value[index], np.ones(len(keys), dtype=bool))
+    return found
+
+
+def divide_above(problem: Problem, least: FloatArray) -> Division:
+    """Lay ``least`` (of parts at the storage nodes, of flows without copies) as far as it fits, divide the rest."""
+    least = least * _fitting(problem.storage, least)
+    wanted = np.bincount(problem.storage.flow, least, minlength=len(problem.floor))
+    most = np.minimum(wanted, np.minimum(problem.ceiling, problem.want))
+    together = np.bincount(problem.tenant, most, minlength=len(problem.bound))
+    most *= np.minimum(problem.bound / np.maximum(together, 1e-300), 1.0)[problem.tenant]
+    there = places(problem.proxies)
+    laid = fit(there, most)
+    below = there.given(laid.rates)
+    sums = laid.carried
+    least *= np.divide(sums, wanted, out=np.zeros_like(sums), where=wanted > 0)[problem.storage.flow]
+    rest = divide(
+        replace(
+            problem,
+            floor=_without(problem.floor, sums),
+            ceiling=_without(problem.ceiling, sums),
+            want=_without(problem.want, sums),
+            bound=_without(problem.bound, np.bincount(problem.tenant, sums, minlength=len(problem.bound))),
+            proxies=_relieved(problem.proxies, below),
+            storage=_relieved(problem.storage, least),
+        )
+    )
+    return replace(
+        rest,
+        share=rest.share + sums,
+        met=rest.met + sums,
+        proxies=rest.proxies + below,
+        storage=rest.storage + least,
+        proxy_floors=rest.proxy_floors + below,
+        storage_floors=rest.storage_floors + least,
+    )
+
+
+def _fitting(side: Side, rates: FloatArray) -> FloatArray:
+    """(parts,) what of these rates their nodes can carry, 0 to 1."""
+    load = np.bincount(side.node, rates, minlength=len(side.capacity))
+    found: FloatArray = np.minimum(side.capacity / np.maximum(load, 1e-300), 1.0)[side.node]
+    return found
+
+
+def _relieved(side: Side, rates: FloatArray) -> Side:
+    """The side with what is left when ``rates`` lie on its nodes."""
+    load = np.bincount(side.node, rates, minlength=len(side.capacity))
+    return replace(side, capacity=_without(side.capacity, load))
+
+
+def _without(rates: FloatArray, taken: NDArray[Any]) -> FloatArray:
+    found: FloatArray = np.maximum(rates - taken, 0.0)
+    return found

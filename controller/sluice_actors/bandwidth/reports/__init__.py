@@ -1,0 +1,1 @@
+"""What is shown of a second: floors not met, shares, idle floors."""

@@ -1,0 +1,242 @@
+"""The picture of one round, for people.
+
+Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
+those with objectives are shown first, then the busiest.  Where the list of flows has room left, promises are shown of
+which nothing moves (``sluice_actors.bandwidth.reports.idle_report``).  What is left out is said.  What was measured
+is of nodes that were heard a moment ago.
+
+Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
+likes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.loads.flow_index import DEVICES, KINDS, kind
+from sluice_actors.bandwidth.loads.flow_node_values import Spots
+from sluice_actors.bandwidth.loads.table import Node, Table
+from sluice_actors.bandwidth.methods.demand import Demand
+from sluice_actors.bandwidth.methods.method_allocator import FREE, Divided
+from sluice_actors.bandwidth.methods.weights import poured
+from sluice_actors.bandwidth.reports.idle_report import StandingRows
+from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idles
+from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
+from sluice_core.messages.bandwidth_report import Promises
+
+#: Rows that are shown, of each list.
+MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
+#: More than anything moves.
+_FIRST: Final = 1e18
+Row = dict[str, Any]
+Made = Mapping[str, Divided]
+#: (side, method, node's name) → capacity and where it is known from.
+Known = Mapping[tuple[str, str, str], tuple[float, str]]
+
+
+def flows_of(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
+    """Those that are active, and how many are left out.
+
+    :param heard: (nodes,) those that spoke a moment ago
+    """
+    rows: list[Row] = []
+    counts = [len(divided.demands.flows) for divided in made.values()]
+    for divided, most in zip(made.values(), _fairly(counts, MOST["flows"]), strict=True):
+        here = divided.demands.here
+        measured = here.sums(here.traces.moved * heard[here.node]).tolist()
+        active = divided.demands.flows
+        if len(active) > most:
+            active = heapq.nsmallest(most, active, key=lambda one: (one.promise.nothing, -one.moved))
+        rows += [_flow(one, divided, measured[one.index]) for one in active]
+    return rows, sum(counts) - len(rows)
+
+
+def promises_of(
+    rows: StandingRows, idle: Mapping[str, Idles], lacking: Mapping[str, float], active: int
+) -> tuple[Promises, int, int]:
+    """How promises are shown beside so many ``active`` flows, how many of the idle ones, and how many are left out.
+
+    :param lacking: method → the part of all its floors that the cluster lacks
+    """
+    most = MOST["flows"]
+    promises = rows.step(idle, lacking, most)
+    shown = min(rows.count(idle), most - active)
+    return promises, shown, sum(several.count() for several in idle.values()) - shown
+
+
+def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[list[Row], int]:
+    """What each node carries, beside what it may carry; and how many rows are left out."""
+    kinds = []
+    for side in SIDES:
+        serving = [place for place in table.serving(side).tolist() if heard[place]]
+        for method in METHODS:
+            measured = table.per_node(method, side, table.traces.moved).tolist()
+            assigned = _assigned(table, made.get(method), kind(method, side))
+            rows = []
+            for place in serving:
+                capacity, source = known.get((side, method, table.nodes[place].name), (math.inf, "unknown"))
+                rows.append((place, measured[place], side, method, capacity, source, assigned[place]))
+            kinds.append(rows)
+    counts = list(map(len, kinds))
+    shown = []
+    for rows, most in zip(kinds, _fairly(counts, MOST["nodes"]), strict=True):
+        shown += rows if len(rows) <= most else heapq.nlargest(most, rows, key=lambda row: row[1])
+    shown.sort(key=lambda row: row[0])
+    return [_node(table.nodes[place], *others) for place, *others in shown], sum(counts) - len(shown)
+
+
+def _assigned(table: Table, divided: Divided | None, sort: int) -> list[float]:
+    """(nodes,) what may move there, where that is held back."""
+    sums = np.zeros(len(table.nodes))
+    for one in () if divided is None else divided.rates:
+        which = np.flatnonzero((one.place % KINDS == sort) & np.isfinite(one.rate))
+        sums += np.bincount(one.node[which], one.rate[which], minlength=len(sums))
+    return sums.tolist()
+
+
+def _node(node: Node, measured: float, side: str, method: str, capacity: float, source: str, assigned: float) -> Row:
+    return {
+        "node": node.name,
+        "server": node.server,
+        "side": side,
+        "method": method,
+        "capacity": _finite(capacity),
+        "source": source,
+        "assigned": assigned,
+        "measured": measured,
+        "at": node.at,
+    }
+
+
+def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: BoolArray) -> tuple[list[Row], int]:
+    """What each flow moves on each device, beside what it may; and how many rows are left out.
+
+    :param assigned: method → the rate of each spot
+    """
+    nodes = [place for place in range(len(table.nodes)) if heard[place]]
+    told = [table.nodes[place].rows for place in nodes]
+    moved = np.concatenate([np.empty(0), *(one.moved for one in told)])
+    numbers = np.concatenate([np.empty(0, dtype=np.intp), *(one.numbers for one in told)])
+    begins = np.cumsum([0, *(len(one.moved) for one in told)])
+    rows = np.arange(len(moved))
+    if len(rows) > MOST["parts"]:
+        rows = _chosen(
+            numbers // DEVICES, moved + np.where(_promised(table, made)[numbers // DEVICES // KINDS], _FIRST, 0)
+        )
+    at = np.searchsorted(begins, rows, side="right") - 1
+    numbers, node = numbers[rows], np.array(nodes, dtype=np.intp)[at]
+    shares = _shares(table, node, numbers // DEVICES, assigned)
+    each = zip(node.tolist(), numbers.tolist(), (rows - begins[at]).tolist(), shares.tolist(), strict=True)
+    return [_part(table, *one) for one in each], len(moved) - len(rows)
+
+
+def _shares(table: Table, node: IntArray, places: IntArray, assigned: Mapping[str, Spots]) -> FloatArray:
+    """What may move at each of ``places`` on its node."""
+    keys, methods = table.spots(node, places), places % KINDS // len(SIDES)
+    found = np.full(len(places), FREE)
+    for number, method in enumerate(METHODS):
+        which = np.flatnonzero(methods == number)
+        found[which] = assigned[method].get(keys[which], FREE)
+    return np.where(np.isinf(found), FREE, found)
+
+
+def _promised(table: Table, made: Made) -> BoolArray:
+    """(all flows) which have an objective."""
+    found = np.zeros(len(table.names.flows), dtype=bool)
+    of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.promise.nothing)
+    found[[table.names.number(flow) for flow in of_them]] = True
+    return found
+
+
+def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
+    """Which of the rows are shown, at ``places``: of each method those that are worth most."""
+    methods = places % KINDS // len(SIDES)
+    several = [np.flatnonzero(methods == method) for method in range(len(METHODS))]
+    shares = _fairly(list(map(len, several)), MOST["parts"])
+    return np.concatenate([one[_greatest(worth[one], most)] for one, most in zip(several, shares, strict=True)])
+
+
+def _part(table: Table, place: int, number: int, row: int, share: float) -> Row:
+    node = table.nodes[place]
+    moved = float(node.rows.moved[row])
+    side, account, container, method, policy, device = table.names.key(number)
+    first = number - number % DEVICES
+    beside = node.rows.moved[(node.rows.numbers >= first) & (node.rows.numbers < first + DEVICES)]
+    if share > 0 and len(beside) > 1:
+        total = float(beside.sum())
+        share *= moved / total if total else 1.0 / len(beside)
+    return {
+        "node": node.name,
+        "side": side,
+        "device": device,
+        "account": account,
+        "container": container,
+        "method": method,
+        "policy": policy,
+        "share": share,
+        "measured": moved,
+    }
+
+
+def objects_of(table: Table, heard: BoolArray) -> tuple[list[Row], int]:
+    """The fastest objects on their way, and how many are left out."""
+    several: dict[str, list[tuple[Node, MovedObject]]] = {method: [] for method in METHODS}
+    for node, lately in zip(table.nodes, heard.tolist(), strict=True):
+        for moved in node.objects if lately else ():
+            several.setdefault(moved.method, []).append((node, moved))
+    counts = list(map(len, several.values()))
+    shown = []
+    for pairs, most in zip(several.values(), _fairly(counts, MOST["objects"]), strict=True):
+        shown += heapq.nlargest(most, pairs, key=lambda pair: pair[1].rate)
+    shown.sort(key=lambda pair: -pair[1].rate)
+    rows = [{"node": node.name, "server": node.server, **moved._asdict()} for node, moved in shown]
+    return rows, sum(counts) - len(rows)
+
+
+def _flow(one: Demand, divided: Divided, measured: float) -> Row:
+    share, met, short = (float(column[one.index]) for column in (divided.share, divided.met, divided.short))
+    own, bound = one.promise.own, one.promise.bound
+    short = short if short > SLIGHT * one.floor else 0.0
+    floor = max(one.floor, one.promised)
+    ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
+    return {
+        "account": one.flow.account,
+        "container": one.flow.container,
+        "method": one.flow.method,
+        "policy": one.flow.policy,
+        "floor": floor,
+        "ceiling": ceiling,
+        "share": share if math.isfinite(share) else FREE,
+        "measured": measured,
+        "waiting": one.waiting,
+        "active": True,
+        "met": floor - short if one.promised else met,
+        "short": short,
+        "policies": list(one.promise.policies),
+    }
+
+
+def _greatest(numbers: FloatArray, most: int) -> IntArray:
+    """Where the greatest are, all or so many; in their order, or if there are more the greatest first."""
+    if len(numbers) <= most:
+        return np.arange(len(numbers))
+    least = np.partition(numbers, len(numbers) - most)[len(numbers) - most]
+    some = np.flatnonzero(numbers >= least)
+    return some[np.argsort(-numbers[some], kind="stable")][:most]
+
+
+def _fairly(counts: Sequence[int], most: int) -> list[int]:
+    """How many of each are shown, of ``most`` together."""
+    if sum(counts) <= most:
+        return list(counts)
+    return [int(part) for part in poured(most, [1.0] * len(counts), [float(count) for count in counts])]
+
+
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else 0.0

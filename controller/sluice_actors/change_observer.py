@@ -1,0 +1,133 @@
+"""Activations for what is put into force and taken back by others than actor hosts.
+
+Static policies and deployments are written by the API, and so is the end of a dynamic policy or of a controller that
+somebody deletes, disables or stops.  Every actor host sees these changes in the stream; the one that owns the policy
+calls the service (``sluice_actors.activations``), exactly as for what it decides itself.
+
+A change tells of a drop by its id alone, so what is in force of filters that have an activation is
+remembered, by every host.  What nobody owned when it came, because its owner had just died, is called by whoever
+owns it within some seconds: rather twice than never, which services must bear anyway.  When the stream has a gap,
+what is in force then is compared with what was.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from sluice_actors.activations import Activations
+from sluice_actors.runtime.ownership import Ownership
+from sluice_core.messages.policies import Assignment, Change
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore
+
+#: What hosts call themselves when they write; they call for what they write as soon as it is written.
+ACTORS: Final = "actors@"
+#: Longer than it takes until a host is missed and its slots are owned by another.
+_REMEMBERED: Final = 12.0
+_MOST_REMEMBERED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    at: float
+    slot: str
+    assignment: Assignment
+    undo: bool
+
+
+@dataclass(slots=True)
+class Witness:
+    """Follows the change stream for :class:`Activations`."""
+
+    store: AsyncStore
+    activations: Activations
+    ownership: Ownership
+    clock: Callable[[], float]
+    _in_force: dict[str, Assignment] = field(default_factory=dict)
+    _keywords: frozenset[str] = frozenset()
+    _history: str | None = None
+    _not_ours: deque[_News] = field(default_factory=lambda: deque(maxlen=_MOST_REMEMBERED))
+
+    async def reread(self, history: str) -> None:
+        """Read everything; in the same history what differs from what was known happened meanwhile.
+
+        Another history says nothing of that, and nodes go on with what they had until it is adopted.
+
+        :raises PeerError: when Redis is away
+        """
+        before, self._in_force = self._in_force, await self._read()
+        known = self._history is not None and self._history in ("", history)
+        self._history = history
+        if known:
+            for name in sorted(before.keys() - self._in_force.keys()):
+                self._tell(before[name], undo=True)
+            for name, one in self._in_force.items():
+                if before.get(name) != one:
+                    self._tell(one, undo=False)
+
+    async def _read(self) -> dict[str, Assignment]:
+        """What is in force of the filters that have an activation."""
+        keys, keywords = self.store.keys, self.activations.keywords
+        found: dict[str, Assignment] = {}
+        names = await self.store.run(fencing.names(keys.assignments)) if keywords else []
+        for part in fencing.chunks(names):
+            for one in await self.store.run(fencing.assignments(keys, part)):
+                if one.keyword in keywords:
+                    found[one.id] = one
+        self._keywords = keywords
+        return found
+
+    async def apply(self, change: Change) -> None:
+        """Take ``change``, of which the activations know already.
+
+        :raises PeerError: when Redis is away
+        """
+        if self.activations.keywords - self._keywords:
+            # which may be later than this change, so its puts are news in any case
+            self._in_force = await self._read()
+        self._keywords = self.activations.keywords
+        put = {one.id for one in change.puts}
+        old = [self._in_force.pop(name, None) for name in (*change.drops, *put)]
+        self._in_force.update({one.id: one for one in change.puts if one.keyword in self._keywords})
+        if change.by.startswith(ACTORS):
+            return
+        for gone in old:
+            if gone is not None and not (gone.id in put and self._same(gone, self._in_force.get(gone.id))):
+                self._tell(gone, undo=True)
+        for one in change.puts:
+            self._tell(one, undo=False)
+
+    def gained(self, slots: Collection[str]) -> None:
+        """These became ours: what happened to them lately may have been nobody's business."""
+        since = self.clock() - _REMEMBERED
+        for news in self._not_ours:
+            if news.at >= since and news.slot in slots:
+                self._call(news.assignment, news.undo)
+
+    @staticmethod
+    def _same(gone: Assignment, now: Assignment | None) -> bool:
+        """Whether what replaced an assignment is about the same, so that setting it anew is enough."""
+        return now is not None and (gone.keyword, gone.verb, gone.path()) == (now.keyword, now.verb, now.path())
+
+    def _tell(self, assignment: Assignment, undo: bool) -> None:
+        if assignment.keyword not in self._keywords:
+            return
+        if self.ownership.owns(_owner_of(assignment)):
+            self._call(assignment, undo)
+        else:
+            slot = fencing.slot_of(_owner_of(assignment))
+            self._not_ours.append(_News(self.clock(), slot, assignment, undo))
+
+    def _call(self, assignment: Assignment, undo: bool) -> None:
+        if undo:
+            self.activations.committed((), (assignment,))
+        else:
+            self.activations.committed((assignment,), ())
+
+
+def _owner_of(assignment: Assignment) -> str:
+    """What its host owns: the policy, or ``controller/<name>``."""
+    return assignment.policy.replace("controller:", "controller/", 1)

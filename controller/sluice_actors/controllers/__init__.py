@@ -1,0 +1,1 @@
+"""Global controllers: uploaded code in processes of their own."""

@@ -1,0 +1,137 @@
+"""From what a controller answers to assignments: through the language, as if somebody had written it.
+
+All that is wanted for one target is one sentence, ``FOR CONTAINER a/c DO SET x WITH …, SET y``, checked against the
+catalogue like any other; nothing is ever printed and parsed, so no name can be anything but a name.  An answer is
+taken whole or not at all: one assignment that cannot be makes it :class:`Unfit`.
+
+A check costs a tenth of a millisecond and answers hardly change, so what was checked once is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_actors.controllers.controller_process import Unfit
+from sluice_core.control import Assign
+from sluice_core.describe import PLACES
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
+from sluice_dsl.assignments import assignment_for
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.actions import DELETE, SET
+from sluice_dsl.checks.check import check
+from sluice_dsl.diagnostics import ERROR, Reporter
+from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
+
+Answer = dict[str, Assignment]
+
+_LEVELS: Final = (TENANT, CONTAINER, OBJECT)
+#: Sentences that are checked before the loop goes on with something else.
+_PER_STEP: Final = 20
+_SHOWN: Final = 3
+
+
+def policy_id(name: str) -> str:
+    """What assignments of the controller ``name`` have instead of a policy's id."""
+    return f"controller:{name}"
+
+
+class Answers:
+    """Compiles the answers of one controller; ``created`` (unix milliseconds) is its age."""
+
+    def __init__(self, name: str, created: int) -> None:
+        self._policy = policy_id(name)
+        self._created = created
+        self._catalogue: Catalogue | None = None
+        self._known: dict[Any, Answer] = {}
+
+    async def compile(self, assigns: Sequence[Assign], catalogue: Catalogue) -> Answer:
+        """Id → assignment of all that is wanted.
+
+        :raises Unfit: naming what cannot be
+        """
+        if catalogue is not self._catalogue:
+            self._catalogue, self._known = catalogue, {}
+        by_target: dict[str, list[Assign]] = {}
+        for one in assigns:
+            _check_shape(one)
+            by_target.setdefault(one.target, []).append(one)
+        known: dict[Any, Answer] = {}
+        found: Answer = {}
+        for count, (target, wanted) in enumerate(by_target.items(), 1):
+            key = (target, *map(_key, wanted))
+            known[key] = answer = self._known.get(key) or self._sentence(target, wanted, catalogue)
+            found.update(answer)
+            if count % _PER_STEP == 0:
+                await asyncio.sleep(0)
+        self._known = known
+        return found
+
+    def _sentence(self, target: str, wanted: Sequence[Assign], catalogue: Catalogue) -> Answer:
+        infos = [catalogue.action(one.keyword) for one in wanted]
+        ordered = [
+            one
+            for _, _, one in sorted(
+                ((info.stage if info else 0, one.keyword, one) for one, info in zip(wanted, infos, strict=True)),
+                key=lambda entry: entry[:2],
+            )
+        ]
+        sentence = Sentence(_target(target), tuple(map(_action, ordered)))
+        reporter = Reporter(str(sentence))
+        plan = check(sentence, catalogue, reporter)
+        errors = reporter.all(ERROR)
+        if errors or plan is None:
+            said = "; ".join(one.message for one in errors[:_SHOWN])
+            raise Unfit(f"it answers with what cannot be, `{_cut(str(sentence))}`: {said}")
+        answer: Answer = {}
+        for number in range(len(plan.actions)):
+            one = assignment_for(self._policy, plan, number, self._created, True)
+            about = hashlib.sha256(f"{target}\0{one.keyword}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+            answer[f"{self._policy}.{about}"] = replace(one, id=f"{self._policy}.{about}")
+        return answer
+
+
+def _check_shape(one: Assign) -> None:
+    """What the wire does not promise: the types of the fields."""
+    texts = {"target": one.target, "keyword": one.keyword, "place": one.place, "verb": one.verb}
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise Unfit(f"it answers with `{value!r}` as a {name}, expected a text")
+    if not isinstance(one.params, Mapping):
+        raise Unfit(f"it answers with `{one.params!r}` as parameters of `{one.keyword}`, expected a dictionary")
+    for name, given in one.params.items():
+        if not isinstance(name, str) or not isinstance(given, str | int | float):
+            raise Unfit(f"it answers with `{name!r}` = `{given!r}` for `{one.keyword}`, expected a text or a number")
+    if one.verb not in (SET, DELETE):
+        raise Unfit(f"it answers with the verb `{one.verb}` for `{one.keyword}`, expected `set` or `delete`")
+    if one.place not in ("", *PLACES):
+        raise Unfit(f"it answers with the place `{one.place}` for `{one.keyword}`, expected {' or '.join(PLACES)}")
+
+
+def _key(one: Assign) -> tuple[Any, ...]:
+    # 1, 1.0 and True are equal, and not the same to a parameter
+    params = sorted((name, type(value).__name__, value) for name, value in one.params.items())
+    return (one.keyword, one.verb, one.place, *params)
+
+
+def _target(path: str) -> Target:
+    if not path:
+        return Target(CLUSTER, "name")
+    return Target(_LEVELS[min(path.count("/"), 2)], "name", Word(path))
+
+
+def _action(one: Assign) -> Action:
+    params = tuple(Parameter(Word(name.lower()), Word(_written(value))) for name, value in sorted(one.params.items()))
+    return Action(one.verb, Word(one.keyword.lower()), params, one.place)
+
+
+def _written(value: Any) -> str:
+    """A parameter as a sentence would have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"

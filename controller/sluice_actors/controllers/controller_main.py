@@ -1,0 +1,126 @@
+"""The process of one global controller: ``python -I -m sluice_actors.controllers.controller_main``, a child of an
+actor host.
+
+Its standard input brings frames (``sluice_actors.controllers.ipc``): first the code, verified by the host, with its
+limits; then one observation after the other.  Each is answered with one frame on what was standard output; what the
+code prints goes to standard error, which the host reads.
+
+A thread reads, so that the end of the input is seen while the code computes: whatever became of the host,
+this process ends with it, and takes along what the code may have started.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import signal
+import threading
+from collections.abc import Mapping
+from typing import Any, BinaryIO, Final
+
+from sluice_actors.controllers import ipc
+from sluice_core.code.loader import load_class
+from sluice_core.control import Assign, Controller, ControllerInfo, Observation
+from sluice_core.errors import SluiceError
+
+#: More than this is a mistake, not a decision.
+MOST_ASSIGNS: Final = 10_000
+_LONGEST_REASON: Final = 500
+
+Frames = queue.SimpleQueue[dict[str, Any]]
+
+
+def main() -> None:
+    """Serve until the host hangs up."""
+    answers, questions = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
+    os.dup2(2, 1)  # what the code prints is no answer
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # and questions are not for it to read
+    os.close(nothing)
+    asked: Frames = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(questions, asked), daemon=True).start()
+    controller: Controller | None = None
+    while True:
+        frame = asked.get()
+        try:
+            if controller is None:
+                controller, said = _load(frame)
+            else:
+                said = _answer(controller, Observation.decode(frame["observation"]))
+            packed = ipc.pack(said)
+        except SluiceError as error:
+            packed = ipc.pack({"error": str(error)[:_LONGEST_REASON]})
+        answers.write(packed)
+        answers.flush()
+
+
+def _listen(questions: BinaryIO, asked: Frames) -> None:
+    try:
+        while True:
+            head = questions.read(ipc.HEAD_SIZE)
+            if len(head) < ipc.HEAD_SIZE:
+                break
+            asked.put(ipc.unpack(questions.read(ipc.length(head))))
+    finally:
+        _end()
+
+
+def _end() -> None:
+    """End this process and what it started, whatever its other thread does."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
+def _load(frame: Mapping[str, Any]) -> tuple[Controller, dict[str, Any]]:
+    limit(frame["memory"])
+    found: type[Controller] = load_class(frame["code"], frame["sha256"], Controller, frame["main"])
+    info = getattr(found, "info", None)
+    if not isinstance(info, ControllerInfo):
+        raise SluiceError(f"class `{found.__name__}` has no `info` that is a ControllerInfo")
+    try:
+        return found(), {"ready": True}
+    except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
+        raise SluiceError(f"it cannot be made: {_said(error)}") from error
+
+
+def _answer(controller: Controller, observation: Observation) -> dict[str, Any]:
+    try:
+        found = []
+        for one in controller.compute_assignments(observation):
+            found.append(one)
+            if len(found) > MOST_ASSIGNS:
+                break
+    except (Exception, SystemExit) as error:  # it is a stranger's, and may raise anything
+        raise SluiceError(_said(error)) from error
+    if len(found) > MOST_ASSIGNS:
+        raise SluiceError(f"it answers with more than {MOST_ASSIGNS} assignments")
+    odd = next((one for one in found if not isinstance(one, Assign)), None)
+    if odd is not None:
+        raise SluiceError(f"it answers with a `{type(odd).__name__}`, expected an Assign")
+    return {"assigns": [one.to_data() for one in found]}
+
+
+def _said(error: BaseException) -> str:
+    """The error in one line, with the last line of the uploaded code that it came through."""
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith("<uploaded code"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    where = f"line {line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error}"
+
+
+def limit(memory: int) -> None:
+    """Bound what a mistake can cost; hard limits that are lower already stay."""
+    for what, wanted in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(what)
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(what, (most, most))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    main()

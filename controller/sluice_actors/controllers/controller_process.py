@@ -1,0 +1,162 @@
+"""An actor host's side of a controller's process (``sluice_actors.controllers.controller_main``).
+
+Nothing here blocks the loop, and nothing that the process does can: questions have a time limit, answers a longest
+length, and what it prints is read as it comes, of which so many lines a minute reach the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_actors.controllers import ipc
+from sluice_core.control import Assign, Observation
+from sluice_core.errors import DecodeError, SluiceError
+
+log = logging.getLogger(__name__)
+
+_MODULE: Final = "sluice_actors.controllers.controller_main"
+_LOAD_LIMIT: Final = 30.0
+#: Of what it prints: lines a minute that are logged, and characters of each.
+_LINES: Final = 60
+_WIDEST: Final = 200
+
+
+class Unfit(SluiceError):
+    """The controller did not give an answer that can be used; what is in force stays."""
+
+
+class Ended(Unfit):
+    """The process is of no use any more: it ended, was silent for too long, or spoke nonsense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a process is to run: ``code`` are verified bytes; ``memory`` is its limit in bytes."""
+
+    name: str
+    revision: int
+    main: str
+    sha256: str
+    code: bytes
+    memory: int
+
+
+class Child:
+    """One process; made by :func:`begin`."""
+
+    def __init__(self, code: Code, process: asyncio.subprocess.Process) -> None:
+        self.revision = code.revision
+        self._name = code.name
+        self._process = process
+        self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    async def observe(self, observation: Observation, seconds: float) -> list[Assign]:
+        """What it wants to be in force now.
+
+        :raises Unfit: when it raised an exception, or :class:`Ended`; then it must be closed
+        """
+        said = await self.ask({"observation": observation.encode()}, seconds)
+        try:
+            return [Assign.from_data(one) for one in said["assigns"]]
+        except (DecodeError, KeyError, TypeError, AttributeError) as error:
+            raise Ended(f"its process answered with something else than assignments: {error!r}") from error
+
+    async def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """One question and its answer.
+
+        :raises Unfit: as above
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                said = await self._exchange(ipc.pack(question))
+        except TimeoutError as error:
+            raise Ended(f"it did not answer within {seconds:g} seconds") from error
+        except DecodeError as error:
+            raise Ended(f"its process answered with nonsense: {error}") from error
+        except (OSError, EOFError) as error:
+            raise Ended(await self._how_it_ended()) from error
+        if "error" in said:
+            raise Unfit(str(said["error"]))
+        return said
+
+    async def close(self) -> None:
+        """End the process, and whatever it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        self._listening.cancel()
+        await asyncio.wait((self._listening,))
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    async def _exchange(self, frame: bytes) -> dict[str, Any]:
+        writer, reader = self._process.stdin, self._process.stdout
+        assert writer is not None
+        assert reader is not None
+        writer.write(frame)
+        await writer.drain()
+        size = ipc.length(await reader.readexactly(ipc.HEAD_SIZE))
+        return ipc.unpack(await reader.readexactly(size))
+
+    async def _how_it_ended(self) -> str:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # it may only have closed its pipes
+        code = await self._process.wait()
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"its process was ended by {signal.Signals(-code).name}"
+        return f"its process ended, with status {code}"
+
+    async def _listen(self) -> None:
+        """Log what it prints, within limits."""
+        assert self._process.stderr is not None
+        began, lines = time.monotonic(), 0
+        while piece := await self._process.stderr.read(4096):
+            now = time.monotonic()
+            if now - began >= 60:
+                began, lines = now, 0
+            for line in piece.decode(errors="replace").splitlines():
+                lines += 1
+                if lines <= _LINES:
+                    shown = "".join(sign if sign.isprintable() else " " for sign in line[:_WIDEST])
+                    log.info("controller `%s` prints: %s", self._name, shown)
+                elif lines == _LINES + 1:
+                    log.warning("controller `%s` prints more than %d lines a minute", self._name, _LINES)
+
+
+async def begin(code: Code) -> Child:
+    """A process that has loaded ``code``.
+
+    :raises Unfit: when it cannot be loaded
+    """
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-m", _MODULE,
+            stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", start_new_session=True,
+            env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+    except OSError as error:
+        raise Unfit(f"no process can be had for it: {error}") from error
+    child = Child(code, process)
+    said = {"main": code.main, "sha256": code.sha256, "code": code.code, "memory": code.memory}
+    try:
+        await child.ask(said, _LOAD_LIMIT)
+    except BaseException:
+        await child.close()
+        raise
+    return child

@@ -1,0 +1,165 @@
+"""The global controllers of an actor host: those that were uploaded, run by the cluster, and are ours.
+
+Every controller belongs to one host of the team, as every policy does (``Ownership.owns("controller/<name>")``).
+A stop, a new revision and a removal come by the change stream.  One task settles who runs; each controller is a
+task of its own (``sluice_actors.controllers.runner``) with a process of its own
+(``sluice_actors.controllers.controller_process``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from sluice_actors.controllers.code_source import CodeSource
+from sluice_actors.controllers.runner import Committed, Controlled, Office
+from sluice_actors.controllers.upload_index import Registered
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.decision_writer import Fences, Writer
+from sluice_actors.runtime.ownership import Ownership
+from sluice_core.code.code_store import CodeStore
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.messages.policies import CONTROLLER_CODE, Change, Upload, upload_key
+from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+_PREFIX: Final = upload_key(CONTROLLER_CODE, "")
+_CANCEL_AGAIN: Final = 2.0
+_BUG_PAUSE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    controlled: Controlled
+    task: asyncio.Task[None]
+
+
+class Controllers:
+    """``settings`` are those of the host.
+
+    :param writer: who says in whose name and into which history is written
+    :param committed: told of what came into force and of what is not any more
+    :param told: called when a report would be another one
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        store: AsyncStore,
+        writer: Writer,
+        hub: Hub,
+        ownership: Ownership,
+        fences: Fences | None,
+        clock: Callable[[], float],
+        committed: Committed,
+        told: Callable[[], None],
+    ) -> None:
+        place = ShelfSettings.from_options(settings)
+        source = CodeSource(None if place is None else CodeShelf(place), CodeStore(settings["code_dir"]))
+        memory = settings["controller_memory_mb"] << 20
+        self._registered = Registered()
+        self._office = Office(
+            store, writer, hub, source, self._registered, ownership, fences, memory, clock, committed, told, self.look
+        )
+        self._running: dict[str, _Running] = {}
+        self._dirty: set[str] = set()
+        self._work = asyncio.Event()
+
+    # -- what the host says
+
+    def replace(self, uploads: Iterable[Upload]) -> None:
+        """There are exactly these uploads."""
+        self._registered.replace(uploads)
+        self.look_at_all()
+
+    def apply(self, change: Change) -> None:
+        """What ``change`` says of uploads."""
+        self._registered.apply(change)
+        named = [one.keyword for one in change.uploads if one.kind == CONTROLLER_CODE]
+        gone = [key.removeprefix(_PREFIX) for key in change.upload_drops if key.startswith(_PREFIX)]
+        for name in (*named, *gone):
+            self.look(name)
+
+    def look_at_all(self) -> None:
+        """What is ours may be something else now."""
+        for name in (*self._registered.controllers, *self._running):
+            self.look(name)
+
+    def look(self, name: str) -> None:
+        """Look soon whether this controller is to run here, and as what."""
+        self._dirty.add(name)
+        self._work.set()
+
+    async def step(self) -> None:
+        """One turn of the host's task for all this.
+
+        :raises PeerError: when Redis is away
+        """
+        await self._work.wait()
+        self._work.clear()
+        while self._dirty:
+            name = self._dirty.pop()
+            try:
+                await self._settle(name)
+            except BaseException:
+                self.look(name)
+                raise
+
+    def report(self) -> dict[str, dict[str, Any]]:
+        """For the host's report: name → how it is."""
+        return {name: one.controlled.report() for name, one in sorted(self._running.items())}
+
+    async def close(self) -> None:
+        """End all processes; what they set stays."""
+        for name in list(self._running):
+            await self._end(name)
+
+    async def _settle(self, name: str) -> None:
+        office = self._office
+        key = upload_key(CONTROLLER_CODE, name)
+        running = self._running.get(name)
+        found = await _read(office, key) if office.ownership.owns(key) else None
+        if found is None or not found[0].running or not found[0].sha256:
+            if running is not None:
+                await self._end(name)
+                office.told()
+        elif running is not None and not running.task.done():
+            running.controlled.update(*found)
+        else:
+            controlled = Controlled(office, *found)
+            task = asyncio.get_running_loop().create_task(controlled.run())
+            task.add_done_callback(partial(self._ended, name))
+            self._running[name] = _Running(controlled, task)
+            office.told()
+
+    async def _end(self, name: str) -> None:
+        task = self._running[name].task
+        while not task.done():
+            task.cancel()  # again should it get lost, but not while a process is being ended
+            await asyncio.wait((task,), timeout=_CANCEL_AGAIN)
+        del self._running[name]
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        """A bug of ours must cost one controller, not all that this host does."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("controller `%s` begins anew in %g s", name, _BUG_PAUSE, exc_info=error)
+            asyncio.get_running_loop().call_later(_BUG_PAUSE, self.look, name)
+
+
+async def _read(office: Office, key: str) -> tuple[Upload, int] | None:
+    """An upload and its version, read together."""
+    keys = office.store.keys
+
+    def parse(replies: list[Any]) -> tuple[Upload, int] | None:
+        upload = decoded(Upload, key, replies[0])
+        return None if upload is None else (upload, int(replies[1] or 0))
+
+    commands = (("HGET", keys.uploads, key), ("HGET", keys.versions, f"upload/{key}"))
+    return await office.store.run(Operation(commands, parse, atomic=True))

@@ -1,0 +1,87 @@
+"""What a controller is shown: the last complete window of each metric that it names, and the nodes.
+
+A whole window is wanted, of all targets at all granularities.  So the metric's batches are added up on the
+controller's own host (``Hub.tap``), whoever keeps the metric for policies; nothing of it crosses hosts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sluice_actors.metrics.aggregator import Closed
+from sluice_actors.metrics.metric_router import Hub
+from sluice_core.control import Observation
+from sluice_core.describe import Scalar
+
+#: A window older than so many of its periods says nothing of now.
+_FRESH: Final = 3
+#: A metric that has not come by then is done without: its periods, and seconds for a window to close.
+_PATIENCE: Final = 3
+_MARGIN: Final = 2.0
+
+Nodes = Mapping[str, Mapping[str, Scalar]]
+
+
+class Observer:
+    """Watches metrics for one controller, ``name``.
+
+    :param period: the period of a metric that has not been heard of
+    """
+
+    def __init__(self, name: str, hub: Hub, period: Callable[[str], float], clock: Callable[[], float]) -> None:
+        #: Set when a window was closed; whoever waits clears it.
+        self.news = asyncio.Event()
+        self._who = f"controller/{name}"
+        self._hub = hub
+        self._period = period
+        self._clock = clock
+        self._last: dict[str, Closed] = {}
+        self._since: dict[str, float] = {}
+
+    def watch(self, metrics: Iterable[str]) -> None:
+        """Have the windows of exactly these metrics from now on."""
+        wanted = set(metrics)
+        for metric in self._since.keys() - wanted:
+            self._hub.untap(metric, self._who)
+            del self._since[metric]
+            self._last.pop(metric, None)
+        for metric in sorted(wanted - self._since.keys()):
+            self._since[metric] = asyncio.get_running_loop().time()
+            self._hub.tap(metric, self._closed, self._who)
+            last = self._hub.last(metric)
+            if last is not None:
+                self._closed(last)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self.watch(())
+
+    @property
+    def awaited(self) -> list[str]:
+        """The metrics of which the first window must still be waited for."""
+        now = asyncio.get_running_loop().time()
+        return [
+            metric
+            for metric, since in sorted(self._since.items())
+            if metric not in self._last and now - since < _PATIENCE * self._period(metric) + _MARGIN
+        ]
+
+    def observation(self, metrics: Iterable[str], nodes: Nodes) -> Observation | None:
+        """What is known of ``metrics`` now; None when nothing is, though something should be."""
+        now = self._clock()
+        wanted = tuple(metrics)
+        found = {
+            metric: self._last[metric]
+            for metric in wanted
+            if metric in self._last and now - self._last[metric].window <= (_FRESH + 1) * self._last[metric].period
+        }
+        if wanted and not found:
+            return None
+        at = max((closed.window for closed in found.values()), default=int(now))
+        return Observation(float(at), {metric: closed.values for metric, closed in found.items()}, nodes)
+
+    def _closed(self, closed: Closed) -> None:
+        self._last[closed.metric] = closed
+        self.news.set()

@@ -1,0 +1,224 @@
+"""Which revision of a controller runs: the newest that answers, and how one takes the place of another.
+
+A new revision gets a process of its own and must answer once, with something that can be set, before the old one is
+ended.  That is found out beside: the old one goes on meanwhile, and for good if the new one does not answer.  A host
+that takes over has no old one: it tries the earlier ones then, newest first, until one answers.  What has answered
+here once is never gone back behind.
+
+Whatever fails is tried again, with growing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from sluice_actors.controllers.code_source import CodeSource
+from sluice_actors.controllers.controller_process import Child, Code, Ended, Unfit, begin
+from sluice_core.control import Assign, Observation
+from sluice_core.errors import SluiceError
+from sluice_core.messages.policies import Revision, Upload
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+#: A controller may think for so long, or for its period if that is longer.
+TIME_LIMIT: Final = 10.0
+
+
+@dataclass(slots=True)
+class _Pause:
+    until: float
+    length: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried(Generic[T]):
+    """A process that has answered, and what."""
+
+    child: Child
+    answer: T
+
+
+class Revisions:
+    """The processes of one controller; ``memory`` is the limit of each, in bytes."""
+
+    def __init__(self, upload: Upload, source: CodeSource, memory: int) -> None:
+        self.upload = upload
+        self._source = source
+        self._memory = memory
+        self._child: Child | None = None
+        self._running: Revision | None = None
+        self._proven = 0
+        self._pauses: dict[int, _Pause] = {}
+        # A newer revision, and the task that finds out whether it answers.
+        self._attempt: tuple[Revision, asyncio.Task[_Tried[Any] | None]] | None = None
+
+    @property
+    def running(self) -> Revision:
+        """The one that answers; the newest when none has answered yet."""
+        return self._running or self.upload.current
+
+    @property
+    def pid(self) -> int:
+        """Of its process; 0 when there is none."""
+        return 0 if self._child is None else self._child.pid
+
+    @property
+    def complaint(self) -> str:
+        """Why the newest one does not run, if another does."""
+        newest = self.upload.revision
+        if self._running is None or self._running.number == newest or newest not in self._pauses:
+            return ""
+        return f"revision {newest} is not taken, {self._running.number} goes on: {self._pauses[newest].reason}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What the one that runs and the newest want to see."""
+        return tuple(dict.fromkeys((*metrics_of(self.running), *metrics_of(self.upload.current))))
+
+    async def answer(
+        self,
+        observe: Callable[[Revision], Observation],
+        compiled: Callable[[list[Assign]], Awaitable[T]],
+    ) -> T:
+        """What shall be in force by the newest revision that can say it.
+
+        :raises Unfit: when none can
+        """
+        await self._take_tried()
+        if self._child is not None:
+            self._try_beside(observe, compiled)
+        else:
+            for revision in self._candidates():
+                tried = await self._try(revision, observe(revision), compiled)
+                if tried is not None:
+                    await self._take(revision, tried.child)
+                    return tried.answer
+        child, running = self._child, self._running
+        if child is None or running is None:
+            raise Unfit(self._why())
+        try:
+            return await compiled(await child.observe(observe(running), time_limit(running)))
+        except Ended as error:
+            self._child = None
+            self._later(running, str(error))
+            await child.close()
+            raise
+
+    async def close(self) -> None:
+        """End all of it."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt[1].cancel()
+            await asyncio.wait((attempt[1],))
+            if not attempt[1].cancelled() and attempt[1].exception() is None:
+                await self._discard(attempt[1].result())
+        child, self._child = self._child, None
+        if child is not None:
+            await child.close()
+
+    def _try_beside(
+        self, observe: Callable[[Revision], Observation], compiled: Callable[[list[Assign]], Awaitable[Any]]
+    ) -> None:
+        """Try a newer revision while the old one goes on, however long that takes."""
+        revision = next(self._candidates(), None)
+        if revision is not None and self._attempt is None:
+            tried = self._try(revision, observe(revision), compiled)
+            self._attempt = (revision, asyncio.get_running_loop().create_task(tried))
+
+    async def _take_tried(self) -> None:
+        """Have what was tried beside, if it answered."""
+        if self._attempt is None or not self._attempt[1].done():
+            return
+        (revision, task), self._attempt = self._attempt, None
+        tried = task.result()
+        if tried is not None and revision.number > self._proven:
+            await self._take(revision, tried.child)
+        else:
+            await self._discard(tried)
+
+    async def _take(self, revision: Revision, child: Child) -> None:
+        """``child`` runs ``revision``, which has answered, in place of what ran."""
+        old, self._child = self._child, child
+        self._running, self._proven = revision, revision.number
+        self._pauses = {number: pause for number, pause in self._pauses.items() if number > revision.number}
+        log.info("controller `%s` runs, revision %d, process %d", self.upload.keyword, revision.number, child.pid)
+        if old is not None:
+            await old.close()
+
+    @staticmethod
+    async def _discard(tried: _Tried[Any] | None) -> None:
+        if tried is not None:
+            await tried.child.close()
+
+    def _candidates(self) -> Iterator[Revision]:
+        """What may take the place of what runs, newest first; what failed lately is left out."""
+        now = asyncio.get_running_loop().time()
+        for revision in (self.upload.current, *self.upload.revisions):
+            if self._child is not None and self._running is not None and revision.number <= self._running.number:
+                return
+            if revision.number < self._proven:
+                return
+            pause = self._pauses.get(revision.number)
+            if revision.sha256 and (pause is None or pause.until <= now):
+                yield revision
+
+    async def _try(
+        self, revision: Revision, observation: Observation, compiled: Callable[[list[Assign]], Awaitable[T]]
+    ) -> _Tried[T] | None:
+        """A process of ``revision`` that has answered; None when it does not."""
+        child = None
+        try:
+            child = await begin(await self._code(revision))
+            return _Tried(child, await compiled(await child.observe(observation, time_limit(revision))))
+        except Unfit as error:
+            log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)
+            self._later(revision, str(error))
+            if child is not None:
+                await child.close()
+            return None
+        except BaseException:
+            if child is not None:
+                await child.close()
+            raise
+
+    async def _code(self, revision: Revision) -> Code:
+        try:
+            code = await self._source.get(revision.sha256)
+        except SluiceError as error:
+            raise Unfit(f"its code cannot be had: {error}") from error
+        main = revision.main or self.upload.main
+        return Code(self.upload.keyword, revision.number, main, revision.sha256, code, self._memory)
+
+    def _later(self, revision: Revision, reason: str) -> None:
+        before = self._pauses.get(revision.number)
+        length = _FIRST_PAUSE if before is None else min(before.length * 2, _LONGEST_PAUSE)
+        self._pauses[revision.number] = _Pause(asyncio.get_running_loop().time() + length, length, reason)
+
+    def _why(self) -> str:
+        pause = self._pauses.get(max(self.upload.revision, self._proven)) or self._pauses.get(self._proven)
+        return "it has no code" if pause is None else pause.reason
+
+
+def metrics_of(revision: Revision) -> tuple[str, ...]:
+    """The metrics that a revision said it wants to see."""
+    found = revision.info.get("metrics", ())
+    return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+
+def period_of(revision: Revision) -> float:
+    """Seconds between two calls, as the revision said."""
+    found = revision.info.get("period", 1.0)
+    return max(1.0, float(found)) if isinstance(found, int | float) else 1.0
+
+
+def time_limit(revision: Revision) -> float:
+    """Seconds after which an answer is not waited for any more."""
+    return max(TIME_LIMIT, period_of(revision))

@@ -1,0 +1,226 @@
+"""One global controller on the host that it belongs to: observe, ask its process, write the difference.
+
+What was set stays through all that may go wrong: a process that ends, an exception, an answer that cannot be,
+metrics that do not come.  It is taken back by an answer without it, and by whoever stops the controller.
+
+A write expects the upload that the answer came from and carries the ownership of ``controller/<name>``.  So a
+controller that was stopped, or that runs elsewhere by now, never writes again, whatever this host knows of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_actors.controllers.assignment_compiler import Answer, Answers, policy_id
+from sluice_actors.controllers.code_source import CodeSource
+from sluice_actors.controllers.controller_process import Unfit
+from sluice_actors.controllers.observation import Nodes, Observer
+from sluice_actors.controllers.rollout import Revisions, metrics_of, period_of
+from sluice_actors.controllers.upload_index import Registered
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.decision_writer import Fences, Writer
+from sluice_actors.runtime.ownership import Ownership
+from sluice_core.control import Assign, Observation
+from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.messages.policies import Assignment, Revision, Upload
+from sluice_core.store import fencing
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+Committed = Callable[[Iterable[Assignment], Iterable[Assignment]], None]
+
+STARTING: Final = "starting"
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+FAILED: Final = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """What the controllers of a host share.
+
+    ``writer`` says in whose name and into which history to write; ``committed`` is told of what came into force and
+    what is not any more, ``told`` that a state has changed, ``moved`` that an upload is not what was known.
+    """
+
+    store: AsyncStore
+    writer: Writer
+    hub: Hub
+    source: CodeSource
+    registered: Registered
+    ownership: Ownership
+    fences: Fences | None
+    memory: int
+    clock: Callable[[], float]
+    committed: Committed
+    told: Callable[[], None]
+    moved: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class State:
+    """What is said of a controller: ``since`` it is in this state; ``seconds`` its last answer took."""
+
+    name: str = STARTING
+    reason: str = ""
+    since: float = 0.0
+    last_run: float = 0.0
+    seconds: float = 0.0
+    assignments: int = 0
+
+
+class Controlled:
+    """Runs one controller; :meth:`run` is a task of its own."""
+
+    def __init__(self, office: Office, upload: Upload, version: int) -> None:
+        self.name = upload.keyword
+        self.state = State(since=office.clock())
+        self._office = office
+        self._version = version
+        self._revisions = Revisions(upload, office.source, office.memory)
+        self._observer = Observer(self.name, office.hub, office.registered.period, office.clock)
+        self._answers = Answers(self.name, upload.created)
+        # What the store holds; None: not read, or not sure.
+        self._stored: Answer | None = None
+
+    def update(self, upload: Upload, version: int) -> None:
+        """The upload is this now."""
+        self._version = version
+        self._stored = None  # who changed the one may have changed the other
+        self._revisions.upload = upload
+        self._observer.news.set()
+
+    async def run(self) -> None:
+        """Go on for ever; cancel it to end."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                began = loop.time()
+                await self._turn()
+                await asyncio.sleep(began + period_of(self._revisions.running) - loop.time())
+                await self._window()
+        finally:
+            self._observer.close()
+            await self._revisions.close()
+
+    def report(self) -> dict[str, Any]:
+        """For the host's report."""
+        state = self.state
+        return {
+            "state": state.name,
+            "reason": state.reason,
+            "revision": self._revisions.running.number,
+            "since": state.since,
+            "last_run": state.last_run,
+            "seconds": round(state.seconds, 4),
+            "assignments": state.assignments,
+            "pid": self._revisions.pid,
+        }
+
+    async def _window(self) -> None:
+        """Wait for the next window, if there are any; not for longer than a period."""
+        if self._revisions.metrics:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(period_of(self._revisions.running)):
+                    await self._observer.news.wait()
+
+    async def _turn(self) -> None:
+        self._observer.news.clear()
+        self._observer.watch(self._revisions.metrics)
+        awaited = self._observer.awaited
+        if awaited:
+            self._say(self.state.name, f"waiting for {', '.join(awaited)}")
+            return
+        began = asyncio.get_running_loop().time()
+        try:
+            nodes = await self._nodes()
+            if self._observer.observation(self._revisions.metrics, nodes) is None:
+                self._say(WAITING, f"no window of {', '.join(self._revisions.metrics)} comes")
+                return
+            self.state.last_run = self._office.clock()
+            wanted = await self._revisions.answer(lambda revision: self._seen(revision, nodes), self._compiled)
+            self.state.seconds = asyncio.get_running_loop().time() - began
+            await self._write(wanted)
+        except Unfit as error:
+            self._say(FAILED, str(error))
+        except PeerError as error:
+            self._stored = None  # an answer that was lost may have been a yes
+            self._say(WAITING, str(error))
+        else:
+            self._say(RUNNING, self._revisions.complaint)
+
+    async def _nodes(self) -> Nodes:
+        found = await self._office.store.nodes()
+        return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
+
+    def _seen(self, revision: Revision, nodes: Nodes) -> Observation:
+        seen = self._observer.observation(metrics_of(revision), nodes)
+        return Observation(float(int(self._office.clock())), {}, nodes) if seen is None else seen
+
+    async def _compiled(self, assigns: list[Assign]) -> Answer:
+        return await self._answers.compile(assigns, self._office.registered.catalogue)
+
+    async def _write(self, wanted: Answer) -> None:
+        """Have exactly ``wanted`` in force.
+
+        :raises PeerError: when the store is away, or we are cut off from the team
+        """
+        office, version = self._office, self._version
+        stored = await self._read() if self._stored is None else self._stored
+        puts = tuple(one for name, one in wanted.items() if stored.get(name) != one)
+        drops = tuple(name for name in stored if name not in wanted)
+        if not puts and not drops:
+            return
+        if office.fences is not None and not office.fences.acting:
+            raise PeerError("cut off from the team of actor hosts")
+        key = self._revisions.upload.key
+        draft = Draft(
+            office.writer.by, puts, drops, expect={f"upload/{key}": version},
+            history=office.writer.history, fence=office.ownership.fence((f"controller/{self.name}",)),
+        )  # fmt: skip
+        try:
+            await office.store.commit(draft)
+        except Fenced as fenced:
+            self._stored = None
+            if office.fences is not None:
+                office.fences.refused(fenced.slot)
+            raise PeerError(f"another host acts for it: {fenced}") from fenced
+        except Conflict as conflict:
+            self._stored = None
+            office.moved(self.name)
+            raise PeerError(f"it was changed meanwhile: {conflict}") from conflict
+        if self._version == version:  # else somebody may have taken it back already
+            self._stored = wanted
+            self.state.assignments = len(wanted)
+        office.committed(puts, [stored[name] for name in drops])
+
+    async def _read(self) -> Answer:
+        """What is in force by this controller's will."""
+        store, version = self._office.store, self._version
+        names = await store.run(fencing.names(store.keys.assignments))
+        mine = fencing.of_policies(names, {policy_id(self.name)})
+        found: Answer = {}
+        for part in fencing.chunks(mine):
+            found.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})
+        if self._version == version:
+            self._stored = found
+        self.state.assignments = len(found)
+        return found
+
+    def _say(self, name: str, reason: str) -> None:
+        state = self.state
+        if (state.name, state.reason) == (name, reason):
+            return
+        if name == FAILED:
+            log.warning("controller `%s` failed: %s", self.name, reason)
+        if state.name != name:
+            state.since = self._office.clock()
+        state.name, state.reason = name, reason
+        self._office.told()

@@ -1,0 +1,1 @@
+"""Several actor hosts: membership, ownership of actors, messages between hosts."""

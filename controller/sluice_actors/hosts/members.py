@@ -1,0 +1,165 @@
+"""Who else is there: membership by tooz, in a thread of its own.
+
+Theory of operation
+
+* tooz blocks, so nothing of it runs on the loop.  The thread beats, looks who is there, and tells the loop what
+  it saw; the loop never waits for it.
+* A member whose beat is older than the time-out is gone for all others.  A beat each quarter of that: three may be
+  late without anybody being missed.
+* Redis away, or slower than a beat: the loop is told at once that we are alone with ourselves (no members), and
+  again who is there when we are back.  The thread never ends by itself.
+* A process that slept longer than the time-out was forgotten meanwhile; it notices that it is not among
+  the members and joins anew.  What it did in between is the business of the fence, not of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import redis
+import redis.exceptions
+
+from sluice_actors.hosts.tooz_adapter import GroupAlreadyExist, MemberAlreadyExist, RedisDriver, ToozError
+from sluice_core.store.redis_urls import RedisPlace
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = b"actors"
+BEATS: Final = 4
+_LONGEST_PAUSE: Final = 1.0
+_FAULTS: Final = (ToozError, redis.exceptions.RedisError, OSError)
+
+Told = Callable[[tuple[str, ...]], None]
+
+
+class _Driver(RedisDriver):
+    """tooz' driver with our way to Redis: the same URLs, TLS and Sentinels as everywhere else."""
+
+    def __init__(self, url: str, member: str, namespace: str, timeout: float) -> None:
+        super().__init__(member.encode(), None, {"membership_timeout": [timeout], "namespace": [namespace]})
+        self._place = RedisPlace(url)
+        self._patience = max(1.0, timeout / 2)
+        self._made: redis.Redis | None = None
+
+    def _make_client(self, *_: Any) -> redis.Redis:  # type: ignore[override]
+        self._made = self._place.client(self._patience)
+        return self._made
+
+    def hang_up(self) -> None:
+        """Close what ``stop`` leaves open, connections to Sentinels too."""
+        if self._made is not None:
+            self._place.close(self._made)
+
+
+class Members:
+    """Joins the team of ``namespace`` as ``member``, and tells who is in it.
+
+    :param beat: seconds between two signs of life; who misses :data:`BEATS` of them is gone
+    :param told: called on the loop after each look, with all members, sorted; with none when we cannot know
+    """
+
+    def __init__(self, url: str, member: str, namespace: str, beat: float, told: Told) -> None:
+        self._make = partial(_Driver, url, member, namespace, beat * BEATS)
+        self._member = member
+        self._beat = beat
+        self._told = told
+        self._known: tuple[str, ...] | None = None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._beaten = 0.0
+
+    def start(self) -> None:
+        """Begin, on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="members", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Leave the team."""
+        self._ended.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last beat got through."""
+        return time.monotonic() - self._beaten
+
+    @property
+    def fresh(self) -> bool:
+        """False when the others may take us for dead, whatever we were told last."""
+        return self.silence < self._beat * BEATS
+
+    def _run(self) -> None:
+        pause = self._beat
+        while not self._ended.is_set():
+            try:
+                self._stay()
+                pause = self._beat
+            except _FAULTS as error:
+                if self._known != ():
+                    log.warning("not in the team of actor hosts: %s", error or type(error).__name__)
+                else:
+                    pause = min(pause * 1.5, _LONGEST_PAUSE)
+                self._tell(())
+            self._ended.wait(pause)
+
+    def _stay(self) -> None:
+        """Be a member until the end, or until something goes wrong."""
+        driver: Any = self._make()
+        try:
+            driver.start()
+            self._join(driver)
+            while True:
+                began = time.monotonic()
+                driver.heartbeat()
+                self._beaten = began
+                found = sorted(name.decode() for name in driver.get_members(GROUP).get())
+                if self._member in found:
+                    self._tell(tuple(found))
+                else:
+                    log.warning("the other actor hosts took `%s` for dead, joining again", self._member)
+                    self._tell(())
+                    self._join(driver)
+                    continue
+                if self._ended.wait(self._beat):
+                    return
+        finally:
+            self._leave(driver)
+
+    def _join(self, driver: Any) -> None:
+        with contextlib.suppress(GroupAlreadyExist):
+            driver.create_group(GROUP).get()
+        try:
+            driver.join_group(GROUP).get()
+        except MemberAlreadyExist:
+            log.info("`%s` was a member a moment ago", self._member)
+
+    @staticmethod
+    def _leave(driver: Any) -> None:
+        try:
+            driver.stop()
+        except _FAULTS as error:
+            log.debug("left the team without a word: %s", error)
+        finally:
+            driver.hang_up()
+
+    def _tell(self, members: tuple[str, ...]) -> None:
+        assert self._loop is not None
+        self._known = members
+        try:
+            self._loop.call_soon_threadsafe(self._hear, members)
+        except RuntimeError:  # the loop is closed: nobody is there to be told
+            self._ended.set()
+
+    def _hear(self, members: tuple[str, ...]) -> None:
+        if not self._ended.is_set():
+            self._told(members)

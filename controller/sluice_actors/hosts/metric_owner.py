@@ -1,0 +1,128 @@
+"""A host that keeps a metric: it closes the windows and pushes to each subscriber what changed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from sluice_actors.hosts.messages import Values, Wants
+from sluice_actors.metrics.aggregator import Closed
+from sluice_actors.metrics.metric_router import Hub
+
+#: A subscriber that says nothing for so long is gone.
+FORGOTTEN: Final = 4.0
+
+#: Whose taps they are.
+_WHO: Final = "keeper"
+
+Column = Mapping[str, float]
+
+
+@dataclass(slots=True)
+class _Served:
+    """One subscriber of one metric."""
+
+    session: str
+    heard: float
+    expected: int = 1
+    number: int = 0
+    paths: dict[str, set[str]] = field(default_factory=dict)
+    everything: tuple[str, ...] = ()
+    told: dict[str, Column] = field(default_factory=dict)
+
+    def take(self, wants: Wants) -> None:
+        for granularity, paths in wants.more.items():
+            self.paths.setdefault(granularity, set()).update(paths)
+        for granularity, paths in wants.less.items():
+            self.paths.get(granularity, set()).difference_update(paths)
+        self.everything = wants.all
+
+    def column(self, closed: Closed, granularity: str) -> Column:
+        """What this subscriber wants of ``closed``."""
+        column = closed.at(granularity)
+        if granularity in self.everything:
+            return column
+        wanted = self.paths.get(granularity, set())
+        if len(wanted) < len(column):
+            return {path: column[path] for path in wanted if path in column}
+        return {path: value for path, value in column.items() if path in wanted}
+
+    def news(self, host: str, closed: Closed) -> Values:
+        """What to push for ``closed``."""
+        changed: dict[str, Column] = {}
+        gone: dict[str, tuple[str, ...]] = {}
+        for granularity in {*self.paths, *self.everything, *self.told}:
+            before, now = self.told.get(granularity, {}), self.column(closed, granularity)
+            changes = {path: value for path, value in now.items() if before.get(path) != value}
+            if changes:
+                changed[granularity] = changes
+            if len(before) + len(changes) > len(now):
+                lost = tuple(before.keys() - now.keys())
+                if lost:
+                    gone[granularity] = lost
+            self.told[granularity] = now
+        number, self.number = self.number, self.number + 1
+        return Values(host, closed.metric, self.session, number, closed.window, closed.period, changed, gone)
+
+
+class Keeper:
+    """Serves whoever asks.
+
+    :param push: called with a subscriber and what is for it
+    """
+
+    def __init__(self, host: str, hub: Hub, push: Callable[[str, Values], None], clock: Callable[[], float]) -> None:
+        self._host = host
+        self._hub = hub
+        self._push = push
+        self._clock = clock
+        self._served: dict[str, dict[str, _Served]] = {}
+
+    def asked(self, wants: Wants) -> None:
+        """A subscriber says what it wants; one that missed something is forgotten, and will ask anew."""
+        hosts = self._served.get(wants.metric, {})
+        served = hosts.get(wants.host)
+        if wants.number == 0:
+            self._begin(wants)
+        elif served is not None and served.session == wants.session and wants.number >= served.expected:
+            if wants.number > served.expected:
+                self._end(wants.metric, wants.host)
+                return
+            served.expected += 1
+            served.heard = self._clock()
+            served.take(wants)
+
+    def expire(self, now: float) -> None:
+        """Forget who is gone."""
+        for metric, hosts in list(self._served.items()):
+            for host, served in list(hosts.items()):
+                if now - served.heard > FORGOTTEN:
+                    self._end(metric, host)
+
+    def serves(self) -> dict[str, int]:
+        """Metric → how many hosts subscribe to it here."""
+        return {metric: len(hosts) for metric, hosts in self._served.items()}
+
+    def _begin(self, wants: Wants) -> None:
+        served = _Served(wants.session, self._clock())
+        served.take(wants)
+        hosts = self._served.setdefault(wants.metric, {})
+        hosts[wants.host] = served
+        if len(hosts) == 1:
+            self._hub.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
+        last = self._hub.last(wants.metric)
+        if last is not None:
+            self._push(wants.host, served.news(self._host, last))
+
+    def _end(self, metric: str, host: str) -> None:
+        hosts = self._served[metric]
+        del hosts[host]
+        if not hosts:
+            del self._served[metric]
+            self._hub.untap(metric, _WHO)
+
+    def _closed(self, metric: str, closed: Closed) -> None:
+        for host, served in self._served[metric].items():
+            self._push(host, served.news(self._host, closed))

@@ -1,0 +1,1 @@
+"""Metric values: aggregated over nodes and routed to subscribers."""

@@ -1,0 +1,60 @@
+"""From a policy as the store knows it to its actor, or the word that none can run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from sluice_actors.policies.actor import Context, PolicyActor, policy_actor
+from sluice_actors.policies.decision_writer import Writer
+from sluice_actors.policies.loader import Found
+from sluice_actors.policies.plan_cache import Plans
+from sluice_actors.runtime.ownership import Ownership
+from sluice_core.errors import Conflict, DecodeError
+from sluice_core.messages.policies import PolicyState
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+
+class Making:
+    """Makes the actors of one host, all of them in one ``context``."""
+
+    def __init__(self, context: Context, store: AsyncStore, writer: Writer, ownership: Ownership) -> None:
+        self._context = context
+        self._store = store
+        self._writer = writer
+        self._ownership = ownership
+        self._plans = Plans()
+
+    async def actor(self, found: Found) -> PolicyActor | None:
+        """The actor of a policy, not begun; None when none can run, which is written down then.
+
+        :raises PeerError: when Redis is away
+        """
+        try:
+            return self._make(found)
+        except DecodeError as error:
+            await self._refuse(found, error)
+            return None
+
+    def _make(self, found: Found) -> PolicyActor:
+        policy = found.policy
+        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, found.version)
+        try:
+            return policy_actor(*given, found.state)
+        except DecodeError as error:
+            log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
+            return policy_actor(*given)
+
+    async def _refuse(self, found: Found, error: DecodeError) -> None:
+        """Say that no actor can run for a policy; what is in force for it stays."""
+        name, state = found.policy.id, found.state
+        log.error("policy `%s` cannot run: %s", name, error)
+        members, firings = (state.members, state.firings) if state is not None else ({}, ())
+        failed = PolicyState(name, "failed", members, firings, str(error))
+        fence = self._ownership.fence((name,))
+        draft = Draft(self._writer.by, states=(failed,), expect={f"policy/{name}": found.version}, fence=fence)
+        with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
+            await self._store.commit(draft)

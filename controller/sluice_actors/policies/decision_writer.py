@@ -1,0 +1,261 @@
+"""The office that writes down what policy actors decide.
+
+* One task, one commit at a time, so a policy's outputs keep their order.
+* What counts is the actor's state when it is its turn, not the history of how it got there: an actor
+  is *dirty* or not, and while Redis is away any number of changes is still one write.
+* A commit holds the assignments and the state of up to some hundred policies, and expects the version
+  of each policy's document.  A policy that was deleted or replaced meanwhile makes it a conflict, so a
+  deleted policy never gets an assignment back; the others of that commit are then written in halves.
+* In a team each commit carries the ownership of its policies; those that have passed to another host are
+  left out and lost to us, and the rest is written.
+* A commit whose answer was lost is made again; it puts the same things, which harms nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from sluice_actors.policies.actor import PolicyActor
+from sluice_core.errors import Conflict, Fenced, PeerError
+from sluice_core.messages.policies import Assignment, PolicyState
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore
+from sluice_dsl.assignments import assignment_for
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 2.0
+#: One window's decisions come within a few milliseconds; waiting for them makes one commit of many.
+_GATHER: Final = 0.005
+BATCH: Final = 500
+
+Written = Mapping[str, Assignment]
+
+
+class Fences(Protocol):
+    """Under which ownership a host decides (``sluice_actors.hosts.team``)."""
+
+    @property
+    def acting(self) -> bool:
+        """False while nothing must be written."""
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """What a change decided for these policies carries."""
+
+    def refused(self, slot: str) -> None:
+        """A change was refused because of ``slot``."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What one policy has to be written at one moment."""
+
+    actor: PolicyActor
+    want: Written
+    puts: list[Assignment]
+    drops: list[str]
+    state: PolicyState
+
+    @property
+    def size(self) -> int:
+        return len(self.puts) + len(self.drops) + 1
+
+
+def wanted(actor: PolicyActor) -> dict[str, Assignment]:
+    """The assignments that ``actor`` wants to be in force now, by id."""
+    found = (
+        assignment_for(actor.policy, actor.plan, number, actor.created, predicate, member)
+        for member, number, predicate in actor.in_force()
+    )
+    return {one.id: one for one in found}
+
+
+class Writer:
+    """Implements ``sluice_actors.policies.actor.Office`` on a store.
+
+    :param lost: called with an actor whose policy's document is not the one it was made from, or whose policy
+        another host acts for now
+    :param fences: what each change carries, and who is told when it is refused
+    :param committed: called with what came into force and with what is not in force any more
+    """
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        by: str,
+        lost: Callable[[PolicyActor], None],
+        batch: int = BATCH,
+        fences: Fences | None = None,
+        committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None] = lambda puts, drops: None,
+    ) -> None:
+        #: The history to write into; empty means any.
+        self.history = ""
+        self._store = store
+        self.by = by
+        self._lost = lost
+        self._batch = batch
+        self._fences = fences
+        self._committed = committed
+        self._actors: dict[str, PolicyActor] = {}
+        self._written: dict[str, Written] = {}
+        self._dirty: dict[str, PolicyActor] = {}
+        self._work = asyncio.Event()
+
+    @property
+    def pending(self) -> int:
+        """How many policies wait to be written."""
+        return len(self._dirty)
+
+    def begin(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
+        """Write for ``actor`` from now on; ``stored`` is what the store holds of its policy.
+
+        What is stored and not in force is dropped, what is in force and not stored is put.
+        """
+        self._actors[actor.policy] = actor
+        self.reconcile(actor, stored)
+
+    def reconcile(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
+        """Correct the store where it is not what ``actor`` wants."""
+        known = {one.id: one for one in stored}
+        if known:
+            self._written[actor.policy] = known
+        else:
+            self._written.pop(actor.policy, None)
+        if known != wanted(actor):
+            self.changed(actor)
+
+    def forget(self, policy: str) -> None:
+        """Write nothing more for ``policy``."""
+        self._actors.pop(policy, None)
+        self._written.pop(policy, None)
+        self._dirty.pop(policy, None)
+
+    def changed(self, actor: PolicyActor) -> None:
+        if self._current(actor):
+            self._dirty[actor.policy] = actor
+            self._work.set()
+
+    def failed(self, actor: PolicyActor, error: Exception) -> None:
+        self.changed(actor)
+
+    async def run(self) -> None:
+        """Write for ever; cancel it to end."""
+        pause = _FIRST_PAUSE
+        while True:
+            await self._work.wait()
+            await asyncio.sleep(_GATHER)
+            try:
+                await self.flush()
+            except PeerError as error:
+                if pause == _FIRST_PAUSE:
+                    log.warning("%d policies wait to be written: %s", self.pending, error)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            else:
+                pause = _FIRST_PAUSE
+
+    async def flush(self) -> None:
+        """Write everything that is dirty.
+
+        :raises PeerError: when the store is away; what is not written stays dirty
+        """
+        while self._dirty:
+            if self._fences is not None and not self._fences.acting:
+                raise PeerError("cut off from the team of actor hosts")
+            entries = self._take()
+            try:
+                await self._commit(entries)
+            except BaseException:
+                # Older than what became dirty meanwhile, so it goes first.
+                mine = {entry.actor.policy: entry.actor for entry in entries if self._current(entry.actor)}
+                self._dirty = {**mine, **self._dirty}
+                raise
+        self._work.clear()
+
+    def _take(self) -> list[_Entry]:
+        entries: list[_Entry] = []
+        size = 0
+        for actor in self._dirty.values():
+            entry = self._entry(actor)
+            if entries and size + entry.size > self._batch:
+                break
+            size += entry.size
+            entries.append(entry)
+        for entry in entries:
+            del self._dirty[entry.actor.policy]
+        return entries
+
+    def _entry(self, actor: PolicyActor) -> _Entry:
+        written = self._written.get(actor.policy, {})
+        want = wanted(actor)
+        puts = [one for name, one in want.items() if written.get(name) != one]
+        drops = [name for name in written if name not in want]
+        return _Entry(actor, want, puts, drops, actor.state())
+
+    async def _commit(self, entries: list[_Entry]) -> None:
+        draft = Draft(
+            by=self.by,
+            puts=tuple(put for entry in entries for put in entry.puts),
+            drops=tuple(drop for entry in entries for drop in entry.drops),
+            states=tuple(entry.state for entry in entries),
+            expect={f"policy/{entry.actor.policy}": entry.actor.version for entry in entries},
+            history=self.history,
+            fence={} if self._fences is None else self._fences.fence(entry.actor.policy for entry in entries),
+        )
+        try:
+            await self._store.commit(draft)
+        except Fenced as fenced:
+            await self._leave_out(entries, fenced.slot)
+            return
+        except Conflict as conflict:
+            await self._divide(entries, conflict)
+            return
+        for entry in entries:
+            name = entry.actor.policy
+            before = self._written.get(name, {})
+            self._committed(entry.puts, [before[drop] for drop in entry.drops if drop in before])
+            if not self._current(entry.actor):
+                continue
+            if entry.want:
+                self._written[name] = entry.want
+            else:
+                self._written.pop(name, None)
+
+    async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
+        """Another host acts for the policies in ``slot`` now; write the others."""
+        assert self._fences is not None
+        self._fences.refused(slot)
+        rest = []
+        for entry in entries:
+            if slot_of(entry.actor.policy) == slot:
+                self._lost(entry.actor)
+            elif self._current(entry.actor):
+                rest.append(self._entry(entry.actor))
+        if rest:
+            await self._commit(rest)
+
+    async def _divide(self, entries: list[_Entry], conflict: Conflict) -> None:
+        """Write all of ``entries`` but those in conflict."""
+        head = await self._store.head()
+        if self.history and head.history != self.history:
+            raise PeerError(f"history is `{head.history}` now, not `{self.history}`") from conflict
+        if len(entries) == 1:
+            actor = entries[0].actor
+            log.info("policy `%s` was changed by somebody else: %s", actor.policy, conflict)
+            self._lost(actor)
+            return
+        middle = len(entries) // 2
+        for part in (entries[:middle], entries[middle:]):
+            half = [self._entry(entry.actor) for entry in part if self._current(entry.actor)]
+            if half:
+                await self._commit(half)
+
+    def _current(self, actor: PolicyActor) -> bool:
+        return self._actors.get(actor.policy) is actor

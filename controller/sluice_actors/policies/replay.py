@@ -1,0 +1,74 @@
+"""The windows of the last seconds once more, for actors that come from another host.
+
+Their former host is gone, or left them a moment ago; what it decided and did not write is lost with it.
+So they are told again of every window since the last one that their written state knows: one that was true in the
+meantime still fires, and one that fired already is known to their machines and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from sluice_actors.metrics.aggregator import Aggregator, Closed
+from sluice_actors.metrics.backlog import KEPT, Backlog
+from sluice_actors.metrics.metric_router import routed
+from sluice_actors.metrics.subscription import Columns, Feed
+from sluice_actors.policies.actor import PolicyActor
+from sluice_actors.runtime.system import Delivery
+from sluice_core.messages.policies import MetricBatch
+
+#: How many batches are decoded before the loop goes on with something else.
+_BATCHES_PER_STEP: Final = 1
+
+
+class Replay:
+    """What the backlog holds of some metrics, decoded and merged.
+
+    Batches go on coming while the first ones are decoded: :meth:`prepare` does most, :meth:`deliveries` the rest.
+    """
+
+    def __init__(self, backlog: Backlog, metrics: Iterable[str], clock: Callable[[], float]) -> None:
+        self._backlog = backlog
+        self._since = clock() - KEPT
+        # Old windows are none of an aggregator's business, hence a time before all of them.
+        self._merging = {metric: Aggregator(metric, self._since) for metric in metrics}
+        self._read = dict.fromkeys(self._merging, self._since)
+        self._closed: dict[str, dict[int, Closed]] = {}
+
+    async def prepare(self) -> None:
+        """Decode what there is, giving way to others in between."""
+        count = 0
+        for metric in self._merging:
+            for _ in self._absorb(metric):
+                count += 1
+                if count % _BATCHES_PER_STEP == 0:
+                    await asyncio.sleep(0)
+
+    def deliveries(self, actors: Sequence[PolicyActor]) -> Iterator[Delivery]:
+        """Tell ``actors``, which have started, of each window from the last they know to the last that was told."""
+        for metric, merging in self._merging.items():
+            for _ in self._absorb(metric):
+                pass
+            self._closed[metric] = {one.window: one for one in merging.due(math.inf)}
+        for actor in actors:
+            feed = actor.feed
+            if isinstance(feed, Feed):
+                for window, period, columns in self._windows(feed, max(actor.seen, actor.created // 1000)):
+                    yield actor, feed.message(actor, window, period, columns)
+
+    def _absorb(self, metric: str) -> Iterator[MetricBatch]:
+        for came, batch in self._backlog.decoded(routed(metric), self._read[metric]):
+            self._read[metric] = came
+            self._merging[metric].add(batch, came)
+            yield batch
+
+    def _windows(self, feed: Feed, first: int) -> Iterator[tuple[int, float, Columns]]:
+        through = feed.through_all
+        closed = [self._closed.get(metric, {}) for metric in feed.metrics]
+        for window in sorted(set(closed[0]).intersection(*closed[1:])):
+            if first <= window <= through:
+                found = [one[window] for one in closed]
+                yield window, min(one.period for one in found), [one.at(feed.granularity) for one in found]

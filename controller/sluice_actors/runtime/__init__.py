@@ -1,0 +1,1 @@
+"""The actor runtime: actors and timers on one asyncio loop."""

@@ -1,0 +1,44 @@
+"""Which host acts for what.
+
+One host does it all (:class:`SingleHost`), or a team divides it (``sluice_actors.hosts.team``).  Whatever has a name
+and must have one actor in the cluster asks here: policies by their id, aggregators and global
+controllers by ``metric/<NAME>`` and ``controller/<name>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+
+class Ownership(Protocol):
+    """Who acts for what."""
+
+    def owns(self, name: str) -> bool:
+        """True when this host is to run the actor of this policy now; must be cheap."""
+
+    def owns_slot(self, slot: str) -> bool:
+        """The same for all names of a slot (``sluice_core.store.fencing``)."""
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Have ``changed`` called, on the host's loop, after answers of ``owns`` may have changed."""
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """What a change decided for these names carries (``Draft.fence``)."""
+
+
+class SingleHost:
+    """Everything is ours, for ever."""
+
+    def owns(self, name: str) -> bool:
+        return True
+
+    def owns_slot(self, slot: str) -> bool:
+        return True
+
+    def on_change(self, changed: Callable[[], None]) -> None:
+        """Never calls ``changed``."""
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """Nothing: there is nobody else."""
+        return {}

@@ -1,0 +1,70 @@
+"""What an actor host lets others see: the values of the policies that somebody looks at, and its own report."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.actor import PolicyActor
+from sluice_actors.runtime.system import ActorSystem
+from sluice_core.store.store import AsyncStore
+
+_REPORT_INTERVAL: Final = 5.0
+
+
+class Showing:
+    """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`soon` was called."""
+
+    def __init__(
+        self,
+        name: str,
+        store: AsyncStore,
+        system: ActorSystem,
+        hub: Hub,
+        actors: Mapping[str, PolicyActor],
+        report: Callable[[], dict[str, Any]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._name = name
+        self._store = store
+        self._system = system
+        self._hub = hub
+        self._actors = actors
+        self._report = report
+        self._clock = clock
+        self._reported = 0.0
+
+    def soon(self) -> None:
+        """Report at once."""
+        self._reported = 0.0
+        self._hub.delivered.set()
+
+    async def step(self) -> None:
+        """One turn of the host's task for this.
+
+        :raises PeerError: when Redis is away
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_REPORT_INTERVAL):
+                await self._hub.delivered.wait()
+        await self._system.idle()
+        self._hub.delivered.clear()
+        now = self._clock()
+        shown = {}
+        for name in await self._store.watched(now):
+            actor = self._actors.get(name)
+            observed = None if actor is None else self._hub.observed(actor)
+            if observed is not None:
+                shown[name] = observed
+        if shown:
+            await self._store.observe(shown)
+        if now - self._reported >= _REPORT_INTERVAL or now < self._reported:
+            self._reported = now
+            try:
+                await self._store.host_report(self._name, self._report())
+            except BaseException:
+                self._reported = 0.0
+                raise

@@ -1,0 +1,56 @@
+"""Who asks: whom Keystone vouches for, or the holder of the static token, or nobody.
+
+With ``auth = keystone`` the middleware of :mod:`sluice_controller.identity.keystone` stands before Django and leaves
+an :class:`Identity` in the request's environment, where no client can put one.  Headers are never looked at.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from sluice_controller.config import KEYSTONE
+from sluice_controller.identity.caller import ADMIN, Identity
+from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
+from sluice_controller.identity.tokens import known_token, matches
+from sluice_core.errors import PeerError
+
+__all__ = ["ADMIN", "Identity", "TokenAuthentication"]
+
+
+class TokenAuthentication(BaseAuthentication):
+    """``X-Auth-Token``: one of Keystone's, or that of ``token_file``."""
+
+    def authenticate(self, request: Request) -> tuple[Identity, None] | None:
+        """Called by REST framework for each request; None lets the permission answer 401.
+
+        :raises PeerError: when Keystone, which would know, does not answer
+        """
+        identity = _of_keystone(request) if settings.SLUICE.auth == KEYSTONE else _of_file(request)
+        return None if identity is None else (identity, None)
+
+    def authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401."""
+        return str(request.META.get(CHALLENGE, 'X-Auth-Token realm="sluice"'))
+
+
+def _of_keystone(request: Request) -> Identity | None:
+    identity = request.META.get(IDENTITY)
+    if isinstance(identity, Identity):
+        return identity
+    if AWAY in request.META:
+        raise PeerError(request.META[AWAY])
+    if "X-Auth-Token" in request.headers:
+        raise AuthenticationFailed("`X-Auth-Token` is no valid token of Keystone's, it may have expired")
+    return None
+
+
+def _of_file(request: Request) -> Identity | None:
+    given = request.headers.get("X-Auth-Token")
+    if given is None:
+        return None
+    if not matches(given, known_token(settings.SLUICE.token_file)):
+        raise AuthenticationFailed("`X-Auth-Token` is not the admin token")
+    return ADMIN

@@ -1,0 +1,170 @@
+"""Rules applied to requests: the one permission class, and what views call.
+
+A view names its rule per method in ``rules``; :data:`OPEN` stands there for what needs no token.  The permission
+class decides what can be decided before the view runs.  Of a rule about a thing or a list it only refuses whom no
+thing at all would be allowed; the view then calls :func:`authorize` with the thing, or asks :func:`seen` whose
+things it may list.  A view that did not is a bug: its answer is withheld by :func:`undecided`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from django.conf import settings
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from sluice_controller.config import Config
+from sluice_controller.identity import rules
+from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
+from sluice_controller.identity.rules import Rules, Target
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import NAME, Upload
+from sluice_dsl.plan import Plan
+
+#: In place of a rule's name: nobody is asked who he is.
+OPEN: Final = "open"
+_DECIDED: Final = "_sluice_decided"
+
+
+class Forbidden(CallerError):
+    """The rule does not allow it; the message says what it would take."""
+
+    status = 403
+
+
+@lru_cache(maxsize=8)
+def load_rules(policy_file: str) -> Rules:
+    """The rules with what is in the file, once per process."""
+    return Rules(policy_file)
+
+
+def current_rules() -> Rules:
+    """The rules of this process."""
+    return load_rules(settings.SLUICE.policy_file)
+
+
+def authorize(request: Request, rule: str, target: Target) -> None:
+    """Does nothing when whoever asks may do what ``rule`` guards to ``target``.
+
+    :raises Forbidden: naming the rule and what was missing
+    """
+    _decide(request.user, rule, target)
+    _decided(request).add(rule)
+
+
+def seen(request: Request, rule: str) -> frozenset[str] | None:
+    """The accounts whose things a list may show; None for those of everybody."""
+    _decided(request).add(rule)
+    if current_rules().allows(request.user, f"{rule}_all", {}):
+        return None
+    project = request.user.project_id
+    return frozenset({settings.SLUICE.reseller_prefix + project} if project else ())
+
+
+def authorize_plans(request: Request, rule: str, plans: Iterable[Plan], uploads: Mapping[str, Upload]) -> None:
+    """:func:`authorize` for the target and the actions of each plan.
+
+    :raises Forbidden: for the first one that is not allowed
+    """
+    for plan in plans:
+        authorize(request, rule, target_of(plan, settings.SLUICE, uploads))
+
+
+def target_of(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict[str, str]:
+    """What rules see of a plan; only what is named by itself can be somebody's own."""
+    found = {"level": plan.target.level if plan.target.select == NAME else plan.target.select}
+    if plan.target.select == NAME:
+        found |= project_of(plan.target.name.partition("/")[0], config.reseller_prefix)
+    vetted = config.self_service_words | {word for word, one in uploads.items() if one.self_service}
+    others = list(dict.fromkeys(one.keyword for one in plan.actions if one.keyword not in vetted))
+    found["self_service"] = str(not others)
+    found["not_self_service"] = ", ".join(f"`{word}`" for word in others)
+    return found
+
+
+def project_of(account: str, prefix: str) -> dict[str, str]:
+    """``project_id`` of the project whose account it is; nothing for an account of no project."""
+    project = account.removeprefix(prefix)
+    return {"project_id": project} if project and project != account else {}
+
+
+class RulePermission(BasePermission):
+    """The rule that the view names for this method."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Called by REST framework before the view; False becomes 401.
+
+        :raises Forbidden: when the rule does not allow it
+        """
+        if not isinstance(request.user, Identity):
+            return False
+        rule = rule_for(view, request.method)
+        if rule is None:  # the method does not exist here: 405 follows
+            return True
+        operation = BY_NAME.get(rule)
+        if operation is None:
+            raise Forbidden(f"`{rule}` is no rule of this API")
+        if operation.about == NOTHING:
+            authorize(request, rule, {})
+        else:
+            _decide(request.user, rule, {**_best(request.user), **view.foreknown()})
+        return True
+
+
+def rule_for(view: Any, method: str) -> str | None:
+    """The name that ``view`` gives for ``method``; None for a method that it has not."""
+    name = {"HEAD": "get"}.get(method, method.lower())
+    if name not in view.http_method_names or not hasattr(view, name):
+        return None
+    return str(view.rules.get(name, f"none for {method} of {type(view).__name__}"))
+
+
+def undecided(request: Request, view: Any) -> str:
+    """The rule that a view should have decided and did not; empty when all is well."""
+    rule = rule_for(view, request.method)
+    if rule is None or rule == OPEN or rule in _decided(request):
+        return ""
+    return rule
+
+
+def faults(views: Iterable[type]) -> Iterator[str]:
+    """What is wrong with the tables of ``views``: a method without a rule, or a rule that is none."""
+    for view in views:
+        table: Mapping[str, str] = getattr(view, "rules", {})
+        for method in getattr(view, "http_method_names", ()):
+            if method in ("head", "options") or not hasattr(view, method):
+                continue
+            rule = table.get(method)
+            if rule is None:
+                yield f"view `{view.__name__}` names no rule for {method.upper()}"
+            elif rule != OPEN and rule not in BY_NAME:
+                yield f"view `{view.__name__}` names `{rule}` for {method.upper()}, which is no rule"
+            elif rule != OPEN and BY_NAME[rule].about == LIST and f"{rule}_all" not in BY_NAME:
+                yield f"rule `{rule}` is about a list, but there is no `{rule}_all`"
+
+
+def _decide(identity: Identity, rule: str, target: Target) -> None:
+    found = current_rules()
+    if not found.allows(identity, rule, target):
+        raise Forbidden(
+            f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing(identity, rule, target)}"
+        )
+
+
+def _best(identity: Identity) -> dict[str, str]:
+    """The thing that an identity may do most to."""
+    own = {"project_id": identity.project_id} if identity.project_id else {}
+    return {"level": "container", "self_service": "True", **own}
+
+
+def _decided(request: Request) -> set[str]:
+    """The rules that were decided for this request."""
+    found: set[str] = request._request.__dict__.setdefault(_DECIDED, set())
+    return found
+
+
+__all__ = ["OPEN", "Forbidden", "RulePermission", "authorize", "authorize_plans", "rules", "seen"]

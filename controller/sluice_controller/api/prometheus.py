@@ -1,0 +1,146 @@
+"""What Prometheus reads of this API and of the cluster.
+
+Requests are counted in files that all worker processes share (``PROMETHEUS_MULTIPROC_DIR``, which
+``sluice_controller.app.server`` makes before it forks), so it does not matter which worker is asked.  The cluster's
+gauges are read from Redis when they are asked for, and the same from each worker.  No tenant, policy or path is in
+any of them: the number of series is bounded by that of calls, nodes and hosts.  What tenants move is told by
+:mod:`sluice_controller.api.prometheus_bandwidth`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from sluice_controller.catalog import bandwidth_report
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.counters import OWN
+from sluice_controller.catalog.selectors import cluster_now
+from sluice_core.errors import PeerError
+
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def exposition(backend: Backend) -> bytes:
+    """Everything, in Prometheus' text format."""
+    registry = CollectorRegistry()
+    if os.environ.get(MULTIPROCESS):
+        MultiProcessCollector(registry)
+        requests: bytes = generate_latest(registry)
+    else:
+        requests = generate_latest(OWN)
+    cluster = CollectorRegistry()
+    cluster.register(ClusterCollector(backend))
+    return requests + generate_latest(cluster)
+
+
+class ClusterCollector(Collector):
+    """The cluster as Redis has it; without Redis only that it is away."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def describe(self) -> Iterable[Metric]:
+        """Called when it is registered; nothing is read for that."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Called for each exposition."""
+        up = GaugeMetricFamily("sluice_redis_up", "whether Redis answers")
+        try:
+            found = [*self._policies(), *self._nodes(), *self._hosts(), self._bandwidth()]
+        except PeerError:
+            up.add_metric([], 0)
+            yield up
+            return
+        up.add_metric([], 1)
+        yield up
+        yield from found
+
+    def _policies(self) -> Iterator[Metric]:
+        contents = self._backend.shelf.contents()
+        tally = Tally(
+            "disabled" if not one.policy.enabled else "dynamic" if one.policy.dynamic else "static"
+            for one in contents.policies.values()
+        )
+        yield gauges("sluice_policies", "policies", "kind", {kind: tally[kind] for kind in _POLICY_KINDS})
+        yield GaugeMetricFamily("sluice_epoch", "number of the newest change", contents.head.epoch)
+
+    def _nodes(self) -> Iterator[Metric]:
+        cluster = cluster_now(self._backend)
+        tally = Tally(cluster.state(node) for node in cluster.nodes)
+        yield gauges("sluice_nodes", "nodes", "state", {state: tally[state] for state in _NODE_STATES})
+        for name, text, value in _NODE_GAUGES:
+            yield gauges(name, text, "node", {node.node: value(node) for node in cluster.nodes})
+        lost = CounterMetricFamily("sluice_node_dropped", "metric batches that a node lost", labels=["node"])
+        for node in cluster.nodes:
+            lost.add_metric([node.node], node.dropped)
+        yield lost
+
+    def _hosts(self) -> Iterator[Metric]:
+        hosts = self._backend.store.hosts()
+        now = self._backend.now()
+        ages = {name: now - at for name, one in hosts.items() if isinstance(at := one.get("at"), int | float)}
+        yield gauges("sluice_actor_host_report_age_seconds", "since a host spoke", "host", ages)
+        for field, text in _HOST_GAUGES:
+            yield gauges(f"sluice_actor_host_{field}", text, "host", _numbers(hosts, field))
+        for field, text in _HOST_COUNTERS:
+            family = CounterMetricFamily(f"sluice_actor_host_{field}", text, labels=["host"])
+            for host, value in _numbers(hosts, field).items():
+                family.add_metric([host], value)
+            yield family
+
+    def _bandwidth(self) -> Metric:
+        """Nothing while nobody measures; what is not held back has nothing assigned, what is unknown no capacity."""
+        labels = ("node", "side", "method", "what")
+        family = GaugeMetricFamily(
+            "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels
+        )
+        for one in bandwidth_report.nodes(bandwidth_report.picture_now(self._backend)).rows.values():
+            for what in _BANDWIDTHS:
+                if one[what] is not None:
+                    family.add_metric([one["node"], one["side"], one["method"], what], one[what])
+        return family
+
+
+_BANDWIDTHS: Final = ("measured", "assigned", "capacity")
+_POLICY_KINDS: Final = ("static", "dynamic", "disabled")
+_NODE_STATES: Final = ("ok", "stale_history", "failed", "away")
+_NODE_GAUGES: Final[Any] = (
+    ("sluice_node_epoch", "the last change that a node has applied", lambda node: node.epoch),
+    ("sluice_node_refused", "assignments that a node refuses", lambda node: len(node.refused)),
+    ("sluice_node_workers", "Swift workers that speak to a node's agent", lambda node: node.workers),
+    ("sluice_node_assignments", "assignments that a node has", lambda node: node.assignments),
+)
+_HOST_GAUGES: Final = (
+    ("actors", "policy actors of a host"),
+    ("suspended", "actors that failed and wait"),
+    ("pending", "policies that wait to be written"),
+    ("bus", "whether a host is connected to RabbitMQ"),
+)
+_HOST_COUNTERS: Final = (
+    ("failures", "times that actors failed"),
+    ("restarts", "times that actors were started again"),
+    ("dropped", "messages that actors could not take"),
+    ("undecodable", "metric batches that could not be read"),
+)
+
+
+def gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    """One gauge for each of ``values``, by ``label``."""
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _numbers(hosts: Mapping[str, Mapping[str, Any]], field: str) -> dict[str, float]:
+    return {name: float(value) for name, one in hosts.items() if isinstance(value := one.get(field), int | float)}

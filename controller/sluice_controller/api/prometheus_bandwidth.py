@@ -1,0 +1,112 @@
+"""Bandwidth of tenants for Prometheus: the rows of ``/bw/flows`` and ``/bw/parts`` as gauges.
+
+Names of tenants and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
+from Redis: without that it is an error, and the target is down for Prometheus.  A page without tenants would say that
+nothing moves.  The number of series is bounded as the rows of the picture are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from sluice_controller.api.prometheus import gauges
+from sluice_controller.catalog import bandwidth_report
+from sluice_controller.catalog.backend import Backend
+from sluice_core.messages.bandwidth import ANY_POLICY, REPLICATION
+from sluice_core.messages.bandwidth_report import Picture
+
+Row = Mapping[str, Any]
+
+
+def exposition(backend: Backend, **wanted: str) -> bytes:
+    """Rows in whose columns stands what is ``wanted``, in Prometheus' text format.
+
+    A flow is on no one node: where a node, side or device is wanted there are parts alone.
+
+    :raises PeerError: when Redis is away
+    """
+    picture, age = bandwidth_report.picture_and_age(backend, idle=True)
+    found: bytes = generate_latest(PictureCollector(picture, age, wanted))
+    return found
+
+
+class PictureCollector(Collector):
+    """One picture, ``age`` seconds old; nothing but that when nobody measures."""
+
+    def __init__(self, picture: Picture | None, age: float, wanted: Mapping[str, str]) -> None:
+        self._picture = picture
+        self._age = age
+        self._wanted = wanted
+
+    def collect(self) -> Iterator[Metric]:
+        """Called for each exposition."""
+        flows = bandwidth_report.flows(self._picture, None, **self._wanted)
+        parts = bandwidth_report.parts(self._picture, **self._wanted)
+        yield _rates(
+            "sluice_bandwidth_flow_bytes_per_second",
+            "payload that a tenant or container moves, may move and is promised",
+            _OWNER,
+            _PROMISED,
+            flows.rows.values(),
+        )
+        yield _rates(
+            "sluice_bandwidth_part_bytes_per_second",
+            "payload that a tenant or container moves and may move on a device or proxy",
+            (*_PLACE, *_OWNER),
+            _MOVED,
+            parts.rows.values(),
+        )
+        left_out = {} if self._picture is None else {"flows": flows.left_out, "parts": parts.left_out}
+        text = "rows of a big cluster that have no series, whether they were asked for or not"
+        yield gauges("sluice_bandwidth_rows_left_out", text, "list", left_out)
+        text = "since this was measured; +Inf while nobody measures"
+        yield GaugeMetricFamily("sluice_bandwidth_picture_age_seconds", text, self._age)
+
+
+_PLACE: Final = ("node", "side", "device")
+_OWNER: Final = ("account", "container", "method", "storage_policy")
+_MOVED: Final = ("measured", "share")
+_PROMISED: Final = (*_MOVED, "floor", "met", "short", "ceiling")
+#: Those that 0 is none of.
+_IF_ANY: Final = frozenset({"floor", "short", "ceiling"})
+
+
+def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...], rows: Iterable[Row]) -> Metric:
+    """A series of each of ``whats`` that applies to a row; of rows that no label tells apart their sum."""
+    merged: dict[tuple[str, ...], dict[str, float | None]] = {}
+    for row in rows:
+        key = tuple(_label(row, label) for label in labels)
+        one = merged.get(key)
+        merged[key] = {what: row[what] if one is None else _sum(one[what], row[what]) for what in whats}
+    family = GaugeMetricFamily(name, text, labels=(*labels, "what"))
+    for key, one in merged.items():
+        for what, value in one.items():
+            if _applies(what, one) and value is not None:
+                family.add_metric((*key, what), value)
+    return family
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    """As much as it likes and something is as much as it likes."""
+    return None if one is None or other is None else one + other
+
+
+def _applies(what: str, row: Mapping[str, float | None]) -> bool:
+    if what == "met":
+        return bool(row["floor"])
+    return bool(row[what]) or what not in _IF_ANY
+
+
+def _label(row: Row, name: str) -> str:
+    text = str(row[name])
+    if name == "storage_policy":
+        if row["method"] == REPLICATION:  # of all of them together
+            return ""
+        text = text or ("" if row["policy"] == ANY_POLICY else str(row["policy"]))
+    # half a surrogate pair is no text that could be sent
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

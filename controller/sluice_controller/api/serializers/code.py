@@ -1,0 +1,64 @@
+"""The shapes of ``/controllers`` and of the instances of uploaded code, for the schema only."""
+
+from __future__ import annotations
+
+from rest_framework import serializers as s
+
+from sluice_controller.api.serializers.registry import EntrySerializer, PageSerializer
+from sluice_controller.api.serializers.uploads import CodeSerializer
+from sluice_controller.code.controllers import STATES
+from sluice_controller.code.rollout import METRIC_STATES
+
+
+class ControllerSerializer(EntrySerializer, CodeSerializer):
+    """A global controller: what its code says of itself, and whether it runs."""
+
+    name = s.CharField()
+    help = s.CharField(allow_blank=True)
+    metrics = s.ListField(child=s.CharField(), help_text="what it watches")
+    period = s.FloatField(help_text="seconds between two runs")
+    main = s.CharField(help_text="the class that decides")
+    running = s.BooleanField(help_text="whether it was started")
+    state = s.ChoiceField(STATES)
+    reason = s.CharField(allow_blank=True, help_text="why it failed, or why an earlier revision goes on")
+    hosts = s.ListField(child=s.CharField(), help_text="the actor hosts that run it: one, but while it moves")
+
+
+class ControllerPageSerializer(PageSerializer):
+    """Controllers by name."""
+
+    controllers = ControllerSerializer(many=True)
+
+
+class ControllerInstanceSerializer(s.Serializer):
+    """A controller on an actor host."""
+
+    host = s.CharField()
+    state = s.ChoiceField(STATES)
+    reason = s.CharField(allow_blank=True)
+    revision = s.IntegerField(help_text="of its code, as it runs there")
+    since = s.DateTimeField(allow_null=True)
+    last_run = s.DateTimeField(allow_null=True)
+    seconds = s.FloatField(help_text="that its last run took")
+    assignments = s.IntegerField(help_text="that it has in force")
+
+
+class ControllerInstancesSerializer(PageSerializer):
+    """Where a controller runs, by host; hosts that have not spoken for a while are left out."""
+
+    instances = ControllerInstanceSerializer(many=True)
+
+
+class MetricInstanceSerializer(s.Serializer):
+    """An uploaded metric on a node."""
+
+    node = s.CharField()
+    state = s.ChoiceField(METRIC_STATES)
+    reason = s.CharField(allow_blank=True, help_text="why the node cannot run the newest revision")
+    revision = s.IntegerField(help_text="that it can run; 0: none")
+
+
+class MetricInstancesSerializer(PageSerializer):
+    """An uploaded metric on all nodes, by name."""
+
+    instances = MetricInstanceSerializer(many=True)

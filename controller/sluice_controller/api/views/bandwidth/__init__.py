@@ -1,0 +1,1 @@
+"""/bw and its parts."""

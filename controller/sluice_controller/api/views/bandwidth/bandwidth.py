@@ -1,0 +1,160 @@
+"""``/bw/flows``, ``/nodes``, ``/parts``, ``/devices`` and ``/metrics``: what moves now, beside what may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api import prometheus_bandwidth
+from sluice_controller.api.openapi import REQUEST_ID, answers, query
+from sluice_controller.api.permissions import seen
+from sluice_controller.api.prometheus import CONTENT_TYPE
+from sluice_controller.api.serializers import bandwidth as shapes
+from sluice_controller.api.views.base import View
+from sluice_controller.api.views.listing import LIST, page
+from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
+from sluice_controller.catalog import bandwidth_report
+from sluice_controller.catalog.bandwidth_report import Table
+from sluice_controller.validation.parameters import Query
+from sluice_core.messages.bandwidth import METHODS, SIDES
+
+_ACCOUNT: Final = query("account", OpenApiTypes.STR, "only of this account")
+_CONTAINER: Final = query("container", OpenApiTypes.STR, "only of this container, where it is counted by itself")
+_STORAGE_POLICY: Final = query("storage_policy", OpenApiTypes.STR, "only under this one, by its name or index")
+_METHOD: Final = query("method", OpenApiTypes.STR, "only by this method", enum=METHODS)
+_NODE: Final = query("node", OpenApiTypes.STR, "only on this node")
+_SIDE: Final = query("side", OpenApiTypes.STR, "only on this side of nodes", enum=SIDES)
+_DEVICE: Final = query("device", OpenApiTypes.STR, "only on this device")
+_CHOICES: Final = {"method": METHODS, "side": SIDES}
+
+
+def chosen(given: Query, filters: Iterable[OpenApiParameter]) -> dict[str, str]:
+    """What the query says of ``filters``; empty for what it does not say."""
+    names = [one.name for one in filters]
+    return {name: given.one_of(name, _CHOICES[name]) if name in _CHOICES else given.text(name) for name in names}
+
+
+class MeasuredView(View):
+    """A list out of the last picture."""
+
+    http_method_names = ("get", "head")
+    #: what a list can be narrowed by
+    filters: tuple[OpenApiParameter, ...] = ()
+
+    def wanted(self, request: Request, *more: str) -> tuple[Query, dict[str, str]]:
+        """The query, and what it says of :attr:`filters`; empty for what it does not say."""
+        names = [one.name for one in self.filters]
+        given = self.query(request, "limit", "marker", "prefix", *names, *more)
+        return given, chosen(given, self.filters)
+
+    def listed(self, request: Request, name: str, table: Table, *more: str) -> Response:
+        """A page of ``table``."""
+        names = [one.name for one in self.filters]
+        return page(self, request, name, table.rows, lambda one: one, *names, *more, **table.said())
+
+
+def described(name: str, what: str, shape: Any, *filters: OpenApiParameter) -> Any:
+    """Describes the list ``name``."""
+    return extend_schema(
+        operation_id=f"list_bandwidth_{name}",
+        summary=what,
+        description="As it was in the last second; pages of one list may be of different seconds.",
+        parameters=[*filters, *LIST],
+        responses=answers({200: shape}, 400),
+    )
+
+
+class FlowsView(MeasuredView):
+    """Tenants and containers."""
+
+    rules = {"get": "sluice:bandwidth:flows"}
+    filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY)
+
+    @described(
+        "flows",
+        "List what tenants and containers are promised, get and move",
+        shapes.FlowPageSerializer,
+        *filters,
+        query("short", OpenApiTypes.BOOL, "only those whose floor cannot be met", default=False),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of flows, of one's own project unless one may see all."""
+        given, wanted = self.wanted(request, "short")
+        accounts = seen(request, self.rules["get"])
+        table = bandwidth_report.flows(bandwidth_report.picture_now(self.backend, idle=True), accounts, **wanted)
+        if given.flag("short"):
+            table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
+        return self.listed(request, "flows", table, "short")
+
+
+class NodeBandwidthView(MeasuredView):
+    """Proxies and storage nodes."""
+
+    rules = {"get": "sluice:bandwidth:nodes"}
+    filters = (_NODE, _SIDE, _METHOD)
+
+    @described("nodes", "List what nodes can move, are given and move", shapes.NodeBandwidthPageSerializer, *filters)
+    def get(self, request: Request) -> Response:
+        """A page of sides of nodes."""
+        _, wanted = self.wanted(request)
+        table = bandwidth_report.nodes(bandwidth_report.picture_now(self.backend), **wanted)
+        return self.listed(request, "nodes", table)
+
+
+class PartsView(MeasuredView):
+    """Where flows move."""
+
+    rules = {"get": "sluice:bandwidth:parts"}
+    filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY, _NODE, _SIDE, _DEVICE)
+
+    @described("parts", "List on which nodes and devices flows move how much", shapes.PartPageSerializer, *filters)
+    def get(self, request: Request) -> Response:
+        """A page of parts."""
+        _, wanted = self.wanted(request)
+        table = bandwidth_report.parts(bandwidth_report.picture_now(self.backend), **wanted)
+        return self.listed(request, "parts", table)
+
+
+class DevicesView(MeasuredView):
+    """Disks."""
+
+    rules = {"get": "sluice:bandwidth:devices"}
+    filters = (_NODE, _DEVICE, _METHOD)
+
+    @described("devices", "List what devices move", shapes.DeviceBandwidthPageSerializer, *filters)
+    def get(self, request: Request) -> Response:
+        """A page of devices."""
+        _, wanted = self.wanted(request)
+        table = bandwidth_report.devices(bandwidth_report.picture_now(self.backend), **wanted)
+        return self.listed(request, "devices", table)
+
+
+class BandwidthMetricsView(OtherView):
+    """The same for Prometheus."""
+
+    http_method_names = ("get", "head")
+    renderer_classes = (TextRenderer, JSONRenderer)
+    rules = {"get": "sluice:bandwidth:metrics"}
+    filters = PartsView.filters
+
+    @extend_schema(
+        operation_id="bandwidth_metrics",
+        summary="Give what tenants get and move, by node and device too, in Prometheus' text format",
+        description=(
+            "The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are "
+            "parts alone, since flows are of the whole cluster."
+        ),
+        parameters=[*filters, REQUEST_ID],
+        responses=answers({(200, TEXT): OpenApiTypes.STR}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """All of them, or those that the query chooses."""
+        wanted = chosen(self.query(request, *(one.name for one in self.filters)), self.filters)
+        return Response(prometheus_bandwidth.exposition(self.backend, **wanted), content_type=CONTENT_TYPE)

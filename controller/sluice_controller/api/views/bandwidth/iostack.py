@@ -1,0 +1,190 @@
+"""``/bw``: IOStack's table, and its values for what each object server gives to a tenant."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header
+from sluice_controller.api.render import policies
+from sluice_controller.api.serializers import bandwidth as shapes
+from sluice_controller.api.views.base import View
+from sluice_controller.api.views.listing import ETAG, in_path, shown
+from sluice_controller.bandwidth import iostack, services
+from sluice_controller.catalog import bandwidth_report, selectors
+from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.validation.parameters import empty_body
+
+MEASURED_AT: Final = "X-Sluice-Measured-At"
+LEFT_OUT: Final = "X-Sluice-Left-Out"
+_AT: Final = header(MEASURED_AT, "when it was measured; empty while nobody measures", 200)
+_LEFT_OUT: Final = header(LEFT_OUT, "flows on devices and objects that are not shown, of a big cluster", 200)
+ACCOUNT: Final = in_path("account", "a tenant: its account, or the name of its project")
+POLICY: Final = in_path("policy", "a storage policy, by its name or index")
+_VALUE: Final = in_path("value", "a rate with its unit, as `30MBps`; a bare number is MB/s")
+_SHAPE: Final = "Of reads; rates are MB/s (10^6). Empty where nobody measures, which the header tells from idleness."
+_FLOOR: Final = "It becomes a policy `FOR TENANT … DO SET bandwidth WITH node_get_bw=… ON STORAGE_NODE`."
+
+
+def told(name: str, summary: str, *parameters: Any) -> Any:
+    """Describes a call that shows the table."""
+    return extend_schema(
+        operation_id=name,
+        summary=summary,
+        description=_SHAPE,
+        parameters=[*parameters, REQUEST_ID, _AT, _LEFT_OUT],
+        responses=answers({200: OpenApiResponse(shapes.TABLE, "the table")}, 400),
+    )
+
+
+def promised(name: str, summary: str, *parameters: Any) -> Any:
+    """Describes a call that promises something."""
+    return extend_schema(
+        operation_id=name,
+        summary=summary,
+        description=_FLOOR,
+        parameters=[*parameters, WAIT, REQUEST_ID, ETAG],
+        request=None,
+        responses=answers({200: shapes.PromiseSerializer}, 404, 409, *WITH_BODY),
+    )
+
+
+def taken_back(name: str, summary: str, *parameters: Any) -> Any:
+    """Describes a call that takes values back."""
+    return extend_schema(
+        operation_id=name,
+        summary=summary,
+        parameters=[*parameters, WAIT, REQUEST_ID],
+        request=None,
+        responses=answers({200: shapes.ClearedSerializer}, 409, *WITH_BODY),
+    )
+
+
+class TableView(View):
+    """A call that shows the table."""
+
+    http_method_names = ("get", "head")
+    rules = {"get": "sluice:bandwidth:show"}
+
+    def table(self, request: Request, account: str = "") -> Response:
+        """The table, of one account if given."""
+        self.query(request)
+        name = services.scope(self.backend, account).target.name if account else ""
+        picture = bandwidth_report.picture_now(self.backend)
+        at = policies.iso_time(picture.at) if picture else ""
+        left_out = sum(picture.left_out.get(one, 0) for one in ("parts", "objects")) if picture else 0
+        headers = {MEASURED_AT: at, LEFT_OUT: str(left_out)}
+        return Response(iostack.table(picture, name), headers=headers)
+
+
+class BandwidthView(TableView):
+    """All accounts."""
+
+    @told("show_bandwidth", "Show what object servers give to each tenant and storage policy, device by device")
+    def get(self, request: Request) -> Response:
+        """The table."""
+        return self.table(request)
+
+
+class OsinfoView(TableView):
+    """The same, by its other name."""
+
+    @told("show_bandwidth_osinfo", "Show what object servers give, with the objects that are read")
+    def get(self, request: Request) -> Response:
+        """The table."""
+        return self.table(request)
+
+
+class AccountBandwidthView(TableView):
+    """One account."""
+
+    @told("show_bandwidth_of_account", "Show what object servers give to one tenant", ACCOUNT)
+    def get(self, request: Request, account: str) -> Response:
+        """Its lines of the table."""
+        return self.table(request, account)
+
+
+class PromiseView(View):
+    """A call that promises something."""
+
+    http_method_names = ("put",)
+    rules = {"put": "sluice:bandwidth:set"}
+
+    def promise(self, request: Request, account: str, policy: str, value: str) -> Response:
+        """The policy that it became."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        empty_body(request.data)
+        where = services.scope(self.backend, account, policy)
+        done = services.set_node_floor(self.backend, where, value, request.user.name)
+        wait_acknowledged(self.backend, done.epoch, seconds)
+        found = selectors.find_policy(self.backend, done.policies[0].id)
+        return shown({**policies.policy_data(found), **done.to_data()}, found.shelved.version)
+
+
+class SetBandwidthView(PromiseView):
+    """For all storage policies."""
+
+    @promised("set_bandwidth", "Let each object server give a tenant at least so much", ACCOUNT, _VALUE)
+    def put(self, request: Request, account: str, value: str) -> Response:
+        """The policy that it became."""
+        return self.promise(request, account, "", value)
+
+
+class SetPolicyBandwidthView(PromiseView):
+    """For one storage policy."""
+
+    @promised(
+        "set_bandwidth_of_policy",
+        "Let each object server give a tenant at least so much of what lies under a storage policy",
+        ACCOUNT,
+        POLICY,
+        _VALUE,
+    )
+    def put(self, request: Request, account: str, policy: str, value: str) -> Response:
+        """The policy that it became."""
+        return self.promise(request, account, policy, value)
+
+
+class TakeBackView(View):
+    """A call that takes values back."""
+
+    http_method_names = ("put",)
+    rules = {"put": "sluice:bandwidth:clear"}
+
+    def clear(self, request: Request, account: str = "", policy: str = "") -> Response:
+        """The ids of policies that are gone."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        empty_body(request.data)
+        gone = services.clear(self.backend, account, policy, request.user.name)
+        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
+        return Response({"policies": gone})
+
+
+class ClearView(TakeBackView):
+    """Those of everybody."""
+
+    @taken_back("clear_bandwidth", "Take all values for object servers back")
+    def put(self, request: Request) -> Response:
+        """What is gone."""
+        return self.clear(request)
+
+
+class ClearAccountView(TakeBackView):
+    """Those of a tenant."""
+
+    @taken_back("clear_bandwidth_of_account", "Take a tenant's values for object servers back", ACCOUNT)
+    def put(self, request: Request, account: str) -> Response:
+        """What is gone."""
+        return self.clear(request, account)
+
+
+class ClearPolicyView(TakeBackView):
+    """That of a tenant under one storage policy."""
+
+    @taken_back("clear_bandwidth_of_policy", "Take a tenant's value for one storage policy back", ACCOUNT, POLICY)
+    def put(self, request: Request, account: str, policy: str) -> Response:
+        """What is gone."""
+        return self.clear(request, account, policy)

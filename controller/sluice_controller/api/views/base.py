@@ -1,0 +1,56 @@
+"""What all views share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from sluice_controller.api.permissions import authorize_plans, undecided
+from sluice_controller.catalog.backend import Backend, current
+from sluice_controller.validation.parameters import Query
+from sluice_dsl.plan import Plan
+
+
+class View(APIView):
+    """A resource; ``self.backend`` is what services work with."""
+
+    backend: Backend
+    #: Method in lower case → name of its rule; a method without one is refused, and found by a system check
+    rules: ClassVar[Mapping[str, str]] = {}
+    #: rules that it asks besides, of some requests
+    further: ClassVar[tuple[str, ...]] = ()
+    #: OPTIONS is left out: ``/schema`` says more
+    http_method_names: tuple[str, ...] = ("get", "post", "delete", "head")
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Called by REST framework before the method: who asks is known after this."""
+        super().initial(request, *args, **kwargs)
+        self.backend = current()
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Called by REST framework with the answer, which stays here when nobody asked whether it may be given."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if response.status_code < HTTPStatus.BAD_REQUEST and undecided(request, self):
+            error = AssertionError(f"rule `{undecided(request, self)}` was never decided")
+            withheld: Response = self.handle_exception(error)
+            return super().finalize_response(request, withheld, *args, **kwargs)
+        return response
+
+    def allowing(self, request: Request) -> Callable[[Iterable[Plan]], None]:
+        """What decides the method's rule for plans: called with those that are shown, written or taken away."""
+        rule = self.rules[request.method.lower().replace("head", "get")]
+        return lambda plans: authorize_plans(request, rule, plans, self.backend.shelf.contents().uploads)
+
+    def foreknown(self) -> Mapping[str, str]:
+        """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""
+        return {}
+
+    @staticmethod
+    def query(request: Request, *known: str) -> Query:
+        """The query string, in which only ``known`` names may stand."""
+        return Query(request.query_params, *known)

@@ -1,0 +1,1 @@
+"""Uploaded filters, metrics, controllers and dependencies."""

@@ -1,0 +1,47 @@
+"""Views whose answers are no JSON: their errors still are."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+
+from sluice_controller.api.views.base import View
+from sluice_controller.configuration import yaml_adapter
+
+TEXT: Final = "text/plain"
+
+
+class YamlRenderer(BaseRenderer):
+    """Documents."""
+
+    media_type = yaml_adapter.MEDIA_TYPE
+    format = "yaml"
+    charset = None
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        """Called by REST framework with what the view answered."""
+        return yaml_adapter.dump(data)
+
+
+class TextRenderer(BaseRenderer):
+    """Bytes as they are."""
+
+    media_type = TEXT
+    format = "txt"
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> Any:
+        """Called by REST framework with what the view answered."""
+        return data
+
+
+class OtherView(View):
+    """A view that answers in its first renderer, and says in JSON what is wrong."""
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Called by REST framework with the answer."""
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            request.accepted_renderer, request.accepted_media_type = JSONRenderer(), JSONRenderer.media_type
+        return super().finalize_response(request, response, *args, **kwargs)

@@ -1,0 +1,1 @@
+"""Health, nodes, changes, export and import, metrics, schema."""

@@ -1,0 +1,116 @@
+"""``/export`` and ``/import``: the whole configuration as one document."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
+from sluice_controller.api.render.changes import outcome_data
+from sluice_controller.api.serializers.operations import OutcomeSerializer
+from sluice_controller.api.views.base import View
+from sluice_controller.api.views.code.code import allowing_code
+from sluice_controller.api.views.negotiation import OtherView, YamlRenderer
+from sluice_controller.api.views.operations.changes import FORCE, IF_MATCH, PLAN, VERSION
+from sluice_controller.api.views.policies.policies import etag, expected_version
+from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.configuration import yaml_adapter
+from sluice_controller.configuration.configuration import Configuration, become
+from sluice_controller.configuration.export import document
+from sluice_controller.configuration.import_ import configuration_of
+from sluice_core.store.undo_log import CONFIGURATION
+
+#: Accepted as it stands; a test sends it.
+EXAMPLE = """\
+sluice: 1
+policies:
+- id: cold-documents
+  policy: FOR TENANT AUTH_test WHEN OBJECT_TYPE = PAPERS DO SET compression
+- id: busy
+  policy: FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET noop TRANSIENT
+  enabled: false
+registry:
+- kind: term
+  name: PAPERS
+  data:
+    values: [pdf, doc]
+filters: []
+"""
+
+
+class YamlParser(BaseParser):
+    """Documents."""
+
+    media_type = yaml_adapter.MEDIA_TYPE
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Called by REST framework when the view first looks at the body."""
+        return yaml_adapter.load(stream.read())
+
+
+class ExportView(OtherView):
+    """The configuration as it stands."""
+
+    rules = {"get": "sluice:configuration:export"}
+    renderer_classes = (YamlRenderer, JSONRenderer)
+
+    @extend_schema(
+        operation_id="export_configuration",
+        summary="Give the whole configuration as YAML",
+        description="Policies, the registry and uploaded code; of the code itself the digests.",
+        parameters=[REQUEST_ID, VERSION],
+        responses=answers({(200, yaml_adapter.MEDIA_TYPE): OpenApiTypes.OBJECT}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """The document."""
+        self.query(request)
+        # the version comes first: whoever imports by an older one is refused rather than too late
+        version = self.backend.store.version(CONFIGURATION)
+        return Response(document(Configuration.now(self.backend)), headers={"ETag": etag(version)})
+
+
+class ImportView(View):
+    """The configuration as it shall be."""
+
+    http_method_names = ("put",)
+    rules = {"put": "sluice:configuration:import"}
+    parser_classes = (YamlParser,)
+
+    @extend_schema(
+        operation_id="import_configuration",
+        summary="Replace the whole configuration: all of it, or nothing",
+        description=(
+            "What is not in the document is deleted, what is as it stands is not touched. Importing what was exported "
+            "changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing is."
+        ),
+        parameters=[PLAN, FORCE, WAIT, IF_MATCH, REQUEST_ID, VERSION],
+        request={yaml_adapter.MEDIA_TYPE: OpenApiTypes.OBJECT},
+        responses=answers({200: OutcomeSerializer}, 409, 412, *WITH_BODY),
+        examples=[
+            OpenApiExample(
+                "a small one",
+                value=yaml_adapter.load(EXAMPLE.encode()),
+                media_type=yaml_adapter.MEDIA_TYPE,
+                request_only=True,
+            )
+        ],
+    )
+    def put(self, request: Request) -> Response:
+        """What was changed, or would be."""
+        given = self.query(request, "plan", "force", "wait")
+        seconds = given.number("wait", 0.0, 0.0, LONGEST)
+        plan, force = given.flag("plan"), given.flag("force")
+        data, name, expected = request.data, request.user.name, expected_version(request)
+
+        def wanted(now: Configuration) -> Configuration:
+            return configuration_of(data, self.backend, name, now)
+
+        outcome = become(self.backend, wanted, name, plan, force, expected, allowing_code(request))
+        wait_acknowledged(self.backend, outcome.epoch, seconds)
+        return Response(outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})

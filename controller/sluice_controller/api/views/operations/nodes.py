@@ -1,0 +1,105 @@
+"""``/nodes``: what the agents say."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers, query
+from sluice_controller.api.render import policies
+from sluice_controller.api.serializers import policies as serializers_policies
+from sluice_controller.api.views.base import View
+from sluice_controller.catalog import selectors
+from sluice_controller.policies import services
+from sluice_controller.validation.parameters import empty_body
+
+
+class NodesView(View):
+    """All nodes."""
+
+    rules = {"get": "sluice:nodes:list"}
+
+    @extend_schema(
+        operation_id="list_nodes",
+        summary="List nodes and how far each of them is, by name",
+        parameters=[
+            query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
+            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+            query("state", OpenApiTypes.STR, "only nodes in this state", enum=serializers_policies.NODE_STATES),
+            query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
+            REQUEST_ID,
+        ],
+        responses=answers({200: serializers_policies.NodeListSerializer}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of nodes."""
+        given = self.query(request, "limit", "marker", "state", "refusing")
+        limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
+        cluster = selectors.cluster_now(self.backend)
+        wanted = selectors.NodeFilter(
+            given.text("marker"), given.one_of("state", serializers_policies.NODE_STATES), given.flag("refusing")
+        )
+        nodes = [node for node in cluster.nodes if wanted.wants(node, cluster)]
+        data = {
+            "nodes": [policies.node_data(node, cluster) for node in nodes[:limit]],
+            "next_marker": nodes[limit - 1].node if len(nodes) > limit else None,
+            "head": policies.head_data(cluster.head),
+        }
+        return Response(data)
+
+
+class NodeView(View):
+    """One node."""
+
+    rules = {"get": "sluice:nodes:show", "delete": "sluice:nodes:forget"}
+
+    @extend_schema(
+        operation_id="show_node",
+        summary="Show a node",
+        parameters=[REQUEST_ID],
+        responses=answers({200: serializers_policies.NodeSerializer}, 400, 404),
+    )
+    def get(self, request: Request, node: str) -> Response:
+        """The node's last report."""
+        self.query(request)
+        cluster = selectors.cluster_now(self.backend)
+        return Response(policies.node_data(selectors.find_node(cluster, node), cluster))
+
+    @extend_schema(
+        operation_id="forget_node",
+        summary="Forget a node that is no more; one that lives reports itself again",
+        parameters=[REQUEST_ID],
+        responses=answers({204: OpenApiResponse(description="forgotten")}, 400, 404),
+    )
+    def delete(self, request: Request, node: str) -> Response:
+        """204."""
+        self.query(request)
+        services.forget_node(self.backend, node)
+        return Response(status=HTTPStatus.NO_CONTENT)
+
+
+class AdoptView(View):
+    """The command after a wiped or failed-over Redis."""
+
+    rules = {"post": "sluice:nodes:adopt"}
+
+    @extend_schema(
+        operation_id="adopt_history",
+        summary="Tell all nodes to take the current history as it is",
+        description=(
+            "After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`. "
+            "This makes them load what Redis holds now, even if that is nothing."
+        ),
+        parameters=[REQUEST_ID],
+        request=None,
+        responses=answers({200: serializers_policies.HeadSerializer}, *WITH_BODY),
+    )
+    def post(self, request: Request) -> Response:
+        """The history that is adopted."""
+        self.query(request)
+        empty_body(request.data)
+        return Response(policies.head_data(services.adopt(self.backend, request.user.name)))

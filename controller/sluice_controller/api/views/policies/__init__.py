@@ -1,0 +1,1 @@
+"""/policies: create, list, deploy, firings, effective policies."""

@@ -1,0 +1,85 @@
+"""``/effective``: which policy decides for a request, and which are overridden."""
+
+from __future__ import annotations
+
+import mimetypes
+from typing import Final
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID, answers, query
+from sluice_controller.api.permissions import authorize, project_of
+from sluice_controller.api.render.effective import effective_data
+from sluice_controller.api.serializers.operations import EffectiveSerializer
+from sluice_controller.api.views.base import View
+from sluice_controller.policies.concerned import Place
+from sluice_controller.policies.effective import effective
+from sluice_controller.validation.parameters import Query
+from sluice_core.errors import CallerError
+from sluice_core.messages.predicate import Facts
+
+METHODS: Final = ("PUT", "GET", "HEAD", "POST", "DELETE", "COPY")
+_LARGEST: Final = 10**18
+
+
+class EffectiveView(View):
+    """What holds for one request."""
+
+    rules = {"get": "sluice:effective:show"}
+
+    @extend_schema(
+        operation_id="show_effective",
+        summary="Show which policies decide for a request, and which are overridden and why",
+        description=(
+            "Resolved from the same assignments and by the same rules as on the nodes. What is not said of the request "
+            "is unknown, as the size of an upload without length is, and satisfies no condition."
+        ),
+        parameters=[
+            query("target", OpenApiTypes.STR, "account[/container[/object]]", required=True),
+            query("method", OpenApiTypes.STR, "of the request", enum=METHODS, default="PUT"),
+            query("size", OpenApiTypes.INT, "bytes of the object"),
+            query("type", OpenApiTypes.STR, "media type, or an extension such as pdf"),
+            query("tag", OpenApiTypes.STR, "tags of the object, separated by commas"),
+            query("limit", OpenApiTypes.INT, "overridden actions shown of each kind, 1 to 1000", default=100),
+            REQUEST_ID,
+        ],
+        responses=answers({200: EffectiveSerializer}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """Kind by kind."""
+        given = self.query(request, "target", "method", "size", "type", "tag", "limit")
+        contents = self.backend.shelf.contents()
+        place = Place.read(given.text("target"), contents.entries)
+        target = {"level": place.level, **project_of(place.account, settings.SLUICE.reseller_prefix)}
+        authorize(request, self.rules["get"], target)
+        limit = given.integer("limit", 100, 1, 1000)
+        found = effective(self.backend, place, read_facts(given, place))
+        return Response(effective_data(found, contents, limit))
+
+
+def read_facts(given: Query, place: Place) -> Facts:
+    """What the query says of the request.
+
+    :raises CallerError: when it says what cannot be
+    """
+    size = given.text("size")
+    if size and not (size.isascii() and size.isdigit() and int(size[:20]) <= _LARGEST and len(size) < 20):
+        raise CallerError(f"`size` is `{size}`, expected a whole number of bytes")
+    kind, name = given.text("type"), place.object
+    if kind and "/" not in kind:  # an extension says what a name that has it would say
+        kind, name = "", f"{name}.{kind}"
+    method = given.one_of("method", METHODS) or "PUT"
+    said = frozenset(one.strip().lower() for one in given.text("tag").split(",") if one.strip())
+    upload = method == "PUT"
+    return Facts(
+        method=method,
+        name=name,
+        size=int(size) if size else None,
+        # as the proxy does: of an upload, what its headers do not say is known
+        content_type=kind or (mimetypes.guess_type(name)[0] if upload else None),
+        tags=said if said or upload else None,
+    )

@@ -1,0 +1,251 @@
+"""``/policies``: sentences in, policies out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
+from sluice_controller.api.permissions import seen
+from sluice_controller.api.render import policies as render_policies
+from sluice_controller.api.serializers import policies as serializers_policies
+from sluice_controller.api.serializers.activation import CheckResultSerializer, ShownPolicySerializer
+from sluice_controller.api.views.base import View
+from sluice_controller.catalog import selectors
+from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
+from sluice_controller.registry import activations
+from sluice_controller.validation.parameters import policy_text
+from sluice_core.errors import CallerError
+
+LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
+REPEATED = OpenApiParameter(
+    idempotency.HEADER,
+    idempotency.FORM,
+    OpenApiParameter.HEADER,
+    description="a word of the caller's for this request, the same when it is sent again",
+)
+ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
+CREATED = PolymorphicProxySerializer(
+    "Creation",
+    [serializers_policies.CreatedSerializer, serializers_policies.CreatedListSerializer],
+    resource_type_field_name=None,
+)
+
+
+def read_text(request: Request) -> str:
+    """The sentences in the body."""
+    return policy_text(request.data, settings.SLUICE.text_limit)
+
+
+def etag(version: int) -> str:
+    """A policy's version as a header."""
+    return f'"{version}"'
+
+
+def expected_version(request: Request) -> int | None:
+    """What ``If-Match`` names; None when it is missing or ``*``.
+
+    :raises CallerError: when it names no version
+    """
+    value = request.headers.get("If-Match", "*").strip()
+    if value == "*":
+        return None
+    match = re.fullmatch(r'"([0-9]{1,15})"', value)
+    if match is None:
+        raise CallerError(f"`If-Match` is `{value}`, expected an `ETag` of this policy")
+    return int(match[1])
+
+
+class PoliciesView(View):
+    """All policies."""
+
+    rules = {"get": "sluice:policies:list", "post": "sluice:policies:create"}
+
+    @extend_schema(
+        operation_id="list_policies",
+        summary="List policies, oldest first",
+        parameters=[
+            query("limit", OpenApiTypes.INT, "policies on a page, 1 to 1000", default=100),
+            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+            query("tenant", OpenApiTypes.STR, "only policies about this tenant and what is in it"),
+            query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
+            REQUEST_ID,
+        ],
+        responses=answers({200: serializers_policies.PolicyPageSerializer}, 400),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of policies."""
+        given = self.query(request, "limit", "marker", "tenant", "state")
+        page = selectors.list_policies(
+            self.backend,
+            limit=given.integer("limit", 100, 1, selectors.LARGEST_PAGE),
+            marker=given.text("marker"),
+            tenant=given.text("tenant"),
+            state=given.one_of("state", selectors.STATES),
+            accounts=seen(request, self.rules["get"]),
+        )
+        policies = [render_policies.policy_data(one) for one in page.policies]
+        return Response({"policies": policies, "next_marker": page.next_marker or None})
+
+    @extend_schema(
+        operation_id="create_policies",
+        summary="Create policies: all sentences of the text, or none",
+        description=(
+            "With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing: the "
+            "answer shows, without warnings, the policies that it became then, as far as they still exist. So who "
+            "got no answer can ask again."
+        ),
+        parameters=[WAIT, REPEATED, REQUEST_ID, LOCATION, ETAG],
+        request=serializers_policies.PolicyTextSerializer,
+        responses=answers({201: CREATED}, 409, *WITH_BODY),
+        examples=sentence_examples(),
+    )
+    def post(self, request: Request) -> Response:
+        """One policy for one sentence, a list for several."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        text, by, allow = read_text(request), request.user.name, self.allowing(request)
+        key = idempotency.key_of(request)
+        if key:
+            written = idempotency.create_once(self.backend, text, by, key, allow)
+        else:
+            written = services.create_policies(self.backend, text, by, allow)
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        views = written.views(self.backend)
+        data = [render_policies.created_data(view, one) for view, one in zip(views, written.compiled, strict=True)]
+        if len(data) > 1:
+            return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
+        headers = {"Location": f"/policies/{data[0]['id']}", "ETag": etag(data[0]["version"])}
+        return Response(data[0], HTTPStatus.CREATED, headers=headers)
+
+
+class CheckView(View):
+    """Sentences that are only checked."""
+
+    rules = {"post": "sluice:policies:check"}
+
+    @extend_schema(
+        operation_id="check_policies",
+        summary="Check sentences; changes nothing",
+        parameters=[REQUEST_ID],
+        request=serializers_policies.PolicyTextSerializer,
+        responses=answers({200: CheckResultSerializer}, 409, *WITH_BODY),
+        examples=sentence_examples(),
+    )
+    def post(self, request: Request) -> Response:
+        """What the sentences would become."""
+        self.query(request)
+        compiled = services.check(self.backend, read_text(request))
+        self.allowing(request)([one.plan for one in compiled])
+        entries = self.backend.shelf.contents().entries
+        checked = [
+            {**render_policies.checked_data(one), "activations": activations.completed(one.plan, entries)}
+            for one in compiled
+        ]
+        return Response({"policies": checked})
+
+
+class PolicyView(View):
+    """One policy."""
+
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {
+        "get": "sluice:policies:show",
+        "put": "sluice:policies:update",
+        "delete": "sluice:policies:delete",
+    }
+
+    @extend_schema(
+        operation_id="show_policy",
+        summary="Show a policy, what its actor observes, and which nodes enforce it",
+        parameters=[REQUEST_ID, ETAG],
+        responses=answers({200: ShownPolicySerializer}, 400, 404),
+    )
+    def get(self, request: Request, policy_id: str) -> Response:
+        """The policy."""
+        self.query(request)
+        found = selectors.find_policy(self.backend, policy_id)
+        self.allowing(request)([found.shelved.plan])
+        calls = activations.completed(found.shelved.plan, self.backend.shelf.contents().entries)
+        data = {
+            **render_policies.policy_data(found),
+            "activations": calls,
+            **bandwidth_checks.fares(self.backend, found.shelved),
+        }
+        return Response(data, headers={"ETag": etag(data["version"])})
+
+    @extend_schema(
+        operation_id="update_policy",
+        summary="Give a policy another text, or switch it on or off",
+        description=(
+            "The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew. "
+            "A policy that is disabled sets nothing. When nothing would change, nothing happens."
+        ),
+        parameters=[
+            WAIT,
+            header("If-Match", "the `ETag` that the policy must still have"),
+            REQUEST_ID,
+            ETAG,
+        ],
+        request=serializers_policies.RevisionSerializer,
+        responses=answers({200: serializers_policies.CreatedSerializer}, 404, 409, 412, *WITH_BODY),
+        examples=serializers_policies.REVISIONS,
+    )
+    def put(self, request: Request, policy_id: str) -> Response:
+        """The policy as it is now."""
+        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        revision = policy_update.Revision.read(request.data, settings.SLUICE.text_limit)
+        expected, allow = expected_version(request), self.allowing(request)
+        written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        (view,) = written.views(self.backend)
+        view = replace(view, state=self.backend.store.state(policy_id))
+        data = render_policies.revised_data(view, written.compiled)
+        return Response(data, headers={"ETag": etag(data["version"])})
+
+    @extend_schema(
+        operation_id="delete_policy",
+        summary="Delete a policy and take back what it set",
+        description=(
+            "With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer "
+            "shows (200) and which can be deleted in turn. When nothing is in force there is none (204)."
+        ),
+        parameters=[
+            query("keep", OpenApiTypes.BOOL, "leave what is in force, under a new static policy", default=False),
+            WAIT,
+            header("If-Match", "the `ETag` that the policy must still have"),
+            REQUEST_ID,
+            ETAG,
+        ],
+        responses=answers(
+            {200: serializers_policies.PolicySerializer, 204: OpenApiResponse(description="deleted")},
+            400,
+            404,
+            409,
+            412,
+        ),
+    )
+    def delete(self, request: Request, policy_id: str) -> Response:
+        """204, or what was kept."""
+        given = self.query(request, "keep", "wait")
+        seconds = given.number("wait", 0.0, 0.0, LONGEST)
+        change = services.keep_policy if given.flag("keep") else services.delete_policy
+        allow = self.allowing(request)
+        written = change(self.backend, policy_id, request.user.name, expected_version(request), allow)
+        wait_acknowledged(self.backend, written.epoch, seconds)
+        return _kept(written.views(self.backend))
+
+
+def _kept(views: list[Any]) -> Response:
+    if not views:
+        return Response(status=HTTPStatus.NO_CONTENT)
+    data = render_policies.policy_data(views[0])
+    return Response(data, headers={"ETag": etag(data["version"])})

@@ -1,0 +1,1 @@
+"""/registry: activations, terms, aliases, groups, stereotypes, placement."""

@@ -1,0 +1,113 @@
+"""What groups of tenants and of containers have in common as resources."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sluice_controller.api.openapi import REQUEST_ID
+from sluice_controller.api.render.registry import group_data, member_data
+from sluice_controller.api.views.base import View
+from sluice_controller.api.views.listing import ETAG, gone, in_path, page, shown, url
+from sluice_controller.api.views.policies.policies import expected_version
+from sluice_controller.catalog import groups
+from sluice_controller.catalog.groups import Sort
+from sluice_controller.validation.parameters import empty_body
+
+ONE = [in_path("group", "the group's name"), REQUEST_ID, ETAG]
+TENANT = in_path("member", "an account, or the name that it was added by")
+CONTAINER = in_path("member", "`account/container`, or the name that it was added by")
+
+
+class GroupsView(View):
+    """All groups of one sort."""
+
+    sort: ClassVar[Sort]
+    folder: ClassVar[str]
+    rules = {"get": "sluice:groups:list", "post": "sluice:groups:create"}
+
+    def listed(self, request: Request) -> Response:
+        """A page of groups."""
+        known = groups.known(self.backend, self.sort)
+        return page(self, request, self.folder, known, lambda one: group_data(self.sort, one))
+
+    def created(self, request: Request) -> Response:
+        """The new group."""
+        self.query(request)
+        found = groups.create(self.backend, self.sort, request.data, request.user.name)
+        where = url("registry", self.folder, found.thing.name)
+        return shown(group_data(self.sort, found), found.version, where)
+
+
+class GroupView(View):
+    """One group."""
+
+    sort: ClassVar[Sort]
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {"get": "sluice:groups:show", "put": "sluice:groups:update", "delete": "sluice:groups:delete"}
+
+    def shown(self, request: Request, group: str) -> Response:
+        """The group."""
+        self.query(request)
+        found = groups.find(self.backend, self.sort, group)
+        return shown(group_data(self.sort, found), found.version)
+
+    def changed(self, request: Request, group: str) -> Response:
+        """The group as it is now."""
+        self.query(request)
+        expected = expected_version(request)
+        found = groups.change(self.backend, self.sort, group, request.data, request.user.name, expected)
+        return shown(group_data(self.sort, found), found.version)
+
+    def deleted(self, request: Request, group: str) -> Response:
+        """204."""
+        force = self.query(request, "force").flag("force")
+        groups.delete(self.backend, self.sort, group, request.user.name, force, expected_version(request))
+        return gone()
+
+
+class MembersView(View):
+    """The members of one group."""
+
+    sort: ClassVar[Sort]
+    http_method_names = ("get", "head")
+    rules = {"get": "sluice:groups:show"}
+
+    def listed(self, request: Request, group: str) -> Response:
+        """A page of members."""
+        found = groups.find(self.backend, self.sort, group)
+        known = {one.path: one for one in groups.members(found.thing)}
+        answer = page(self, request, "members", known, member_data)
+        answer["ETag"] = f'"{found.version}"'
+        return answer
+
+
+class MemberView(View):
+    """One member of one group."""
+
+    sort: ClassVar[Sort]
+    http_method_names = ("get", "put", "delete", "head")
+    rules = {"get": "sluice:groups:show", "put": "sluice:groups:update", "delete": "sluice:groups:update"}
+
+    def shown(self, request: Request, group: str, member: str) -> Response:
+        """The member."""
+        self.query(request)
+        found = groups.find(self.backend, self.sort, group)
+        one = groups.member_of(self.sort, found.thing, member, self.backend.catalogue)
+        return shown(member_data(one), found.version)
+
+    def added(self, request: Request, group: str, member: str) -> Response:
+        """The member, in the group now."""
+        self.query(request)
+        empty_body(request.data)
+        found = groups.add(self.backend, self.sort, group, member, request.user.name, expected_version(request))
+        one = groups.member_of(self.sort, found.thing, member, self.backend.catalogue)
+        return shown(member_data(one), found.version)
+
+    def removed(self, request: Request, group: str, member: str) -> Response:
+        """204."""
+        self.query(request)
+        groups.remove(self.backend, self.sort, group, member, request.user.name, expected_version(request))
+        return gone()

@@ -1,0 +1,1 @@
+"""The Django application: settings, URLs, server, logs, checks at start."""

@@ -1,0 +1,16 @@
+"""The Django application: it only brings its checks."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ControllerConfig(AppConfig):
+    """Registers the system checks and the description of our authentication."""
+
+    name = "sluice_controller"
+
+    def ready(self) -> None:
+        """Called by Django once all applications are loaded."""
+        from sluice_controller.api import openapi  # noqa: F401  (importing registers them)
+        from sluice_controller.app import checks  # noqa: F401

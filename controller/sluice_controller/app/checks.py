@@ -1,0 +1,95 @@
+"""System checks of the options and of the views; ``sluice-api`` runs them before it serves."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from sluice_controller.api import permissions
+from sluice_controller.app import identity_checks
+from sluice_controller.app.logs import FORMATS
+from sluice_controller.config import KEYSTONE, STATIC, Config
+from sluice_controller.identity.tokens import read_token
+from sluice_core.options import OptionError
+from sluice_core.store.redis_urls import RedisPlace
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@register("sluice")
+def check_options(**_: Any) -> list[CheckMessage]:
+    """Everything that is wrong with ``settings.SLUICE``."""
+    return list(faults(settings.SLUICE))
+
+
+@register("views")
+def check_views(**_: Any) -> list[CheckMessage]:
+    """Views that name no rule, which would refuse everybody."""
+    from sluice_controller.app.urls import urlpatterns
+
+    views = [pattern.callback.view_class for pattern in urlpatterns]
+    return [Error(text, id="sluice.E020") for text in permissions.faults(dict.fromkeys(views))]
+
+
+def faults(config: Config) -> Iterator[CheckMessage]:
+    """One error per option that cannot work; ids are ``sluice.E001`` and on."""
+    yield from auth_faults(config)
+    yield from bind_faults(config.bind, loopback=config.auth != KEYSTONE)
+    try:
+        RedisPlace(config.redis_url)
+    except OptionError as error:
+        yield Error(f"option `redis_url`: {error}", id="sluice.E004")
+    for name, low, high in (("workers", 1, 64), ("threads", 2, 64), ("text_limit", 1, config.body_limit)):
+        value = getattr(config, name)
+        if not low <= value <= high:
+            yield Error(f"option `{name}` is `{value}`, expected {low} to {high}", id="sluice.E005")
+    if config.log_level not in LEVELS:
+        text = f"option `log_level` is `{config.log_level}`, expected one of {', '.join(LEVELS)}"
+        yield Error(text, id="sluice.E006")
+    if config.log_format not in FORMATS:
+        text = f"option `log_format` is `{config.log_format}`, expected one of {', '.join(FORMATS)}"
+        yield Error(text, id="sluice.E021")
+    if config.node_timeout <= 0:
+        yield Error(f"option `node_timeout` is `{config.node_timeout}`, expected more than 0", id="sluice.E007")
+    if not config.redis_prefix:
+        yield Error("option `redis_prefix` is empty, expected a word", id="sluice.E008")
+    yield from identity_checks.rule_faults(config)
+
+
+def auth_faults(config: Config) -> Iterator[CheckMessage]:
+    """Errors of whoever says who asks."""
+    if config.auth == KEYSTONE:
+        yield from identity_checks.keystone_faults(config)
+    elif config.auth == STATIC:
+        try:
+            read_token(config.token_file)
+        except OptionError as error:
+            yield Error(str(error), hint="umask 077; openssl rand -hex 32 > FILE", id="sluice.E001")
+    else:
+        yield Error(f"option `auth` is `{config.auth}`, expected `{KEYSTONE}` or `{STATIC}`", id="sluice.E009")
+
+
+def bind_faults(bind: str, loopback: bool) -> Iterator[CheckMessage]:
+    """Errors of the address to listen on."""
+    host, colon, port = bind.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        yield Error(f"option `bind` is `{bind}`, expected address:port", id="sluice.E002")
+    elif loopback and not is_loopback(host):
+        yield Error(
+            f"option `bind` is `{bind}`, expected a loopback address: a static token in plain HTTP "
+            "would be read by the whole network",
+            hint="auth = keystone; a static token is for development on one machine",
+            id="sluice.E003",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to ``host``."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,58 @@
+"""``sluice-api``: the controller's REST API."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from sluice_controller.config import OPTIONS, SECTION, Config
+from sluice_core.options import OptionError, sample
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser(prog="sluice-api", description="Serve the REST API of the Sluice controller.")
+    what = found.add_mutually_exclusive_group(required=True)
+    what.add_argument("--config", metavar="FILE", help=f"ini file with a section [{SECTION}]")
+    what.add_argument("--sample-config", action="store_true", help="print such a section with all options and exit")
+    what.add_argument("--sample-policy", action="store_true", help="print all rules with their defaults and exit")
+    found.add_argument("--check", action="store_true", help="check the configuration and exit")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM; 1 when the configuration cannot work."""
+    given = parser().parse_args(argv)
+    if given.sample_config:
+        print(sample(SECTION, OPTIONS))
+        return 0
+    if given.sample_policy:
+        from sluice_controller.identity.rules import sample as sample_policy
+
+        print(sample_policy())
+        return 0
+    try:
+        config = Config.read(given.config)
+    except OptionError as error:
+        print(f"sluice-api: {error}", file=sys.stderr)
+        return 1
+    if not usable(config):
+        return 1
+    if given.check:
+        return 0
+    from sluice_controller.app.server import Server
+
+    Server(config).run()
+    return 0
+
+
+def usable(config: Config) -> bool:
+    """Whether the system checks find nothing; what they find goes to standard error."""
+    from sluice_controller.app.checks import faults
+
+    found = list(faults(config))
+    for fault in found:
+        hint = f" (try: {fault.hint})" if fault.hint else ""
+        print(f"sluice-api: {config.source}: {fault.msg} [{fault.id}]{hint}", file=sys.stderr)
+    return not found

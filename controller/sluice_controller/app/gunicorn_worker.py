@@ -1,0 +1,73 @@
+"""What gunicorn itself refuses, before the API sees it: answered like every other error, and logged without content.
+
+A request line, or a header that is none, may hold a token or a name that nobody wants in a log; so neither the log
+nor the answer repeats what was sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import ssl
+from http import HTTPStatus
+from typing import Any, Final
+
+from gunicorn.http import errors
+from gunicorn.util import write_nonblock
+from gunicorn.workers.gthread import ThreadWorker
+
+from sluice_controller.app.logs import request_id
+from sluice_controller.app.server import LONGEST_LINE
+from sluice_controller.errors import error_body
+
+log = logging.getLogger("sluice_controller.requests")
+
+#: The first that fits says the status and the reason; other faults of the parser are 400.
+_REASONS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (errors.LimitRequestLine, 414, f"the request line is too long, expected at most {LONGEST_LINE} bytes"),
+    (errors.LimitRequestHeaders, 431, "the headers are too many or too long"),
+    (errors.ExpectationFailed, 417, "`Expect` asks for something else than `100-continue`"),
+    (errors.UnsupportedTransferCoding, 501, "`Transfer-Encoding` names a coding that is not known here"),
+    (errors.ForbiddenProxyRequest, 403, "this address may not speak for others"),
+    (errors.InvalidHeaderName, 400, "a header has a name that is none"),
+    (errors.InvalidHeader, 400, "a header has a value that is none, or contradicts another one"),
+    (errors.ParseException, 400, "this is no HTTP request"),
+    (ssl.SSLError, 400, "this is no HTTP request"),
+)
+
+
+class Worker(ThreadWorker):
+    """gunicorn's threads, which say in our words what is wrong."""
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
+        """Called by gunicorn with what it, or the application, raised."""
+        status, message = reason_of(exc)
+        name = request_id("")
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error("a bug outside of the application, request %s", name, exc_info=exc)
+        else:
+            log.info("refused a request from %s: %d, %s", (addr or ("a socket",))[0], status, message)
+        with contextlib.suppress(OSError):  # nobody listens any more
+            write_nonblock(client, answer(status, message, name))
+
+
+def reason_of(error: Exception) -> tuple[int, str]:
+    """Status and message for what gunicorn raised."""
+    if isinstance(error, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName):
+        return 500, "something went wrong here"
+    for kind, status, message in _REASONS:
+        if isinstance(error, kind):
+            return status, message
+    return 500, "something went wrong here"
+
+
+def answer(status: int, message: str, name: str) -> bytes:
+    """A whole answer, after which the connection is closed."""
+    body = json.dumps(error_body(status, message)).encode()
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\n"
+        f"X-Request-Id: {name}\r\nX-Openstack-Request-Id: {name}\r\n\r\n"
+    )
+    return head.encode() + body

@@ -1,0 +1,120 @@
+"""gunicorn around the API.
+
+Only the master reads the command line; workers get the configuration file's path from the
+environment and see no arguments.  The application is loaded after the fork, so that no connection
+is ever shared between processes.  There is no control socket: the default one would be shared by
+all gunicorns of a user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any, Final
+
+from gunicorn.app.base import BaseApplication
+
+from sluice_controller.app.logs import logging_settings
+from sluice_controller.config import CONFIG_VARIABLE, KEYSTONE, Config
+
+#: Where prometheus_client keeps what several processes count; it is read when that is imported, after the fork.
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+#: Seconds that requests under way get when the server is stopped.
+GRACE: Final = 5
+SETTINGS_MODULE: Final = "sluice_controller.app.settings"
+#: Longest request line in bytes: three names of Swift's lengths, all of it percent-encoded, and a query.
+LONGEST_LINE: Final = 8190
+
+
+class Server(BaseApplication):
+    """One API with the processes and threads of ``config``."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__(prog="sluice-api")
+
+    def load_config(self) -> None:
+        """Called by gunicorn when it starts, and on SIGHUP."""
+        for name, value in gunicorn_settings(self._config).items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Callable[..., Any]:
+        """Called by gunicorn in each worker."""
+        return load_application(self._config)
+
+
+def gunicorn_settings(config: Config) -> dict[str, Any]:
+    """Everything that differs from gunicorn's defaults, or that its environment could change."""
+    return {
+        "bind": config.bind,
+        "workers": config.workers,
+        "threads": config.threads,
+        "worker_class": "sluice_controller.app.gunicorn_worker.Worker",
+        "limit_request_line": LONGEST_LINE,
+        "timeout": 60,
+        "graceful_timeout": GRACE,
+        "preload_app": False,
+        "control_socket_disable": True,
+        "loglevel": config.log_level,
+        "proc_name": "sluice-api",
+        "forwarded_allow_ips": "",
+        "logconfig_dict": logging_settings(config.log_format, config.log_level),
+        "on_starting": share_counters,
+        "post_fork": hide_arguments,
+        "child_exit": count_without,
+        "on_exit": forget_counters,
+    }
+
+
+def share_counters(server: Any) -> None:
+    """Called by gunicorn in the master before it forks: where the workers count together."""
+    os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="sluice-api-")
+
+
+def count_without(server: Any, worker: Any) -> None:
+    """Called by gunicorn in the master when a worker has ended: what it counted stays counted."""
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)
+
+
+def forget_counters(server: Any) -> None:
+    """Called by gunicorn in the master at its end."""
+    shutil.rmtree(os.environ.pop(MULTIPROCESS, ""), ignore_errors=True)
+
+
+def hide_arguments(server: Any, worker: Any) -> None:
+    """Called by gunicorn in each worker first: what is imported there finds no arguments of ours."""
+    sys.argv = ["sluice-api"]
+
+
+def load_application(config: Config) -> Callable[..., Any]:
+    """The WSGI application with ``config``; once per process."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS_MODULE
+    os.environ[CONFIG_VARIABLE] = config.source
+    from django.core.wsgi import get_wsgi_application  # after the settings are named
+
+    application: Callable[..., Any] = get_wsgi_application()
+    refuse_faulty_views()
+    if config.auth == KEYSTONE:
+        from sluice_controller.api.permissions import load_rules
+        from sluice_controller.identity.keystone import Door, read_conf
+
+        return Door(application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin)
+    return application
+
+
+def refuse_faulty_views() -> None:
+    """A view without a rule would refuse everybody, at some later time: end here instead.
+
+    :raises ImproperlyConfigured: naming it; gunicorn ends with a worker that does not come up
+    """
+    from django.core.checks import run_checks
+    from django.core.exceptions import ImproperlyConfigured
+
+    found = run_checks(tags=["views"])
+    if found:
+        raise ImproperlyConfigured("; ".join(str(one.msg) for one in found))

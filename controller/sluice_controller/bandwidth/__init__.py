@@ -1,0 +1,1 @@
+"""Bandwidth objectives and SLOs by REST."""

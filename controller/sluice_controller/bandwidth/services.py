@@ -1,0 +1,289 @@
+"""Promises of bandwidth whose sentences are written here: IOStack's values and Crystal's service level objectives.
+
+A value of ``/bw`` is what each object server gives to a tenant; an objective of ``/bw/slo`` holds over the whole
+cluster.  Each becomes a policy like any other, of origin ``bw/…`` or ``slo/…``, one for each account and storage
+policy: the objectives of a tenant stand in one sentence, since two policies that set the same would contradict
+each other.  What a value may be is the language's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.vocabulary_index import written as as_word
+from sluice_controller.policies import deployments, generated_policies
+from sluice_controller.policies.bandwidth_checks import looked_at
+from sluice_controller.policies.generated_policies import Done, Settled
+from sluice_controller.policies.services import Allow, everything
+from sluice_controller.validation.parameters import refuse_unknown
+from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
+from sluice_core.errors import Conflict, NotFound
+from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
+from sluice_core.messages.policies import NAME, TENANT, Target
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.compile import compile_text
+from sluice_dsl.diagnostics import PolicyConflict, listed
+from sluice_dsl.plan import PlannedAction
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.units import write_value
+
+#: What the policies' origins begin with.
+BW: Final = "bw"
+SLO: Final = "slo"
+#: The objectives that a tenant can have over the whole cluster.
+NAMES: Final = (*FLOORS.values(), *CEILINGS.values())
+#: What IOStack's values are.
+NODE_FLOOR: Final = NODE_FLOORS["GET"]
+_RATES: Final = (*NAMES, NODE_FLOOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose promises: of a tenant, under one storage policy, or (empty) under all."""
+
+    target: Target
+    storage_policy: str = ""
+
+    def origin(self, sort: str) -> str:
+        """What the policy with the promises carries."""
+        return "/".join(filter(None, (sort, self.target.name, self.storage_policy)))
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A service level objective: ``value`` bytes per second, in one policy with its neighbours."""
+
+    name: str
+    value: float
+    storage_policy: str
+    policy: Shelved
+
+    @property
+    def account(self) -> str:
+        """Whose it is."""
+        return self.policy.plan.target.name
+
+
+def scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
+    """The scope of a tenant, which may be called by its project's name.
+
+    :raises CallerError: when it can be none
+    """
+    return Scope(deployments.target_of(account, backend.catalogue), storage_policy)
+
+
+def set_node_floor(backend: Backend, where: Scope, value: str, by: str, allow: Allow = everything) -> Done:
+    """What each object server gives; the same again changes nothing, another value takes its place.
+
+    :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
+    """
+    return _set(backend, BW, where, NODE_FLOOR, value, by, allow)
+
+
+def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str, allow: Allow = everything) -> Done:
+    """One objective; the tenant's others stay, and are switched on with it if somebody switched them off.
+
+    :raises CallerError: when there is no objective ``name``
+    :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
+    """
+    refuse_unknown([name], NAMES, "objective")
+    return _set(backend, SLO, where, name, value, by, allow)
+
+
+def clear(backend: Backend, account: str, storage_policy: str, by: str, allow: Allow = everything) -> list[str]:
+    """Take IOStack's values back: all, those of an account, or that under one storage policy; ids of what was."""
+    name = scope(backend, account).target.name if account else ""
+
+    def change() -> list[str]:
+        old = [
+            one
+            for one in _written(backend.shelf.contents(), BW)
+            if name in ("", one.plan.target.name) and (not storage_policy or _same(policy_of(one), storage_policy))
+        ]
+        generated_policies.commit(backend, [Settled(BW, (), tuple(old), ())], by, allow=allow)
+        return [one.policy.id for one in old]
+
+    return reference_guards.retried(change)
+
+
+def delete_objective(backend: Backend, where: Scope, name: str, by: str, allow: Allow = everything) -> Done:
+    """Take one objective back; the tenant's others stay.
+
+    :raises NotFound: when the tenant has it not
+    """
+
+    def change() -> Done:
+        contents = backend.shelf.contents()
+        find(contents, where, name)
+        old = _standing(contents, SLO, where)
+        params = {key: value for key, value in _params(old).items() if key != name}
+        if not any(rate in params for rate in _RATES):
+            return generated_policies.commit(backend, [Settled(where.origin(SLO), (), tuple(old), ())], by, allow=allow)
+        return _settle(backend, contents, SLO, where, old, params, by, allow)
+
+    return reference_guards.retried(change)
+
+
+def objectives(contents: Contents) -> Iterator[Objective]:
+    """All service level objectives that were set here, oldest first."""
+    for one in _written(contents, SLO):
+        params = _promise(one).params
+        for name in NAMES:
+            value = params.get(name)
+            if isinstance(value, int | float):
+                yield Objective(name, float(value), policy_of(one), one)
+
+
+def find(contents: Contents, where: Scope, name: str) -> Objective:
+    """One objective.
+
+    :raises CallerError: when there can be none of this name
+    :raises NotFound: when the tenant has it not
+    """
+    refuse_unknown([name], NAMES, "objective")
+    for one in objectives(contents):
+        if (one.account, one.name) == (where.target.name, name) and _same(one.storage_policy, where.storage_policy):
+            return one
+    under = f" under storage policy `{where.storage_policy}`" if where.storage_policy else ""
+    raise NotFound(f"tenant `{where.target.name}` has no objective `{name}`{under}")
+
+
+def policy_of(one: Shelved) -> str:
+    """The storage policy that a promise is about; empty for all."""
+    return _policy(_promise(one))
+
+
+def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Allow) -> Done:
+    def change() -> Done:
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
+        given = {name: value, **({STORAGE_POLICY: where.storage_policy} if where.storage_policy else {})}
+        (asked,) = compile_text(_sentence(where.target, given, _place(sort)), catalogue)
+        old = _standing(contents, sort, where)
+        params = {**(_params(old) if sort == SLO else {}), **asked.plan.actions[0].params}
+        done = _settle(backend, contents, sort, where, old, params, by, allow)
+        if len(_standing(backend.shelf.contents(), sort, where)) > 1:
+            # neither saw the other: whoever came last makes one of both
+            raise Conflict(f"`{where.origin(sort)}` was set by two at once")
+        return done
+
+    return reference_guards.retried(change)
+
+
+def _settle(
+    backend: Backend,
+    contents: Contents,
+    sort: str,
+    where: Scope,
+    old: list[Shelved],
+    params: Mapping[str, Scalar],
+    by: str,
+    allow: Allow,
+) -> Done:
+    catalogue = backend.vocabulary(contents)
+    target = deployments.called(where.target, old, catalogue) if old else where.target
+    place = _promise(old[0]).place if old and sort == SLO else _place(sort)
+    usual = catalogue.actions[BANDWIDTH].default_place
+    text = _sentence(target, _texts(params, catalogue), "" if place == usual else place)
+    gone = {one.policy.id for one in old}
+    others = [one for one in contents.ordered if one.policy.id not in gone]
+    try:
+        settled = generated_policies.settle(
+            text, where.origin(sort), old, [one.existing for one in others], catalogue, awake=True
+        )
+    except PolicyConflict as error:
+        first = replace(error.problems[0], message=_in_the_way(error, where, others))
+        raise PolicyConflict([first], error.warnings) from error
+    settled = replace(settled, new=looked_at(backend, text, settled.new, others))
+    return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
+
+
+def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[Shelved]) -> str:
+    """Which policy promises this already, and how to take that back."""
+    for one in others:
+        target = one.plan.target
+        named = (target.level, target.select, target.name) == (TENANT, NAME, where.target.name)
+        if not named or one.plan.dynamic or not any(_same(_policy(each), where.storage_policy) for each in _sets(one)):
+            continue
+        name = one.policy.id
+        return f"policy `{name}` promises this tenant something already: `{one.policy.text}`; {_take_back(one)} first"
+    return error.problems[0].message
+
+
+def _take_back(one: Shelved) -> str:
+    """The call by which somebody ends what a policy promises."""
+    sort, _, _ = one.policy.origin.partition("/")
+    account, policy = one.plan.target.name, policy_of(one)
+    under = f"/{policy}" if policy else ""
+    if sort == BW:
+        return f"take it back with `PUT /bw/clear/{account}{under}`"
+    if sort == SLO:
+        names = [name for name in NAMES if name in _promise(one).params]
+        return f"take it back with {listed([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
+    return f"delete it with `DELETE /policies/{one.policy.id}`"
+
+
+def _sentence(target: Target, params: Mapping[str, str], place: str) -> str:
+    found = tuple(ast.Parameter(ast.Word(name), ast.Word(value)) for name, value in params.items())
+    action = ast.Action("set", ast.Word(BANDWIDTH), found, place)
+    return str(ast.Sentence(ast.Target(TENANT, NAME, ast.Word(target.label or target.name)), (action,)))
+
+
+def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]:
+    """Parameters as a sentence has them, always in the same order and units."""
+    info = catalogue.actions[BANDWIDTH]
+    return {
+        one.name: write_value(value, one.type) if one.type == "rate" else as_word(value)
+        for one in info.parameters
+        if (value := params.get(one.name)) is not None
+    }
+
+
+def _place(sort: str) -> str:
+    """Where bytes are held back: an object server's rate at the object server."""
+    return STORAGE_NODE if sort == BW else ""
+
+
+def _written(contents: Contents, sort: str) -> list[Shelved]:
+    """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
+    return [
+        one
+        for one in contents.ordered
+        if one.policy.origin.startswith(f"{sort}/")
+        and (one.plan.target.level, one.plan.target.select) == (TENANT, NAME)
+        and _sets(one)
+    ]
+
+
+def _standing(contents: Contents, sort: str, where: Scope) -> list[Shelved]:
+    return [
+        one
+        for one in _written(contents, sort)
+        if one.plan.target.name == where.target.name and _same(policy_of(one), where.storage_policy)
+    ]
+
+
+def _sets(one: Shelved) -> list[PlannedAction]:
+    return [action for action in one.plan.actions if action.kind == BANDWIDTH and action.verb == "set"]
+
+
+def _promise(one: Shelved) -> PlannedAction:
+    return _sets(one)[0]
+
+
+def _policy(action: PlannedAction) -> str:
+    return str(action.params.get(STORAGE_POLICY, ""))
+
+
+def _params(old: list[Shelved]) -> dict[str, Scalar]:
+    return {name: value for one in old for name, value in _promise(one).params.items()}
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether both are one storage policy; Swift does not look at the case of their names."""
+    return one.casefold() == other.casefold()

@@ -1,0 +1,1 @@
+"""What is known, for every resource: policy cache, vocabulary, guards, nodes, groups."""

@@ -1,0 +1,68 @@
+"""What a request works with: the store, the vocabulary and the clock, made once per process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django.conf import settings
+
+from sluice_controller.catalog.counters import CountedStore
+from sluice_controller.catalog.policy_cache import Contents, Shelf
+from sluice_controller.catalog.vocabulary import build_catalogue, with_projects, with_uploads
+from sluice_controller.config import KEYSTONE, Config
+from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
+from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.store.store import Store
+from sluice_dsl.catalogue.base import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Handed to services and selectors; they know neither Django nor settings.
+
+    ``native`` is the vocabulary of what is installed, :attr:`catalogue` that with what is registered.
+    ``code`` is where the code of filters lies, None without such a place.
+    ``now`` is unix time in seconds; ``waiters`` are the places for requests that wait for a roll-out.
+    """
+
+    config: Config
+    store: Store
+    native: Catalogue
+    shelf: Shelf
+    waiters: threading.BoundedSemaphore
+    now: Callable[[], float] = time.time
+    code: CodeShelf | None = None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What sentences are checked against now.
+
+        :raises PeerError: when Redis is away
+        """
+        return self.vocabulary(self.shelf.contents())
+
+    def vocabulary(self, contents: Contents) -> Catalogue:
+        """What sentences are checked against at the moment of ``contents``."""
+        return contents.words.added_to(with_uploads(self.native, contents.uploads))
+
+
+@lru_cache(maxsize=8)
+def open_backend(config: Config) -> Backend:
+    """The backend of ``config``; connects when it is first asked, hence after the fork."""
+    store = CountedStore(config.redis_url, config.redis_prefix)
+    waiters = threading.BoundedSemaphore(config.threads - 1)
+    place = ShelfSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
+    code = None if place is None else CodeShelf(place)
+    native = build_catalogue(config.default_tenant, config.erasure_coded)
+    if config.auth == KEYSTONE:
+        native = with_projects(native, config)
+    return Backend(config, store, native, Shelf(store), waiters, code=code)
+
+
+def current() -> Backend:
+    """The backend of this process."""
+    return open_backend(settings.SLUICE)

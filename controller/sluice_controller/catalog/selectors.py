@@ -1,0 +1,212 @@
+"""Reading: what the API shows, put together out of the store.
+
+The order of reading is what makes an answer trustworthy: a policy's state first, then the epoch
+it stands since, then the nodes.  Whatever happens in between makes a policy look less enforced
+than it is, never more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
+from sluice_controller.catalog.policy_cache import Shelved
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.messages.policies import NAME, NodeReport, PolicyState
+from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.store import Store
+
+#: Seconds for which actors publish what they observe after somebody looked.
+WATCH: Final = 10.0
+ACTIVE: Final = "active"
+WAITING: Final = "waiting"
+DISABLED: Final = "disabled"
+STATES: Final = (ACTIVE, WAITING, "failed", DISABLED)
+LARGEST_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyView:
+    """A policy and everything that is known of how it fares."""
+
+    shelved: Shelved
+    state: PolicyState | None
+    epoch: int
+    enforcement: Enforcement
+    observed: Mapping[str, Any] | None = None
+
+    @property
+    def status(self) -> str:
+        """One of :data:`STATES`."""
+        return status_of(self.shelved, self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some policies and where the next page begins; empty at the end."""
+
+    policies: tuple[PolicyView, ...]
+    next_marker: str
+
+
+def status_of(shelved: Shelved, state: PolicyState | None) -> str:
+    """A policy without an actor stands; one whose actor has not spoken yet waits."""
+    if not shelved.policy.enabled:
+        return DISABLED
+    if not shelved.policy.dynamic:
+        return ACTIVE
+    return state.status if state else WAITING
+
+
+def cluster_now(backend: Backend) -> Cluster:
+    """The nodes and the change they should have applied."""
+    head = backend.store.head()
+    return Cluster(head, tuple(backend.store.nodes()), backend.now(), backend.config.node_timeout)
+
+
+def find_policy(backend: Backend, policy_id: str) -> PolicyView:
+    """One policy, with what its actor observes now.
+
+    :raises NotFound: when there is none of this id
+    """
+    state = backend.store.state(policy_id)
+    contents = backend.shelf.contents()
+    shelved = contents.policies.get(policy_id)
+    if shelved is None:
+        raise NotFound(f"there is no policy `{policy_id}`")
+    observed = None
+    if shelved.policy.dynamic:
+        backend.store.watch(policy_id, WATCH)
+        observed = _observed(backend, shelved)
+    epoch = contents.epochs.get(policy_id, 0)
+    return PolicyView(shelved, state, epoch, enforcement(policy_id, epoch, cluster_now(backend)), observed)
+
+
+def _observed(backend: Backend, shelved: Shelved) -> dict[str, Any] | None:
+    """What the actor published, unless that was when somebody looked long ago."""
+    found = backend.store.observed(shelved.policy.id)
+    metrics = map(backend.catalogue.metric, shelved.plan.metrics)
+    period = max((one.period for one in metrics if one), default=1.0)
+    return found if found and backend.now() - found["window"] <= WATCH + 2 * period else None
+
+
+def list_policies(
+    backend: Backend,
+    limit: int,
+    marker: str = "",
+    tenant: str = "",
+    state: str = "",
+    accounts: frozenset[str] | None = None,
+) -> Page:
+    """Policies by age, those behind ``marker``, of one tenant or state if given.
+
+    :param accounts: only policies about these accounts and what is in them; None for all
+    """
+    ordered = backend.shelf.contents().ordered
+    behind = bisect_right(ordered, read_marker(marker), key=attrgetter("position"))
+    candidates = (
+        one
+        for one in islice(ordered, behind, None)
+        if (not tenant or _is_of(one, tenant)) and (accounts is None or account_of(one) in accounts)
+    )
+    chosen, states = _chosen(backend, candidates, limit + 1, state)
+    contents = backend.shelf.contents()  # anew, so that epochs are not older than the states
+    cluster = cluster_now(backend)
+    views = [
+        PolicyView(one, states.get(name), epoch, enforcement(name, epoch, cluster))
+        for name in (one.policy.id for one in chosen[:limit])
+        if (one := contents.policies.get(name)) is not None and state in ("", status_of(one, states.get(name)))
+        for epoch in (contents.epochs.get(name, 0),)
+    ]
+    return Page(tuple(views), marker_of(chosen[limit - 1]) if len(chosen) > limit else "")
+
+
+def _chosen(
+    backend: Backend, candidates: Iterator[Shelved], count: int, state: str
+) -> tuple[list[Shelved], dict[str, PolicyState]]:
+    """The first ``count`` of ``candidates`` that are in ``state``, if given; what actors wrote of those looked at."""
+    chosen: list[Shelved] = []
+    states: dict[str, PolicyState] = {}
+    step = max(count, LARGEST_PAGE) if state else count
+    while len(chosen) < count and (some := list(islice(candidates, step))):
+        states |= states_of(backend.store, [one.policy.id for one in some])
+        chosen += [one for one in some if state in ("", status_of(one, states.get(one.policy.id)))]
+    return chosen[:count], states
+
+
+def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
+    """Policy id → what its actor wrote, of some policies; those of which nothing was written are left out.
+
+    :raises PeerError: when Redis is away
+    """
+
+    def parse(replies: list[Any]) -> dict[str, PolicyState]:
+        found = zip(policies, replies[0], strict=True)
+        read = ((name, decoded(PolicyState, name, raw)) for name, raw in found)
+        return {name: one for name, one in read if one is not None}
+
+    return store.run(Operation((("HMGET", store.keys.states, *policies),), parse))
+
+
+def _is_of(one: Shelved, tenant: str) -> bool:
+    target = one.plan.target
+    return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
+
+
+def account_of(one: Shelved) -> str:
+    """The account that a policy names, itself or in a path; empty for a group, ALL and the cluster."""
+    target = one.plan.target
+    return target.name.partition("/")[0] if target.select == NAME else ""
+
+
+def marker_of(one: Shelved) -> str:
+    """A place in the list that stays one when its policy is deleted."""
+    created, policy_id = one.position
+    return f"{created}-{policy_id}"
+
+
+def read_marker(marker: str) -> tuple[int, str]:
+    """The place that ``marker`` names.
+
+    :raises CallerError: when it is not one of ours
+    """
+    if not marker:
+        return -1, ""
+    created, dash, policy_id = marker.partition("-")
+    if not (dash and created.isascii() and created.isdigit() and len(created) < 20):
+        raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
+    return int(created), policy_id
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """Which nodes are wanted: behind a name, in a state, refusing something."""
+
+    after: str = ""
+    state: str = ""
+    refusing: bool = False
+
+    def wants(self, node: NodeReport, cluster: Cluster) -> bool:
+        """Whether it is one of them."""
+        return (
+            node.node > self.after
+            and self.state in ("", cluster.state(node))
+            and (bool(node.refused) or not self.refusing)
+        )
+
+
+def find_node(cluster: Cluster, node: str) -> NodeReport:
+    """The report of one node.
+
+    :raises NotFound: when it never reported, or was forgotten
+    """
+    for one in cluster.nodes:
+        if one.node == node:
+            return one
+    raise NotFound(f"there is no node `{node}`")

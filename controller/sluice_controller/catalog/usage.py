@@ -1,0 +1,140 @@
+"""Which policies use a word of the registry, so that it is not taken from under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_core.errors import Conflict
+from sluice_core.messages.policies import GROUP
+from sluice_dsl.diagnostics import Reporter
+from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
+from sluice_dsl.syntax.grammar import parse
+
+#: Policies that an error names.
+_NAMED: Final = 5
+
+
+class InUse(Conflict):
+    """Policies use it, and will when it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Words that the sentences of a text use: whole and first words of targets, actions', and those of conditions."""
+
+    targets: frozenset[str]
+    keywords: frozenset[str]
+    subjects: frozenset[str]
+    types: frozenset[str]
+
+
+def words_of(text: str) -> Used:
+    """The words of a text that can be read; ``types`` in upper case."""
+    sentences = parse(text, Reporter(text))
+    names = [one.target.name.text for one in sentences if one.target.name is not None]
+    return Used(
+        targets=frozenset(word for name in names for word in (name, name.partition("/")[0])),
+        keywords=frozenset(action.keyword.text for one in sentences for action in one.actions),
+        subjects=frozenset(word for one in sentences for word in _subjects(one.condition)),
+        types=frozenset(word.upper() for one in sentences for word in _values(one.condition)),
+    )
+
+
+def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
+    """Taking ``what`` away needs ``force`` while policies use it.
+
+    :raises InUse: naming some of them
+    """
+    found = [] if force else list(users)
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        verb = "uses" if len(found) == 1 else "use"
+        named = ", ".join(f"`{one}`" for one in found[:_NAMED])
+        raise InUse(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
+
+
+def of_group(contents: Contents, name: str, level: str) -> Iterator[str]:
+    """Policies about the group of tenants or containers."""
+    for one in contents.ordered:
+        target = one.plan.target
+        if (target.select, target.name, target.level) == (GROUP, name, level):
+            yield one.policy.id
+
+
+def of_origin(contents: Contents, origin: str) -> Iterator[str]:
+    """Policies that a stereotype or a deployment wrote."""
+    for one in contents.ordered:
+        if one.policy.origin == origin:
+            yield one.policy.id
+
+
+def of_keyword(contents: Contents, keyword: str) -> Iterator[str]:
+    """Policies with an action of this keyword."""
+    for one in contents.ordered:
+        if any(action.keyword == keyword for action in one.plan.actions):
+            yield one.policy.id
+
+
+def of_metric(contents: Contents, name: str) -> Iterator[str]:
+    """Policies that watch the metric."""
+    for one in contents.ordered:
+        if name in one.plan.metrics:
+            yield one.policy.id
+
+
+def of_term(contents: Contents, term: str) -> Iterator[str]:
+    """Policies whose sentence names the coined term."""
+    return _writing(contents, term, lambda sentence: term in map(str.upper, _values(sentence.condition)))
+
+
+def of_target_alias(contents: Contents, alias: str) -> Iterator[str]:
+    """Policies whose target is the alias, or something below it."""
+    return _writing(contents, alias, lambda sentence: _is_below(sentence, alias))
+
+
+def of_action_alias(contents: Contents, alias: str) -> Iterator[str]:
+    """Policies that set or delete a filter by the alias."""
+    return _writing(contents, alias, lambda sentence: any(one.keyword.text == alias for one in sentence.actions))
+
+
+def of_metric_alias(contents: Contents, alias: str) -> Iterator[str]:
+    """Policies that ask for a metric by the alias."""
+    return _writing(contents, alias, lambda sentence: alias in _subjects(sentence.condition))
+
+
+def _is_below(sentence: Sentence, alias: str) -> bool:
+    name = sentence.target.name
+    return name is not None and sentence.target.select != GROUP and name.text.split("/")[0] == alias
+
+
+def _writing(contents: Contents, word: str, uses: Callable[[Sentence], bool]) -> Iterator[str]:
+    """Reading a sentence costs a millisecond, so only those are read in which the word may stand."""
+    plain = word.isascii() and word.isprintable() and not set(word) & set("\"'\\")
+    for one in contents.ordered:
+        if (not plain or word.casefold() in one.policy.text.casefold()) and any(map(uses, _sentences(one))):
+            yield one.policy.id
+
+
+def _sentences(one: Shelved) -> list[Sentence]:
+    return parse(one.policy.text, Reporter(one.policy.text))
+
+
+def _clauses(condition: Condition | None) -> Iterator[Clause]:
+    if isinstance(condition, Clause):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from _clauses(condition.part)
+    elif isinstance(condition, And | Or):
+        for part in condition.parts:
+            yield from _clauses(part)
+
+
+def _values(condition: Condition | None) -> Iterator[str]:
+    return (one.value.text for one in _clauses(condition) if one.subject.text == "OBJECT_TYPE")
+
+
+def _subjects(condition: Condition | None) -> Iterator[str]:
+    return (one.subject.text for one in _clauses(condition))

@@ -1,0 +1,85 @@
+"""The vocabulary of this cluster: what is installed, and the words the language knows besides."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sluice_controller.config import Config
+from sluice_controller.identity.projects import Projects, Session
+from sluice_core.describe import NATIVE, STORLET, ActionInfo
+from sluice_core.errors import SluiceError
+from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
+from sluice_filters import registry as filters
+from sluice_filters.trial.native import native_info
+from sluice_metrics import registry as metrics
+from sluice_metrics.native import metric_info
+from sluice_sandbox.api import info_of
+from sluice_sandbox.storlets.explicit import Explicit
+
+log = logging.getLogger(__name__)
+
+
+def filter_info(upload: Upload) -> ActionInfo:
+    """What a registered filter with code is to the language.
+
+    :raises BadUpload: when its description makes no sense
+    """
+    return native_info(upload) if upload.environment == NATIVE else info_of(upload)
+
+
+def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
+    """``native`` with the filters registered at run time that have code, and the uploaded metrics that are measured."""
+    words = {}
+    measured = {}
+    for upload in uploads.values():
+        try:
+            if upload.kind == FILTER_CODE and upload.sha256:
+                words[upload.keyword] = filter_info(upload)
+            elif upload.kind == METRIC_CODE and upload.running:
+                measured[upload.keyword] = metric_info(upload)
+        except SluiceError as error:  # registered by a version that knew more
+            log.error("skipped registered %s `%s`: %s", upload.kind, upload.keyword, error)
+    if measured:
+        native = replace(native, metrics={**measured, **native.metrics})
+    if not words:
+        return native
+    explicit = _explicit(any(one.environment == STORLET for one in words.values()))
+    return replace(native, actions={**words, **native.actions, **explicit})
+
+
+def _explicit(available: bool) -> dict[str, ActionInfo]:
+    """The word by which clients may run storlets themselves: of use once there are some."""
+    return {Explicit.info.keyword: replace(Explicit.info, available=available)}
+
+
+def with_projects(native: Catalogue, config: Config) -> Catalogue:
+    """``native`` with the names of Keystone's projects as tenants; connects when the first one is looked up."""
+
+    def open_session() -> Session:
+        from sluice_controller.identity.keystone import read_conf, system_session
+
+        found: Session = system_session(read_conf(config.keystone_source))
+        return found
+
+    prefix = config.reseller_prefix
+    return replace(native, tenants=Projects(open_session, prefix), account_prefix=prefix)
+
+
+def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:
+    """What sentences are checked against; an installed filter takes the place of a known word.
+
+    :param erasure_coded: containers, separated by commas
+    """
+    installed = filters.load_filters()
+    return Catalogue(
+        actions={**KNOWN_WORDS, **_explicit(available=False), **filters.descriptions(installed)},
+        metrics=metrics.descriptions(),
+        terms=TERMS,
+        default_tenant=default_tenant,
+        erasure_coded=frozenset(filter(None, map(str.strip, erasure_coded.split(",")))),
+        trials=installed,
+    )

@@ -1,0 +1,41 @@
+"""Waiting for a roll-out: until all live nodes have acknowledged an epoch, or the time is over.
+
+Each waiter holds a thread of its worker, so one thread always stays free for others: whoever
+finds no place gets the answer at once, with the roll-out as it stands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.selectors import cluster_now
+
+LONGEST: Final = 30.0
+_STEP: Final = 0.02
+
+
+def wait_acknowledged(backend: Backend, epoch: int, seconds: float) -> bool:
+    """Whether ``epoch`` is acknowledged by all live nodes, at most ``seconds`` from now."""
+    return wait_until(backend, lambda: not cluster_now(backend).pending(epoch), seconds)
+
+
+def wait_until(backend: Backend, done: Callable[[], bool], seconds: float) -> bool:
+    """Whether ``done`` comes true, at most ``seconds`` from now; nothing is asked where there is no place to wait."""
+    if seconds <= 0 or not backend.waiters.acquire(blocking=False):
+        return False
+    try:
+        return _poll(done, time.monotonic() + seconds)
+    finally:
+        backend.waiters.release()
+
+
+def _poll(done: Callable[[], bool], deadline: float) -> bool:
+    while not done():
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            return False
+        time.sleep(min(_STEP, rest))
+    return True

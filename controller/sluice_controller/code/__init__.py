@@ -1,0 +1,1 @@
+"""Uploaded code: reception, revisions, trials, roll-out."""

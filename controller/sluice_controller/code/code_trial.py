@@ -1,0 +1,76 @@
+"""Native code is tried before the API takes it: read as text, then loaded and used in a child of this process.
+
+The child has limits of time and memory, but it is no sandbox: only administrators upload native code.  A trial
+takes seconds, so it needs one of the places in which requests may wait; without one the answer is 503.
+"""
+
+from __future__ import annotations
+
+import ast
+import tempfile
+from dataclasses import replace
+
+from sluice_controller.catalog.backend import Backend
+from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
+from sluice_core.code.loader import check_source
+from sluice_core.code.sandbox_trial import Trial, try_code
+from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.errors import NotFound, PeerError
+from sluice_core.messages.policies import Revision, Upload
+
+
+def tried(backend: Backend, shelf: CodeShelf, old: Upload, code: bytes, wanted: Revision) -> Revision:
+    """``wanted`` with what its ``code`` says of itself, which can take the place of ``old``.
+
+    :raises BadUpload: with the reason why it cannot
+    :raises PeerError: when it cannot be tried now, which says nothing about the code
+    """
+    check_source(code, old.kind)
+    main = wanted.main or (_standing_class(code, old.main) if old.sha256 else old.main)
+    earlier = _to_be_read(old, wanted.sha256)
+    if not backend.waiters.acquire(blocking=False):
+        raise PeerError("all places in which code could be tried are taken, try again")
+    try:
+        with tempfile.TemporaryDirectory(prefix="sluice-trial-") as folder:
+            place = CodeStore(folder)
+            place.add(code, wanted.sha256)
+            for one in earlier:
+                if not place.has(one.sha256):
+                    place.add(fetched(shelf, one), one.sha256)
+            verdict = try_code(Trial(old.kind, folder, wanted.sha256, old.keyword, main, earlier))
+    except OSError as error:
+        raise PeerError(f"code cannot be tried: {error.strerror}") from error
+    finally:
+        backend.waiters.release()
+    if verdict.reason:
+        raise BadUpload(verdict.reason)
+    return replace(wanted, main=verdict.main, info=verdict.info)
+
+
+def _standing_class(code: bytes, standing: str) -> str:
+    """The class that has been in use, while the code still has one of that name."""
+    classes = {one.name for one in ast.parse(code).body if isinstance(one, ast.ClassDef)}
+    return standing if standing in classes else ""
+
+
+def _to_be_read(old: Upload, sha256: str) -> tuple[Revision, ...]:
+    """The revisions whose objects other code must be able to read."""
+    if not old.sha256:
+        return ()
+    known = {(one.sha256, one.main): one for one in (old.current, *old.revisions) if one.info.get("reversible")}
+    return tuple(one for one in known.values() if one.sha256 != sha256)
+
+
+def fetched(shelf: CodeShelf, revision: Revision) -> bytes:
+    """The code of a revision, verified.
+
+    :raises PeerError: when Swift does not give it
+    """
+    with tempfile.TemporaryDirectory(prefix="sluice-code-") as folder:
+        try:
+            place = CodeStore(folder)
+            with shelf.get(revision.sha256) as pieces:
+                place.add(pieces, revision.sha256)
+            return place.read(revision.sha256)
+        except (NotFound, WrongDigest) as error:
+            raise PeerError(f"swift has lost the code of revision {revision.number}: {error}") from error

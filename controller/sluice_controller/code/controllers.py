@@ -1,0 +1,207 @@
+"""Global controllers: code that decides for the whole cluster, run by one actor host at a time once it is started.
+
+What a controller has in force are assignments of the policy ``controller:<name>``, which no document describes: they
+are its own, and go when it is stopped or forgotten, in the same change.  An actor host writes for a controller only
+while the version of its code is the one that it knows, so nothing is set by one that was just stopped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.liveness import lives
+from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.waiting import wait_until
+from sluice_controller.code import revisions
+from sluice_controller.code.metrics import blank
+from sluice_controller.code.revisions import Extra, Found, Given, Rules
+from sluice_core.errors import CallerError, Conflict
+from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+
+STOPPED: Final = "stopped"
+STARTING: Final = "starting"
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+FAILED: Final = "failed"
+#: What a controller can be; one that waits runs, and has not been shown what it wants to see.
+STATES: Final = (STOPPED, STARTING, WAITING, RUNNING, FAILED)
+#: Begins the policy id of what a controller sets.
+POLICY_PREFIX: Final = "controller:"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A controller on an actor host that lives; times are unix seconds, 0 for never.
+
+    ``revision`` is what runs, ``seconds`` how long its last run took, ``assignments`` how many it has in force.
+    """
+
+    host: str
+    state: str
+    reason: str
+    revision: int
+    since: float
+    last_run: float
+    seconds: float
+    assignments: int
+
+
+def policy_of_controller(name: str) -> str:
+    """The policy id of what the controller sets."""
+    return f"{POLICY_PREFIX}{name}"
+
+
+def controller_of(policy: str) -> str:
+    """The controller whose policy id this is; empty for other policies."""
+    return policy.removeprefix(POLICY_PREFIX) if policy.startswith(POLICY_PREFIX) else ""
+
+
+def known(contents: Contents) -> dict[str, Upload]:
+    """All controllers by name."""
+    return {one.keyword: one for one in contents.uploads.values() if one.kind == CONTROLLER_CODE}
+
+
+def check_name(name: str) -> None:
+    """
+    :raises CallerError: when it cannot be a controller's
+    """
+    if not _NAME.fullmatch(name):
+        raise CallerError(f"`{name}` cannot be a controller's name, expected lower case letters, digits, `_` and `-`")
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Found:
+    """One controller.
+
+    :raises NotFound: when there is none
+    """
+    return revisions.find(backend, CONTROLLER_CODE, name, expected)
+
+
+def put_code(backend: Backend, name: str, given: Given, by: str, expected: int | None = None) -> tuple[Found, bool]:
+    """Take code: of a new controller, which is stopped, or another revision; and whether it is new.
+
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    """
+    check_name(name)
+    if expected is None and backend.store.upload(upload_key(CONTROLLER_CODE, name)) is None:
+        now = replace(blank(CONTROLLER_CODE, name), created=int(backend.now() * 1000), created_by=by)
+        new = revisions.receive(backend, now, given, _rules(backend))
+        return revisions.commit(backend, new, by, 0), True
+    old = find(backend, name, expected)
+    return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by), False
+
+
+def _rules(backend: Backend) -> Rules:
+    def accepted(old: Upload, new: Upload) -> None:
+        if new.running:
+            _refuse_blind(backend, new)
+
+    return accepted
+
+
+def _refuse_blind(backend: Backend, upload: Upload) -> None:
+    """A controller that waits for what nobody measures would only look as if it ran."""
+    catalogue = backend.catalogue
+    for name in upload.info.get("metrics", ()):
+        if name not in catalogue.metrics:
+            meant = catalogue.metric(name)
+            hint = f", did you mean `{meant.name}`" if meant else ""
+            raise Conflict(f"controller `{upload.keyword}` watches `{name}`, which is measured by nothing here{hint}")
+
+
+def start(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+    """Have an actor host run it.
+
+    :raises Conflict: when it wants a metric that this cluster does not know
+    """
+    old = find(backend, name, expected)
+    if old.upload.running:
+        return old
+    # versions come before what they guard: a metric may be stopped at this instant
+    metrics = [f"upload/{upload_key(METRIC_CODE, one)}" for one in old.upload.info.get("metrics", ())]
+    seen = {name: backend.store.version(name) for name in metrics}
+    _refuse_blind(backend, old.upload)
+    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, Extra(expect=seen))
+
+
+def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+    """Run it no more, and take back what it set, in one change."""
+    old = find(backend, name, expected)
+    if not old.upload.running:
+        return old
+    drops = (policy_of_controller(name),)
+    return revisions.commit(backend, replace(old.upload, running=False), by, old.version, Extra(policy_drops=drops))
+
+
+def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> Found:
+    """Give it the code of an earlier revision again; None: of the one before."""
+    old = find(backend, name, expected)
+    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+
+
+def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
+
+
+def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:
+    """Forget it, and take back what it set."""
+    old = find(backend, name, expected)
+    revisions.drop(backend, old, by, Extra(policy_drops=(policy_of_controller(name),)))
+
+
+def instances(backend: Backend) -> dict[str, list[Instance]]:
+    """Name → where it runs, out of what the actor hosts say; those that have not spoken for a while are left out."""
+    found: dict[str, list[Instance]] = {}
+    for host, report in sorted(backend.store.hosts().items()):
+        told = report.get("controllers")
+        if lives(backend, report) and isinstance(told, Mapping):
+            for name, one in told.items():
+                if isinstance(one, Mapping):
+                    found.setdefault(name, []).append(_instance(host, one))
+    return found
+
+
+def _instance(host: str, told: Mapping[str, Any]) -> Instance:
+    state = str(told.get("state", ""))
+    return Instance(
+        host,
+        state if state in STATES else STARTING,
+        str(told.get("reason", "")),
+        revision=int(_number(told.get("revision"))),
+        since=_number(told.get("since")),
+        last_run=_number(told.get("last_run")),
+        seconds=_number(told.get("seconds")),
+        assignments=int(_number(told.get("assignments"))),
+    )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def state_of(upload: Upload, where: Sequence[Instance]) -> tuple[str, str]:
+    """One of :data:`STATES`, and why."""
+    if not upload.running:
+        return STOPPED, ""
+    for one in where:
+        if one.state != STARTING:
+            return one.state, one.reason
+    return STARTING, where[0].reason if where else "no actor host has taken it up yet"
+
+
+def wait_settled(backend: Backend, found: Found, seconds: float) -> None:
+    """Until actor hosts do what was asked, or say why not, at most ``seconds``."""
+
+    def settled() -> bool:
+        where = instances(backend).get(found.upload.keyword, [])
+        alive = [one for one in where if one.state not in (STARTING, STOPPED)]
+        if not found.upload.running:
+            return not alive
+        return any(one.revision == found.upload.revision or one.reason for one in alive)
+
+    wait_until(backend, settled, seconds)

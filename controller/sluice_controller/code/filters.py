@@ -1,0 +1,248 @@
+"""Filters that are registered at run time: what may be said of them, and when they may change or go.
+
+Registering says what an isolated filter is; its code follows by ``PUT /filters/{id}/data``.  A native filter is
+registered by its word alone, and its code says the rest.  Nodes get to know a filter once it has code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.usage import InUse
+from sluice_controller.catalog.vocabulary import filter_info
+from sluice_controller.code import revisions
+from sluice_controller.code.revisions import Extra, Found, Given, Rules
+from sluice_controller.validation.parameters import refuse_unknown
+from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
+from sluice_core.errors import CallerError, Conflict
+from sluice_core.messages.policies import FILTER_CODE, Upload
+from sluice_core.messages.registry import ACTIVATION, ALIAS
+from sluice_sandbox.api import info_of
+
+#: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
+FIELDS: Final = (
+    "keyword",
+    "environment",
+    "language",
+    "main",
+    "reverse",
+    "capabilities",
+    "parameters",
+    "help",
+    "self_service",
+)
+#: What the code of a native filter says itself.
+SAID_BY_CODE: Final = ("reverse", "capabilities", "parameters", "help")
+#: The one language of native code.
+PYTHON: Final = "python"
+#: Words that the paths below ``/filters`` use themselves.
+RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
+
+
+def described(body: Any, by: str, now: float, old: Upload | None = None) -> Upload:
+    """The filter that ``body`` describes; what it does not say is taken from ``old``.
+
+    :raises CallerError: for everything that is wrong with it
+    """
+    if not isinstance(body, Mapping):
+        raise CallerError("the body is no object, expected the description of a filter")
+    refuse_unknown(body, FIELDS, "field")
+    words = {name: body.get(name, getattr(old, name, "")) for name in ("keyword", "environment", "language", "main")}
+    for name, value in words.items():
+        if not isinstance(value, str):
+            raise CallerError(f"`{name}` is `{value}`, expected a text")
+    if words["environment"] not in ENVIRONMENTS:
+        raise CallerError(f"`environment` is `{words['environment']}`, expected {', '.join(ENVIRONMENTS)}")
+    if not words["keyword"]:
+        raise CallerError("`keyword` is missing, expected the word that sentences use")
+    if words["keyword"] in RESERVED:
+        raise CallerError(f"`keyword` is `{words['keyword']}`, which is a word of the API itself")
+    native = words["environment"] == NATIVE
+    if native:
+        _refuse_said_by_code(body, words)
+    flags = {name: body.get(name, getattr(old, name, False)) for name in ("reverse", "self_service")}
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise CallerError(f"`{name}` is `{value}`, expected true or false")
+    fresh = Upload("", "", "", "", "", 0, created=int(now * 1000), created_by=by)
+    upload = replace(old or fresh, **words, **flags, info=_info(body, old))
+    if not native:
+        info_of(upload)
+    return upload
+
+
+def _refuse_said_by_code(body: Mapping[str, Any], words: dict[str, Any]) -> None:
+    said = [name for name in SAID_BY_CODE if name in body]
+    if said:
+        named = ", ".join(f"`{one}`" for one in said)
+        raise CallerError(f"{named}: the code of a native filter says that itself")
+    words["language"] = words["language"] or PYTHON
+    if words["language"] != PYTHON:
+        raise CallerError(f"`language` is `{words['language']}`, expected `{PYTHON}` of native code")
+    keyword = words["keyword"]
+    if not keyword.replace("_", "").isalnum() or keyword != keyword.lower() or not keyword.isascii():
+        raise CallerError(f"keyword `{keyword}`, expected lower case letters, digits and `_`")
+
+
+def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
+    info = dict(old.info) if old else {}
+    capabilities = body.get("capabilities", {})
+    if not isinstance(capabilities, Mapping):
+        raise CallerError(f"`capabilities` is `{capabilities}`, expected an object")
+    info.update(capabilities)
+    if "parameters" in body:
+        parameters = body["parameters"]
+        if not isinstance(parameters, list) or not all(isinstance(one, Mapping) for one in parameters):
+            raise CallerError("`parameters` is no list of objects")
+        info["parameters"] = [dict(one) for one in parameters]
+    if "help" in body:
+        if not isinstance(body["help"], str):
+            raise CallerError(f"`help` is `{body['help']}`, expected a text")
+        info["help"] = body["help"]
+    return info
+
+
+def register(backend: Backend, body: Any, by: str) -> Found:
+    """A new filter without code.
+
+    :raises CallerError: when the description is wrong, or the keyword is taken by a native filter
+    :raises Conflict: when one of this keyword is registered
+    """
+    upload = described(body, by, backend.now())
+    _refuse_taken(backend, upload.keyword)
+    if backend.store.upload(upload.keyword) is not None:
+        raise Conflict(f"filter `{upload.keyword}` is registered already")
+    return revisions.commit(backend, upload, by, 0, Extra(expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
+
+
+def _refuse_taken(backend: Backend, keyword: str) -> None:
+    if keyword in backend.native.actions:
+        raise Conflict(f"`{keyword}` is a keyword of the language already")
+    if keyword in backend.shelf.contents().words.actions:
+        raise Conflict(f"`{keyword}` is an alias of a filter already")
+
+
+def find(backend: Backend, keyword: str, expected: int | None = None) -> Found:
+    """The filter registered as ``keyword``.
+
+    :raises NotFound: when there is none
+    :raises PreconditionFailed: when it is not at the expected version
+    """
+    return revisions.find(backend, FILTER_CODE, keyword, expected)
+
+
+def is_native(body: Any) -> bool:
+    """Whether a registration asks for native code."""
+    return isinstance(body, Mapping) and body.get("environment") == NATIVE
+
+
+def describe_anew(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> Found:
+    """Change the description; code and revision stay.
+
+    :raises CallerError: when it would be wrong, or would make stored objects unreadable
+    """
+    old = find(backend, keyword, expected)
+    _refuse_other_nature(old.upload, body)
+    new = described(body, by, backend.now(), old.upload)
+    if new.keyword != keyword:
+        raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
+    _refuse_irreversible(old.upload, new)
+    return revisions.commit(backend, new, by, old.version)
+
+
+def _refuse_other_nature(old: Upload, body: Any) -> None:
+    """Code is for its environment, and the class of native code was tried with it."""
+    if not old.sha256 or not isinstance(body, Mapping):
+        return
+    environment, main = body.get("environment", old.environment), body.get("main", old.main)
+    if NATIVE in (old.environment, environment) and old.environment != environment:
+        raise Conflict(f"filter `{old.keyword}` has code for `{old.environment}`, so its environment stays")
+    if old.environment == NATIVE and old.main != main:
+        raise Conflict(f"`main` of native code is tried with it: `PUT /filters/{old.keyword}/data?main={main}`")
+
+
+def _refuse_irreversible(old: Upload, new: Upload) -> None:
+    if old.reverse and not new.reverse and old.sha256:
+        raise Conflict(f"objects may be stored through filter `{old.keyword}`, so it must stay reversible")
+
+
+def put_code(backend: Backend, keyword: str, given: Given, by: str, expected: int | None = None) -> Found:
+    """Take code; nothing is kept unless all of it is there and can be used.
+
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    """
+    old = find(backend, keyword, expected)
+    _refuse_taken(backend, keyword)
+    return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by)
+
+
+def roll_back(backend: Backend, keyword: str, number: int | None, by: str, expected: int | None = None) -> Found:
+    """Give the filter the code of an earlier revision again; None: of the one before.
+
+    :raises NotFound: when it is not kept
+    """
+    old = find(backend, keyword, expected)
+    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+
+
+def _rules(backend: Backend) -> Rules:
+    def accepted(old: Upload, new: Upload) -> None:
+        info = filter_info(new)
+        _refuse_irreversible(old, new)
+        if new.environment == NATIVE:
+            _refuse_unusable(backend, info)
+
+    return accepted
+
+
+def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
+    """What policies say to a filter its code must still understand.
+
+    :raises Conflict: naming one of them
+    """
+    for one in backend.shelf.contents().ordered:
+        for action in one.plan.actions:
+            if action.keyword != info.keyword or action.verb != "set":
+                continue
+            strange = [name for name in action.params if info.parameter(name) is None]
+            if strange or action.place not in info.places:
+                what = f"parameter `{strange[0]}`" if strange else f"place `{action.place}`"
+                raise Conflict(f"the code does not know {what}, which policy `{one.policy.id}` asks for")
+
+
+def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
+
+
+def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget a filter; its code stays in Swift, where objects of other clusters may still need it.
+
+    :raises Conflict: when policies name it, or objects may need it to be read and ``force`` is not given
+    """
+    reference_guards.unless_used(
+        backend, f"upload/{keyword}", lambda seen: _unregister(backend, keyword, by, force, expected, seen)
+    )
+
+
+def _unregister(
+    backend: Backend, keyword: str, by: str, force: bool, expected: int | None, seen: dict[str, int]
+) -> None:
+    old = find(backend, keyword, expected)
+    contents = backend.shelf.contents()
+    users = [one.policy.id for one in contents.ordered if keyword in {each.keyword for each in one.plan.actions}]
+    if users:
+        more = f" and {len(users) - 3} more" if len(users) > 3 else ""
+        raise InUse(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
+    aliases = [f"`{alias}`" for alias, one in contents.words.actions.items() if one.keyword == keyword]
+    if aliases and not force:
+        raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
+    if old.upload.reverse and old.upload.sha256 and not force:
+        raise InUse(f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists")
+    # the service that activates it goes with it, lest the next filter of that name be activated there
+    service = f"{ACTIVATION}/{keyword}"
+    gone = (service,) if service in contents.entries else ()
+    revisions.drop(backend, old, by, Extra(entry_drops=gone, expect=seen))

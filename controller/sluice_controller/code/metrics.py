@@ -1,0 +1,202 @@
+"""Workload metrics that are uploaded: native code that counts in Swift's proxies, once it is started.
+
+A metric comes stopped.  Its name means nothing to sentences before it is started; it cannot be stopped while policies
+or running controllers watch it, unless that is insisted on: they then see silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from sluice_controller.catalog import reference_guards, usage
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.enforcement import AWAY
+from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.code import revisions, rollout
+from sluice_controller.code.revisions import Extra, Found, Given, Rules
+from sluice_controller.code.rollout import STOPPED, Instance
+from sluice_controller.validation import names
+from sluice_core.describe import NATIVE, MetricInfo
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
+from sluice_dsl.syntax.keywords import RESERVED
+from sluice_metrics.native import metric_info
+
+_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
+#: Registry entries that must not have a metric's name.
+_RIVALS: Final = (METRIC_ENTRY, ALIAS, TERM)
+
+
+def known(contents: Contents) -> dict[str, Upload]:
+    """All uploaded metrics by name, also those that are stopped."""
+    return {one.keyword: one for one in contents.uploads.values() if one.kind == METRIC_CODE}
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Found:
+    """One uploaded metric.
+
+    :raises NotFound: when there is none, saying whether the name is another metric's
+    """
+    name = name.upper()
+    try:
+        return revisions.find(backend, METRIC_CODE, name, expected)
+    except NotFound:
+        if backend.catalogue.metric(name) is not None:
+            raise NotFound(f"metric `{name}` is no uploaded one: it came with the software or is published") from None
+        raise
+
+
+def put_code(backend: Backend, name: str, given: Given, by: str, expected: int | None = None) -> tuple[Found, bool]:
+    """Take code: of a new metric, which is stopped, or another revision; and whether it is new.
+
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    :raises Conflict: when the name means something else, or policies would be compared with another unit or level
+    """
+    name = name.upper()
+    old = _standing(backend, name, expected)
+    if old.upload.sha256:
+        new = revisions.receive(backend, old.upload, given, _rules(backend))
+        return _put(backend, old, new, by), False
+    _refuse_taken(backend, name)
+    now = replace(old.upload, created=int(backend.now() * 1000), created_by=by)
+    new = revisions.receive(backend, now, given, _rules(backend))
+    return revisions.commit(backend, new, by, 0, _alone(name)), True
+
+
+def _standing(backend: Backend, name: str, expected: int | None) -> Found:
+    """What is there; a blank one where nothing is, which no version can be expected of."""
+    if backend.store.upload(upload_key(METRIC_CODE, name)) is None and expected is None:
+        return Found(blank(METRIC_CODE, name), 0)
+    return revisions.find(backend, METRIC_CODE, name, expected)
+
+
+def blank(kind: str, name: str) -> Upload:
+    """Native code to be."""
+    return Upload(name, NATIVE, "python", "", "", 0, kind=kind, running=False)
+
+
+def _refuse_taken(backend: Backend, name: str) -> None:
+    check_name(name)
+    names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+
+
+def check_name(name: str) -> None:
+    """
+    :raises CallerError: when it cannot be a metric's
+    """
+    if not _NAME.fullmatch(name):
+        raise CallerError(f"`{name}` cannot be part of a routing key, expected upper case letters, digits and `_`")
+    if name in RESERVED:
+        raise CallerError(f"`{name}` is a word of the language, expected another name")
+
+
+def _alone(name: str) -> Extra:
+    return Extra(expect={f"entry/{kind}/{name}": 0 for kind in _RIVALS})
+
+
+def _rules(backend: Backend) -> Rules:
+    def accepted(old: Upload, new: Upload) -> None:
+        info = metric_info(new)
+        others = {name: one for name, one in backend.catalogue.metrics.items() if name != new.keyword}
+        for alias in info.aliases:
+            taken = alias in others or any(alias in one.aliases for one in others.values())
+            if taken or alias in backend.catalogue.metrics_by_alias:
+                raise Conflict(f"the code gives itself the alias `{alias}`, which is another metric's already")
+        if old.sha256 and _means_another(metric_info(old), info):
+            refuse_used(backend, new.keyword, "have another unit or fewer levels")
+
+    return accepted
+
+
+def _means_another(old: MetricInfo, new: MetricInfo) -> bool:
+    return old.unit != new.unit or not set(old.granularities) <= set(new.granularities)
+
+
+def users(contents: Contents, name: str) -> list[str]:
+    """Policies, and running controllers as ``controller:<name>``, that watch the metric."""
+    running = (
+        f"controller:{one.keyword}"
+        for one in contents.uploads.values()
+        if one.kind == CONTROLLER_CODE and one.running and name in one.info.get("metrics", ())
+    )
+    return [*usage.of_metric(contents, name), *running]
+
+
+def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> None:
+    """Nothing is taken away from under who watches it.
+
+    :raises Conflict: naming some of them
+    """
+    found: Iterable[str] = () if force else users(backend.shelf.contents(), name)
+    named = [f"`{one}`" for one in found]
+    if named:
+        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        raise usage.InUse(f"metric `{name}` cannot {what} while {', '.join(named[:5])}{more} watch it")
+
+
+def start(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+    """Have it measured, and known to sentences.
+
+    :raises Conflict: when its name was given to something else meanwhile
+    """
+    old = find(backend, name, expected)
+    if old.upload.running:
+        return old
+    name = old.upload.keyword
+    names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, _alone(name))
+
+
+def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> Found:
+    """Measure it no more.
+
+    :raises Conflict: when policies or controllers watch it, unless ``force``
+    """
+
+    def once(seen: dict[str, int]) -> Found:
+        old = find(backend, name, expected)
+        if not old.upload.running:
+            return old
+        refuse_used(backend, old.upload.keyword, "be stopped", force)
+        return revisions.commit(backend, replace(old.upload, running=False), by, old.version, Extra(expect=seen))
+
+    return reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
+
+
+def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> Found:
+    """Give it the code of an earlier revision again; None: of the one before."""
+    old = find(backend, name, expected)
+    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+
+
+def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget it.
+
+    :raises Conflict: when policies or controllers watch it, unless ``force``
+    """
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        refuse_used(backend, old.upload.keyword, "be deleted", force)
+        revisions.drop(backend, old, by, Extra(expect=seen))
+
+    reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
+
+
+def instances(backend: Backend, name: str) -> list[Instance]:
+    """The metric on every node; on those that live it is stopped when it was not started."""
+    found = find(backend, name)
+    cluster = cluster_now(backend)
+    shown = rollout.instances(found, cluster)
+    if found.upload.running:
+        return shown
+    return [one if one.state == AWAY else replace(one, state=STOPPED) for one in shown]

@@ -1,0 +1,236 @@
+"""Code that is uploaded while the cluster runs: what filters, metrics and controllers have in common.
+
+Code is immutable and named by its SHA-256; other code is another revision, and so is earlier code that is gone back
+to.  Its bytes lie in Swift, its description in Redis.  What is *isolated* is described by whoever registers it.
+*Native* code says of itself what it is: it is read, then tried in a child of this process
+(``sluice_controller.code.code_trial``), and what the child found out is its description from then on.
+
+A change is made in this order, and nothing is left behind by one that ends early but bytes in Swift that nobody
+names: bytes come and are counted and hashed; native code is tried; the bytes go to Swift; the rules of the kind have
+their say; the description is committed, if it is still at the version that all of this began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import IO, Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.code import code_trial
+from sluice_controller.code.upload_receiver import received
+from sluice_controller.errors import PreconditionFailed
+from sluice_controller.validation.bodies import Body
+from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.describe import NATIVE
+from sluice_core.errors import Conflict, NotFound, PeerError
+from sluice_core.messages.policies import REVISIONS, Revision, Upload, upload_key
+from sluice_core.store.store import Committed, Draft
+
+#: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.
+NATIVE_LIMIT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is registered, its version, and the change since which it stands so (0: not known)."""
+
+    upload: Upload
+    version: int
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """``size`` bytes of code that come over HTTP; ``announced`` is their SHA-256, or empty.
+
+    ``main`` is the class to run; empty: whichever it has been, or the only one.
+    """
+
+    source: IO[bytes]
+    size: int
+    announced: str = ""
+    main: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What else a commit does and expects."""
+
+    policy_drops: tuple[str, ...] = ()
+    entry_drops: tuple[str, ...] = ()
+    expect: Mapping[str, int] = field(default_factory=dict)
+
+
+#: Called with what stands and what would: raises what speaks against it.
+Rules = Callable[[Upload, Upload], None]
+
+
+def find(backend: Backend, kind: str, name: str, expected: int | None = None) -> Found:
+    """What is registered under this name.
+
+    :raises NotFound: when there is none
+    :raises PreconditionFailed: when it is not at the expected version
+    """
+    key = upload_key(kind, name)
+    version = backend.store.version(f"upload/{key}")
+    upload = backend.store.upload(key)
+    if upload is None:
+        raise NotFound(f"there is no {_NAMES[kind]} `{name}`")
+    if expected is not None and expected != version:
+        raise PreconditionFailed(f"{kind} `{name}` is at version {version}, `If-Match` names {expected}")
+    return Found(upload, version, backend.shelf.contents().upload_epochs.get(key, 0))
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "filter": "registered filter",
+    "metric": "uploaded metric",
+    "controller": "controller",
+}
+
+
+def receive(backend: Backend, old: Upload, given: Given, rules: Rules) -> Upload:
+    """``old`` with the code that comes, which is in Swift then; ``old`` itself when that is what it has.
+
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    :raises PeerError: when Swift is away, or the code cannot be tried now
+    """
+    shelf = shelf_of(backend)
+    limit = backend.config.code_limit
+    if old.environment == NATIVE:
+        limit = min(limit, NATIVE_LIMIT)
+    with received(given.source, given.size, given.announced, limit, f"code of the {old.kind}") as (found, pieces):
+        if found == old.sha256 and given.main in ("", old.main):
+            return old
+        code: Iterable[bytes] = pieces
+        revision = Revision(0, found, given.size, given.main or old.main, old.info)
+        if old.environment == NATIVE:
+            code = (b"".join(pieces),)
+            revision = code_trial.tried(backend, shelf, old, code[0], replace(revision, main=given.main))
+        new = succeeded(old, revision)
+        rules(old, new)
+        shelf.put(found, code, given.size)
+    return new
+
+
+def gone_back(backend: Backend, old: Upload, number: int | None, rules: Rules) -> Upload:
+    """``old`` with the code of its revision ``number``, as a new revision; None: of the one before.
+
+    Native code is tried again: what stands around it may have changed, and what newer revisions have stored must
+    be readable with it.  Isolated code keeps the description that its filter has now.
+
+    :raises NotFound: when there is no such revision any more
+    :raises CallerError: with what is wrong with its code now
+    """
+    target = _revision(old, number)
+    shelf = shelf_of(backend)
+    if old.environment == NATIVE:
+        code = code_trial.fetched(shelf, target)
+        target = code_trial.tried(backend, shelf, old, code, target)
+    else:
+        target = replace(target, main=old.main, info=old.info)
+    new = succeeded(old, target)
+    rules(old, new)
+    return new
+
+
+def _revision(old: Upload, number: int | None) -> Revision:
+    if number is None:
+        if not old.revisions:
+            raise NotFound(f"{old.kind} `{old.keyword}` has no earlier revision")
+        return old.revisions[0]
+    for one in old.revisions:
+        if one.number == number:
+            return one
+    kept = ", ".join(str(one.number) for one in old.revisions) or "none"
+    raise NotFound(f"{old.kind} `{old.keyword}` has no earlier revision {number}, kept are {kept}")
+
+
+def revision_wanted(data: Any) -> int | None:
+    """The revision that the body of a roll back names; None: the one before.
+
+    :raises CallerError: when it is no number
+    """
+    body = Body(data, "revision")
+    return body.whole("revision", 1, 10**9) if body.has("revision") else None
+
+
+def succeeded(old: Upload, new: Revision) -> Upload:
+    """``old`` with the code of ``new`` in the place of its own, which becomes an earlier revision.
+
+    ``reverse`` of native code is what it says itself; objects may still need every code that could be undone.
+    """
+    reverse = bool(new.info.get("reversible", False)) if old.environment == NATIVE else old.reverse
+    earlier = (old.sha256, *old.earlier) if old.reverse and old.sha256 else old.earlier
+    return replace(
+        old.at(new),
+        main=new.main,
+        revision=old.revision + 1 if old.sha256 else old.revision,
+        reverse=reverse,
+        earlier=tuple(one for one in dict.fromkeys(earlier) if one != new.sha256),
+        uploaded=0,
+        uploaded_by="",
+        revisions=(old.current, *old.revisions)[:REVISIONS] if old.sha256 else old.revisions,
+    )
+
+
+def commit(backend: Backend, new: Upload, by: str, version: int, extra: Extra | None = None) -> Found:
+    """Put ``new`` in the place of what is at ``version`` (0: nothing).
+
+    :raises Conflict: when somebody changed it meanwhile
+    """
+    more = extra or Extra()
+    if new.sha256 and not new.uploaded:
+        new = replace(new, uploaded=int(backend.now() * 1000), uploaded_by=by)
+    draft = Draft(
+        by,
+        uploads=(new,),
+        policy_drops=more.policy_drops,
+        expect={**more.expect, f"upload/{new.key}": version},
+    )
+    done = _committed(backend, draft, new)
+    return Found(new, done.version, done.epoch)
+
+
+def drop(backend: Backend, old: Found, by: str, extra: Extra | None = None) -> None:
+    """Forget it; its code stays in Swift, where other clusters, or objects, may still need it.
+
+    :raises Conflict: when somebody changed it meanwhile
+    """
+    more = extra or Extra()
+    key = old.upload.key
+    draft = Draft(
+        by,
+        upload_drops=(key,),
+        policy_drops=more.policy_drops,
+        entry_drops=more.entry_drops,
+        expect={**more.expect, f"upload/{key}": old.version},
+    )
+    _committed(backend, draft, old.upload)
+
+
+def _committed(backend: Backend, draft: Draft, upload: Upload) -> Committed:
+    try:
+        return backend.store.commit(draft)
+    except Conflict as error:
+        raise Conflict(f"{upload.kind} `{upload.keyword}` was changed by somebody else just now: {error}") from error
+
+
+def code_of(backend: Backend, upload: Upload) -> Iterable[bytes]:
+    """The code as it was uploaded.
+
+    :raises NotFound: when there is none yet
+    """
+    if not upload.sha256:
+        raise NotFound(f"{upload.kind} `{upload.keyword}` has no code yet, `PUT` it to its `data`")
+    return shelf_of(backend).get(upload.sha256)
+
+
+def shelf_of(backend: Backend) -> CodeShelf:
+    """Where code lies.
+
+    :raises PeerError: when this API was given no place for it
+    """
+    if backend.code is None:
+        raise PeerError("this API has no place for code, its options `code_auth_url` and following name one")
+    return backend.code

@@ -1,0 +1,106 @@
+"""How far a revision of uploaded code has come on the nodes, out of what they report; as ``enforcement`` of policies.
+
+A node has it when its agent lives, is well and reports that it can run this revision.  One that cannot goes on with
+an earlier revision, or with none (0), and says why.  What a node refuses is about this revision once it has
+acknowledged the change that brought it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.enforcement import AWAY, OK, Cluster
+from sluice_controller.catalog.selectors import cluster_now
+from sluice_controller.catalog.waiting import wait_until
+from sluice_controller.code.revisions import Found
+from sluice_core.messages.policies import NodeReport
+
+RUNNING: Final = "running"
+REFUSED: Final = "refused"
+WAITING: Final = "waiting"
+STOPPED: Final = "stopped"
+#: What an instance of a metric can be.
+METRIC_STATES: Final = (RUNNING, REFUSED, WAITING, STOPPED, AWAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The code on one node; ``revision`` is what runs there, 0 for nothing."""
+
+    node: str
+    state: str
+    reason: str
+    revision: int
+
+    def to_data(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """``nodes`` of ``total`` have the newest revision; each of the others is in one of the lists."""
+
+    total: int
+    nodes: int
+    refused: list[dict[str, Any]]
+    waiting: list[str]
+    away: list[str]
+
+    def to_data(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def instance(node: NodeReport, found: Found, cluster: Cluster) -> Instance:
+    """The code of ``found`` on one node."""
+    key = found.upload.key
+    revision = int(node.code.get(key, 0))
+    state = cluster.state(node)
+    if state == AWAY:
+        return Instance(node.node, AWAY, "", revision)
+    if state != OK:
+        return Instance(node.node, REFUSED, f"{state}: {node.detail}", revision)
+    if node.history != cluster.head.history or node.epoch < found.epoch:
+        return Instance(node.node, WAITING, "", revision)
+    if revision == found.upload.revision:
+        return Instance(node.node, RUNNING, "", revision)
+    reason = node.refused.get(f"upload/{key}", "")
+    return Instance(node.node, REFUSED if reason else WAITING, reason, revision)
+
+
+def instances(found: Found, cluster: Cluster) -> list[Instance]:
+    """The code of ``found`` on every node, by name."""
+    return sorted((instance(node, found, cluster) for node in cluster.nodes), key=lambda one: one.node)
+
+
+def rollout(found: Found, cluster: Cluster) -> Rollout:
+    """Where it stands; of a filter or metric without code nothing is expected of anybody."""
+    all_of_them = instances(found, cluster) if found.upload.sha256 else []
+    return Rollout(
+        total=len(cluster.nodes),
+        nodes=sum(one.state == RUNNING for one in all_of_them),
+        refused=sorted(
+            (
+                {"node": one.node, "reason": one.reason, "revision": one.revision}
+                for one in all_of_them
+                if one.state == REFUSED
+            ),
+            key=itemgetter("node"),
+        ),
+        waiting=[one.node for one in all_of_them if one.state == WAITING],
+        away=[one.node for one in all_of_them if one.state == AWAY],
+    )
+
+
+def rollout_now(backend: Backend, found: Found) -> Rollout:
+    """Where it stands now."""
+    return rollout(found, cluster_now(backend))
+
+
+def wait_rolled_out(backend: Backend, found: Found, seconds: float) -> None:
+    """Until each live node has it or has said why not, at most ``seconds``; without a free place not at all."""
+    wait_until(backend, lambda: not rollout_now(backend, found).waiting, seconds)

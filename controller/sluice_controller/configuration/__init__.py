@@ -1,0 +1,1 @@
+"""The whole configuration: changes, export, import, roll back."""

@@ -1,0 +1,138 @@
+"""``/changes``: who changed what when, out of the change stream, newest first.
+
+The stream is trimmed at a length; so is what changes replaced (``sluice_core.store.undo_log``), by itself.  A page
+looks
+at a bounded number of entries, so with a filter it may hold few or none and still have a next page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.configuration.configuration import Configuration, Difference, differences
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.messages.policies import Change
+from sluice_core.store.change_stream import changes_before, oldest_change
+from sluice_core.store.operations import Gap, Head, policy_of
+from sluice_core.store.undo_log import Documents, past_from
+
+#: Entries of the stream that are looked at for one page.
+_LOOKED_AT: Final = 2000
+_STEP: Final = 500
+_BEYOND: Final = 10**15
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Some changes; ``oldest`` is the first that is kept, None when there is none."""
+
+    changes: tuple[Change, ...]
+    next_marker: str
+    head: Head
+    oldest: Change | None
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether older changes were forgotten."""
+        return self.oldest is not None and self.oldest.epoch > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which changes are wanted; ``since`` in unix seconds."""
+
+    policy: str = ""
+    by: str = ""
+    since: float = 0.0
+
+    def wants(self, change: Change) -> bool:
+        """Whether it is one of them."""
+        return (not self.by or change.by == self.by) and (not self.policy or self.policy in policies_of(change))
+
+
+def policies_of(change: Change) -> list[str]:
+    """The policies that a change is about."""
+    touched = (*change.policies, *(one.policy for one in change.puts), *map(policy_of, change.drops))
+    return list(dict.fromkeys(touched))
+
+
+def list_changes(backend: Backend, wanted: Filter, limit: int, marker: str = "") -> ChangePage:
+    """Changes below ``marker``, newest first."""
+    keys = backend.store.keys
+    below = _read_marker(marker)
+    found: list[Change] = []
+    head = backend.store.head()
+    for _ in range(_LOOKED_AT // _STEP):
+        entries = backend.store.run(changes_before(keys, below, _STEP))
+        ended = len(entries) < _STEP
+        for change in entries:
+            if change.at < wanted.since:
+                ended = True
+                break
+            if wanted.wants(change):
+                if len(found) == limit:
+                    return ChangePage(tuple(found), str(below), head, _oldest(backend))
+                found.append(change)
+            below = change.epoch
+        if ended:
+            return ChangePage(tuple(found), "", head, _oldest(backend))
+    return ChangePage(tuple(found), str(below), head, _oldest(backend))
+
+
+def _read_marker(marker: str) -> int:
+    if not marker:
+        return _BEYOND
+    if not (marker.isascii() and marker.isdigit() and len(marker) < 16 and int(marker) > 0):
+        raise CallerError(f"`marker` is `{marker}`, expected `next_marker` of the page before")
+    return int(marker)
+
+
+def _oldest(backend: Backend) -> Change | None:
+    epoch = backend.store.run(oldest_change(backend.store.keys))
+    found = backend.store.changes_after(epoch - 1, count=1) if epoch else []
+    return None if isinstance(found, Gap) or not found else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Detailed:
+    """One change; ``differences`` is None when what it replaced is not known any more."""
+
+    change: Change
+    differences: list[Difference] | None
+
+
+def find_change(backend: Backend, epoch: int) -> Detailed:
+    """One change, with what it replaced and by what.
+
+    :raises NotFound: when there is none, or it was trimmed
+    """
+    found = backend.store.run(changes_before(backend.store.keys, epoch + 1, 1))
+    if not found or found[0].epoch != epoch:
+        oldest = backend.store.run(oldest_change(backend.store.keys))
+        more = f", the oldest that is kept is {oldest}" if oldest > epoch else ""
+        raise NotFound(f"there is no change {epoch}{more}")
+    now = Configuration.now(backend)
+    past = backend.store.run(past_from(backend.store.keys, epoch))
+    if epoch <= past.since:
+        return Detailed(found[0], None)
+    return Detailed(found[0], differences(*_around(now, past.first, past.later)))
+
+
+def _around(now: Configuration, first: Documents, later: Documents) -> tuple[Configuration, Configuration]:
+    """What a change was about, before and after it."""
+    before = Configuration().with_documents(first)
+    after = now.with_documents(later)
+    return before, Configuration(
+        _only(after.policies, first, "policy"),
+        _only(after.uploads, first, "upload"),
+        _only(after.entries, first, "entry"),
+    )
+
+
+def _only(things: Mapping[str, V], named: Documents, kind: str) -> dict[str, V]:
+    return {name: one for name, one in things.items() if f"{kind}/{name}" in named}

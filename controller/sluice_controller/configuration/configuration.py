@@ -1,0 +1,252 @@
+"""The whole configuration: policies, the registry and uploaded code; as it stands, stood, or shall stand.
+
+Import and roll back are one thing: the difference between what stands and what is wanted, written as one atomic
+change.  It expects the version of the configuration that was looked at, so nothing that somebody else
+does meanwhile is lost: it is looked at again, or refused.  What is the same in both is not touched; the actor of a
+policy that is replaced begins anew.  Revisions of code are counted on: what was once called a number never is again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.code.controllers import policy_of_controller
+from sluice_controller.errors import PreconditionFailed
+from sluice_controller.policies.freeze import standing_assignments
+from sluice_core.errors import Conflict, NotFound
+from sluice_core.messages.base import Message
+from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
+from sluice_core.store.store import Draft
+from sluice_core.store.undo_log import CONFIGURATION, Documents, past_from
+from sluice_dsl.plan import Plan
+
+CREATE: Final = "create"
+REPLACE: Final = "replace"
+DELETE: Final = "delete"
+HOWS: Final = (CREATE, REPLACE, DELETE)
+POLICY: Final = "policy"
+ENTRY: Final = "entry"
+WHATS: Final = (POLICY, *CODE_KINDS, ENTRY)
+_TRIES: Final = 3
+
+T = TypeVar("T", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything that administrators decided, by id, keyword and ``kind/name``."""
+
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    uploads: Mapping[str, Upload] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, backend: Backend) -> Configuration:
+        """As it stands."""
+        contents = backend.shelf.contents()
+        policies = {name: one.policy for name, one in contents.policies.items()}
+        return cls(policies, contents.uploads, contents.entries)
+
+    def with_documents(self, documents: Documents) -> Configuration:
+        """This one, with ``documents`` in place of what is here.
+
+        :raises DecodeError: when one of them is none
+        """
+        found: tuple[dict[str, Policy], dict[str, Upload], dict[str, Entry]] = (
+            dict(self.policies),
+            dict(self.uploads),
+            dict(self.entries),
+        )
+        for name, raw in documents.items():
+            kind, _, key = name.partition("/")
+            if kind == "policy":
+                _set(found[0], Policy, key, raw)
+            elif kind == "upload":
+                _set(found[1], Upload, key, raw)
+            else:
+                _set(found[2], Entry, key, raw)
+        return Configuration(*found)
+
+
+def _set(into: dict[str, T], cls: type[T], key: str, raw: bytes) -> None:
+    if raw:
+        into[key] = cls.decode(raw)
+    else:
+        into.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is another than before; None: there is none."""
+
+    what: str
+    name: str
+    old: Message | None
+    new: Message | None
+
+    @property
+    def how(self) -> str:
+        """One of :data:`HOWS`."""
+        return CREATE if self.old is None else DELETE if self.new is None else REPLACE
+
+
+def differences(old: Configuration, new: Configuration) -> list[Difference]:
+    """What must change for ``old`` to become ``new``."""
+    return [
+        *_different(POLICY, old.policies, new.policies),
+        *map(_of_code, _different("", old.uploads, new.uploads)),
+        *_different(ENTRY, old.entries, new.entries),
+    ]
+
+
+def _different(what: str, old: Mapping[str, Message], new: Mapping[str, Message]) -> Iterator[Difference]:
+    for name in (*old, *(name for name in new if name not in old)):
+        if old.get(name) != new.get(name):
+            yield Difference(what, name, old.get(name), new.get(name))
+
+
+def _of_code(one: Difference) -> Difference:
+    """A difference of two uploads, by the kind and the name of the code."""
+    upload = one.new or one.old
+    assert isinstance(upload, Upload)
+    return replace(one, what=upload.kind, name=upload.keyword)
+
+
+def draft_of(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:
+    """All of ``changes`` as one."""
+    new = [one.new for one in changes]
+    policies = tuple(one for one in new if isinstance(one, Policy))
+    gone = [one.old for one in changes if one.new is None]
+    replaced = tuple(one.name for one in changes if one.what == POLICY and one.old is not None)
+    ended = tuple(policy_of_controller(one.name) for one in changes if one.what == CONTROLLER_CODE and _ends(one))
+    return Draft(
+        by,
+        puts=tuple(put for one in policies for put in standing_assignments(one, Plan.from_data(one.plan))),
+        policies=policies,
+        policy_drops=(*replaced, *ended),
+        uploads=tuple(one for one in new if isinstance(one, Upload)),
+        upload_drops=tuple(one.key for one in gone if isinstance(one, Upload)),
+        entries=tuple(one for one in new if isinstance(one, Entry)),
+        entry_drops=tuple(one.key for one in gone if isinstance(one, Entry)),
+        expect=expect,
+    )
+
+
+def _ends(one: Difference) -> bool:
+    """Whether a controller is stopped or forgotten, so that what it set is taken back."""
+    return not (isinstance(one.new, Upload) and one.new.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was changed, or would be; ``version`` is the configuration's, ``epoch`` where it stands."""
+
+    changes: list[Difference]
+    epoch: int
+    version: int
+
+
+Wanted = Callable[[Configuration], Configuration]
+#: Called with what would be changed, before anything is; raises what refuses it.
+Allow = Callable[[list[Difference]], None]
+
+
+def everything(changes: list[Difference]) -> None:
+    """Refuses nothing."""
+
+
+def become(
+    backend: Backend,
+    wanted: Wanted,
+    by: str,
+    plan: bool = False,
+    force: bool = False,
+    expected: int | None = None,
+    allow: Allow = everything,
+) -> Outcome:
+    """Make what stands into what ``wanted`` says of it, or, for a ``plan``, only say what that takes.
+
+    :param expected: the version that the configuration must be at
+    :raises PreconditionFailed: when it is at another one
+    :raises Conflict: when objects could not be read any more and ``force`` is not given
+    """
+    for _ in range(_TRIES):
+        version = backend.store.version(CONFIGURATION)
+        if expected is not None and expected != version:
+            raise PreconditionFailed(f"the configuration is at version {version}, `If-Match` names {expected}")
+        epoch = backend.store.head().epoch
+        old = Configuration.now(backend)
+        changes = differences(old, counted_on(old, keeping_readable(old, wanted(old), force)))
+        allow(changes)
+        if plan or not changes:
+            return Outcome(changes, epoch, version)
+        try:
+            done = backend.store.commit(draft_of(changes, by, {CONFIGURATION: version}))
+        except Conflict:
+            continue
+        return Outcome(changes, done.epoch, done.version)
+    raise Conflict("the configuration changes faster than it can be replaced")
+
+
+def keeping_readable(old: Configuration, new: Configuration, force: bool) -> Configuration:
+    """``new``, whose filters know every code that objects may have been written by.
+
+    :raises Conflict: when a filter would be gone that objects may need
+    """
+    uploads = dict(new.uploads)
+    for keyword, was in old.uploads.items():
+        if not (was.reverse and was.sha256):
+            continue
+        now = uploads.get(keyword)
+        if now is None:
+            if not force:
+                raise Conflict(
+                    f"objects stored through filter `{keyword}` could not be read any more, `force=true` insists"
+                )
+            continue
+        if not now.reverse and not force:
+            raise Conflict(f"objects may be stored through filter `{keyword}`, so it must stay reversible")
+        known = (*now.earlier, was.sha256, *was.earlier)
+        uploads[keyword] = replace(now, earlier=tuple(one for one in dict.fromkeys(known) if one != now.sha256))
+    return replace(new, uploads=uploads)
+
+
+def counted_on(old: Configuration, new: Configuration) -> Configuration:
+    """``new``, in which other code than what stands is a newer revision, and the same code the same one."""
+    uploads = {
+        key: _counted_on(old.uploads[key], now) if key in old.uploads else now for key, now in new.uploads.items()
+    }
+    return replace(new, uploads=uploads)
+
+
+def _counted_on(was: Upload, now: Upload) -> Upload:
+    if now.revision > was.revision or not was.sha256:
+        return now
+    if _code(was) == _code(now):
+        return replace(now, revision=was.revision, revisions=was.revisions)
+    return replace(now, revision=was.revision + 1, revisions=(was.current, *was.revisions)[:REVISIONS])
+
+
+def _code(upload: Upload) -> tuple[str, str, Mapping[str, str]]:
+    return upload.sha256, upload.main, upload.dependencies
+
+
+def configuration_at(backend: Backend, epoch: int) -> Wanted:
+    """The configuration as it stood after the change ``epoch``.
+
+    :raises NotFound: when there was no such change yet
+    :raises Conflict: when what was replaced since is not kept any more
+    """
+
+    def wanted(now: Configuration) -> Configuration:
+        past = backend.store.run(past_from(backend.store.keys, epoch + 1))
+        if epoch > past.head.epoch:
+            raise NotFound(f"there is no change {epoch}, the newest is {past.head.epoch}")
+        if epoch < past.since:
+            raise Conflict(f"what stood after change {epoch} is not known any more, the earliest is {past.since}")
+        return now.with_documents(past.replaced())
+
+    return wanted

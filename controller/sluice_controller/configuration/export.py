@@ -1,0 +1,82 @@
+"""The configuration as a document that people keep, compare and give back (``docs/export.md``).
+
+Sentences are in it as sentences; what they compile to is not, but for policies that were *kept* of an actor, which
+hold for members that no sentence names.  Of code there are digests.  What is at its default is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sluice_controller.configuration.configuration import Configuration
+from sluice_controller.policies.freeze import KEPT
+from sluice_controller.registry.group_documents import folded
+from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
+
+#: Version of the format.
+FORMAT: Final = 1
+#: Name in a document → whether it is always there; the rest of a policy is derived.
+POLICY_FIELDS: Final = ("id", "policy", "source", "enabled", "created", "created_by", "origin", "kept")
+
+#: Section of a document → kind of the uploaded code in it.
+CODE_SECTIONS: Final[Mapping[str, str]] = {
+    "filters": FILTER_CODE,
+    "metrics": METRIC_CODE,
+    "controllers": CONTROLLER_CODE,
+}
+
+
+def document(configuration: Configuration) -> dict[str, Any]:
+    """The whole of it, as plain data in a fixed order."""
+    policies = sorted(configuration.policies.values(), key=lambda one: (one.created, one.id))
+    return {
+        "sluice": FORMAT,
+        "policies": [policy_document(one) for one in policies],
+        "registry": [entry_document(one) for one in folded(configuration.entries)],
+        **{
+            section: [upload_document(one) for _, one in sorted(configuration.uploads.items()) if one.kind == kind]
+            for section, kind in CODE_SECTIONS.items()
+        },
+    }
+
+
+def policy_document(policy: Policy) -> dict[str, Any]:
+    """One policy."""
+    found: dict[str, Any] = {"id": policy.id, "policy": policy.text}
+    if policy.source != policy.text:
+        found["source"] = policy.source
+    if not policy.enabled:
+        found["enabled"] = False
+    found |= _origin(policy)
+    if policy.origin:
+        found["origin"] = policy.origin
+    if KEPT in policy.plan:
+        found[KEPT] = {"plan": {k: v for k, v in policy.plan.items() if k != KEPT}, "assignments": policy.plan[KEPT]}
+    return found
+
+
+def entry_document(entry: Entry) -> dict[str, Any]:
+    """One entry of the registry."""
+    found: dict[str, Any] = {"kind": entry.kind, "name": entry.name, "data": dict(entry.data)}
+    return found | _origin(entry)
+
+
+def upload_document(upload: Upload) -> dict[str, Any]:
+    """One registered filter, uploaded metric or controller; its section says which."""
+    data = upload.to_data()
+    defaults = Upload("", "", "", "", "", 0).to_data()
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+    left_out = ("kind", "created", "created_by")
+    needed = ("keyword", "environment", "language", "main", "sha256", "size")
+    shown = {name: one for name, one in plain.items() if name in needed or one != _plain(defaults[name])}
+    return {name: one for name, one in shown.items() if name not in left_out} | _origin(upload)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+
+
+def _origin(message: Policy | Entry | Upload) -> dict[str, Any]:
+    by = {"created_by": message.created_by} if message.created_by else {}
+    return {"created": message.created, **by}

@@ -1,0 +1,142 @@
+"""The one door to Keystone: its middleware before Django, and the session of our service user.
+
+keystonemiddleware validates tokens, caches what Keystone said, and takes away every identity header that a client
+sent.  It is asked to let requests without a valid token through, since ``/health`` needs none and our own errors
+are JSON with a request id.  Then it would also turn "Keystone is away" into "the token is bad", which sends
+clients away to log in again.  So this class lets that fault pass and marks the request instead; a view that needs
+an identity answers 503 with Retry-After, and tokens in the cache go on working.
+
+The identity is taken from what Keystone said, not from the headers that the middleware makes of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1 import loading, session
+from keystonemiddleware import auth_token  # type: ignore[import-untyped]
+from oslo_config import cfg
+
+from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
+
+log = logging.getLogger(__name__)
+
+SECTION: Final = "keystone_authtoken"
+#: Ours where keystonemiddleware's are too patient for an API that others wait for; the file may say otherwise.
+DEFAULTS: Final = {
+    "token_cache_time": 60,
+    "http_connect_timeout": 5,
+    "http_request_max_retries": 1,
+    "service_type": "sluice",
+}
+
+
+class KeystoneAwayError(Exception):
+    """Keystone does not answer, or not so that one could understand it."""
+
+
+class Door(auth_token.AuthProtocol):
+    """keystonemiddleware's ``auth_token`` around the WSGI application ``app``.
+
+    :param is_admin: what decides whether an identity is an administrator
+    """
+
+    def __init__(self, app: Callable[..., Any], conf: cfg.ConfigOpts, is_admin: Callable[[Identity], bool]) -> None:
+        super().__init__(app, {"oslo_config_config": conf, "delay_auth_decision": True})
+        self._is_admin = is_admin
+        self._challenge = f'Keystone uri="{conf[SECTION].www_authenticate_uri or auth_url(conf)}"'
+
+    def fetch_token(self, token: str, **kwargs: Any) -> Any:
+        """Called by keystonemiddleware for each token.
+
+        :raises KeystoneAwayError: instead of calling the token invalid when Keystone could not be asked
+        """
+        try:
+            return super().fetch_token(token, **kwargs)
+        except ksa.ClientException as error:
+            raise KeystoneAwayError(type(error).__name__) from error
+        except auth_token.InvalidToken as error:
+            cause = error.__context__
+            if isinstance(cause, ksa.ClientException | auth_token.ServiceError) and not isinstance(cause, ksa.NotFound):
+                raise KeystoneAwayError(type(cause).__name__) from error
+            raise
+
+    def process_request(self, request: Any) -> Any:
+        """Called by keystonemiddleware for each request, before the application."""
+        request.environ[CHALLENGE] = self._challenge
+        try:
+            answer = super().process_request(request)
+        except KeystoneAwayError as error:
+            log.debug("a token could not be validated: %s", error)
+            request.user_token_valid = False
+            request.environ[AWAY] = "keystone is away, so that nobody knows whose token this is"
+            return None
+        if request.user_token_valid and request.headers.get("X-Service-Identity-Status", "Confirmed") == "Confirmed":
+            request.environ[IDENTITY] = self._identity(request.token_auth.user)
+        return answer
+
+    def process_response(self, response: Any) -> Any:
+        """Called by keystonemiddleware with the application's answer, which carries its challenge already."""
+        return response
+
+    def _identity(self, user: Any) -> Identity:
+        found = Identity.of_user(
+            user.user_id, user.username, user.project_id or "", user.project_name or "", user.role_names
+        )
+        if not self._is_admin(found):
+            return found
+        return Identity(found.name, found.user_id, found.project_id, found.project_name, found.roles, is_admin=True)
+
+
+def read_conf(path: str) -> cfg.ConfigOpts:
+    """The options of ``[keystone_authtoken]`` in the file at ``path``, with our defaults.
+
+    :raises oslo_config.cfg.Error: when it cannot be read
+    :raises keystoneauth1.exceptions.ClientException: when there is no such way to log in
+    """
+    conf = cfg.ConfigOpts()
+    conf([], project="sluice", default_config_files=[path], default_config_dirs=[])
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group=group)
+    for name, value in DEFAULTS.items():
+        conf.set_default(name, value, group=SECTION)
+    loading.register_auth_conf_options(conf, SECTION)
+    conf.register_opts(loading.get_auth_plugin_conf_options(conf[SECTION].auth_type or "password"), group=SECTION)
+    return conf
+
+
+def auth_url(conf: cfg.ConfigOpts) -> str:
+    """Where Keystone is."""
+    return str(conf[SECTION].auth_url or "")
+
+
+def service_plugin(conf: cfg.ConfigOpts, **changes: str | None) -> Any:
+    """What the service user logs in with; ``changes`` go before what the file says.
+
+    :raises keystoneauth1.exceptions.ClientException: when an option is missing
+    """
+    found: Any = loading.get_plugin_loader(conf[SECTION].auth_type or "password")
+    return found.load_from_options_getter(
+        lambda option: changes[option.dest] if option.dest in changes else conf[SECTION][option.dest]
+    )
+
+
+def system_session(conf: cfg.ConfigOpts) -> session.Session:
+    """A session of the service user that is scoped to the whole system: it may read all projects."""
+    nothing = dict.fromkeys(
+        ("project_id", "project_name", "project_domain_id", "project_domain_name", "default_domain_id")
+    )
+    plugin = service_plugin(conf, **nothing, system_scope="all")
+    section = conf[SECTION]
+    return loading.session.Session().load_from_options(
+        auth=plugin,
+        cert=section.certfile,
+        key=section.keyfile,
+        cacert=section.cafile,
+        insecure=section.insecure,
+        timeout=section.http_connect_timeout,
+    )

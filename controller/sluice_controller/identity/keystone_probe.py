@@ -1,0 +1,71 @@
+"""Whether Keystone can be reached, for ``/health``, which anybody may ask as often as he likes.
+
+So Keystone is asked at most once in some seconds, by one thread at a time; others get the answer before that.  Any
+answer but one of a server that cannot do its work will do: nothing is logged in, and no credentials are sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+#: Seconds that an answer is good for, and that Keystone has for one.
+REMEMBERED: Final = 5.0
+PATIENCE: Final = 2.0
+
+
+class Probe:
+    """Remembers for a while what ``ask`` has said."""
+
+    def __init__(self, ask: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._until = float("-inf")
+        self._good = False
+        self._known = threading.Event()
+
+    def good(self) -> bool:
+        """What was said lately; waits only while nothing was ever said."""
+        if self._clock() >= self._until and self._lock.acquire(blocking=False):
+            try:
+                self._good = self._ask()
+                self._until = self._clock() + REMEMBERED
+                self._known.set()
+            finally:
+                self._lock.release()
+        self._known.wait(2 * PATIENCE)
+        return self._good
+
+
+@lru_cache(maxsize=8)
+def probe_of(path: str) -> Probe:
+    """The probe of the Keystone in the file at ``path``; asks when it is first asked."""
+    return Probe(lambda: reachable(path))
+
+
+def reachable(path: str) -> bool:
+    """Whether the Keystone of ``[keystone_authtoken]`` in the file answers, in a new connection."""
+    from keystoneauth1 import exceptions, session
+    from oslo_config import cfg
+
+    from sluice_controller.identity.keystone import SECTION, auth_url, read_conf
+
+    try:
+        conf = read_conf(path)
+        section = conf[SECTION]
+        verify = False if section.insecure else section.cafile or True
+        cert = (section.certfile, section.keyfile) if section.certfile and section.keyfile else section.certfile
+        asked = session.Session(verify=verify, cert=cert or None, timeout=PATIENCE)
+        answer = asked.get(auth_url(conf), authenticated=False, raise_exc=False, redirect=False, log=False)
+        with answer:
+            return bool(answer.status_code < 500)
+    except (exceptions.ClientException, cfg.Error, OSError) as error:
+        log.warning("health: keystone: %s", type(error).__name__)
+        return False

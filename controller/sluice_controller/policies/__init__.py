@@ -1,0 +1,1 @@
+"""Policies: create, update, delete, deploy, and what is in effect."""

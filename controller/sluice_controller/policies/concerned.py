@@ -1,0 +1,119 @@
+"""Which assignments concern a place, by the keys under which nodes file and find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import Contents
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
+from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
+from sluice_core.snapshot.records import key_of
+from sluice_core.store.keys import snapshot_group_key, snapshot_key, snapshot_keys
+from sluice_core.store.operations import Operation, decoded, policy_of
+
+_DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
+#: Documents read by one command.
+_CHUNK: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One account, container or object, and the keys of all records that concern it."""
+
+    account: str
+    container: str
+    object: str
+    keys: frozenset[bytes]
+
+    @classmethod
+    def read(cls, text: str, entries: Mapping[str, Entry]) -> Place:
+        """The place called ``account[/container[/object]]``, with the groups in ``entries`` that it is in.
+
+        :raises CallerError: when there is no account in it, or half a surrogate pair
+        """
+        account, _, rest = text.partition("/")
+        container, _, obj = rest.partition("/")
+        if not account or (obj and not container):
+            raise CallerError(f"`target` is `{text}`, expected account[/container[/object]]")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise CallerError("`target` holds half a surrogate pair, which is no character") from None
+        keys = set(snapshot_keys(account, container, obj))
+        paths = {TENANT: account, CONTAINER: f"{account}/{container}" if container else ""}
+        for entry in entries.values():
+            member = MEMBER_KINDS.get(entry.kind)
+            level = CONTAINER if entry.kind == CONTAINER_GROUP else TENANT
+            if member and paths[level] and f"{member}/{entry.name}/{paths[level]}" in entries:
+                keys.add(snapshot_group_key(level, entry.name))
+        return cls(account, container, obj, frozenset(keys))
+
+    def concerns(self, target: Target) -> bool:
+        """Whether a policy about ``target`` may set something that concerns this place."""
+        if target.level not in LEVELS:
+            return False
+        if target.select == NAME and target.name:
+            return snapshot_key(target.level, target.name) in self.keys
+        if target.select == GROUP:
+            return snapshot_group_key(target.level, target.name) in self.keys
+        return True
+
+    def path_at(self, level: str) -> str:
+        """The path of what this place is in at ``level``; empty for the cluster."""
+        parts = (self.account, self.container, self.object)[: _DEPTHS.get(level, 0)]
+        return "/".join(part for part in parts if part)
+
+    @property
+    def members(self) -> frozenset[str]:
+        """All paths by which an actor may have set something for this place alone."""
+        return frozenset(self.path_at(level) for level in _DEPTHS)
+
+    @property
+    def level(self) -> str:
+        """tenant, container or object."""
+        return "object" if self.object else CONTAINER if self.container else TENANT
+
+    def __str__(self) -> str:
+        return self.path_at("object")
+
+
+def concerning(backend: Backend, contents: Contents, place: Place) -> list[Assignment]:
+    """The assignments that a node would find for ``place``; of all others only the ids are read."""
+    names = backend.store.run(_ids(backend.store.keys.assignments))
+    wanted = [name for name in names if _may_concern(name, contents, place)]
+    found: list[Assignment] = []
+    for first in range(0, len(wanted), _CHUNK):
+        some = wanted[first : first + _CHUNK]
+        documents = backend.store.run(_documents(backend.store.keys.assignments, some))
+        found += documents
+    return [one for one in found if key_of(one) in place.keys and one.target.level != VOLUME]
+
+
+def _may_concern(name: str, contents: Contents, place: Place) -> bool:
+    _, at, member = name.partition("@")
+    if at and member not in place.members:
+        return False
+    shelved = contents.policies.get(policy_of(name))
+    return shelved is None or place.concerns(shelved.plan.target)
+
+
+def _ids(key: str) -> Operation[list[str]]:
+    return Operation((("HKEYS", key),), lambda replies: sorted(name.decode() for name in replies[0]))
+
+
+def _documents(key: str, names: list[str]) -> Operation[list[Assignment]]:
+    def parse(replies: list[Any]) -> list[Assignment]:
+        return list(_decoded(zip(names, replies[0], strict=True)))
+
+    return Operation((("HMGET", key, *names),) if names else (), parse)
+
+
+def _decoded(pairs: Any) -> Iterator[Assignment]:
+    for name, raw in pairs:
+        one = decoded(Assignment, name, raw)
+        if one is not None:
+            yield one

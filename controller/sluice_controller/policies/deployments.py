@@ -1,0 +1,167 @@
+"""Deploying a filter: a static assignment by a policy whose sentence is written here.
+
+Its policy is one among the others, of origin ``deploy/<keyword>``: shown, counted and deleted like any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.groups import Sort, resolve
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.vocabulary_index import path_target
+from sluice_controller.policies import generated_policies
+from sluice_controller.policies.generated_policies import Done
+from sluice_controller.policies.services import Allow, everything
+from sluice_controller.validation.bodies import Body
+from sluice_core.describe import FILTER, PLACES
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import Target
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.plan import PlannedAction
+from sluice_dsl.syntax import ast
+
+FIELDS: Final = ("params", "place")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A filter that is set for a target without a condition on metrics."""
+
+    policy: Shelved
+    action: PlannedAction
+
+
+def origin_of(keyword: str) -> str:
+    """What the policies of deployments carry."""
+    return f"deploy/{keyword}"
+
+
+def target_of(path: str, catalogue: Catalogue) -> Target:
+    """``account[/container[/object]]``, or with a project's name in front; its label says how it was asked for.
+
+    :raises CallerError: when it can be none
+    """
+    target = path_target(path)
+    found = resolve(Sort("", target.level, target.level, "", ""), path, catalogue)
+    return Target(target.level, target.select, found.path, found.label)
+
+
+def listed(contents: Contents, target: Target) -> list[Deployed]:
+    """The filters that static policies set for just this target, oldest first."""
+    return [
+        Deployed(one, action)
+        for one in contents.ordered
+        if not one.policy.dynamic and same(one.plan.target, target)
+        for action in one.plan.actions
+        if action.verb == "set" and action.kind == FILTER
+    ]
+
+
+def same(one: Target, other: Target) -> bool:
+    """Whether both are the same target, however they were asked for."""
+    return (one.level, one.select, one.name) == (other.level, other.select, other.name)
+
+
+def called(target: Target, old: Sequence[Shelved], catalogue: Catalogue) -> Target:
+    """``target`` by the words that its policies ``old`` have for it, while these still mean the same.
+
+    So it makes no difference whether somebody says the project's name or its account when asking again.
+    """
+    label = old[0].plan.target.label if old else target.label
+    if not label:
+        return replace(target, label="")
+    try:
+        found = resolve(Sort("", target.level, target.level, "", ""), label, catalogue)
+    except CallerError:
+        return replace(target, label="")
+    return replace(target, label=label if found.path == target.name else "")
+
+
+def sentence(target: Target, keyword: str, data: Any) -> str:
+    """The sentence of a deployment with what ``data``, a body, says.
+
+    :raises CallerError: when ``data`` is wrong
+    """
+    body = Body(data, *FIELDS)
+    place = body.one_of("place", PLACES) if body.has("place") else ""
+    params = tuple(
+        ast.Parameter(ast.Word(name.lower()), ast.Word(_value(value))) for name, value in body.scalars("params").items()
+    )
+    action = ast.Action("set", ast.Word(keyword), params, place)
+    name = ast.Word(target.label or target.name)
+    return str(ast.Sentence(ast.Target(target.level, target.select, name), (action,)))
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, allow: Allow = everything) -> Done:
+    """Set a filter for a target; once more with the same parameters changes nothing, with others replaces it.
+
+    :raises NotFound: when there is no such filter
+    :raises PolicyErrors: when the parameters are wrong, or another policy sets it already
+    """
+    keyword = _keyword(backend, keyword)
+
+    def change() -> Done:
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
+        old = list(_of(contents, target, keyword))
+        text = sentence(called(target, old, catalogue), keyword, data)
+        others = generated_policies.others_than(contents, old)
+        settled = generated_policies.settle(text, origin_of(keyword), old, others, catalogue, awake=True)
+        return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
+
+    return reference_guards.retried(change)
+
+
+def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Allow = everything) -> Done:
+    """Take back what deploying has set.
+
+    :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
+    """
+    keyword = _keyword(backend, keyword)
+    contents = backend.shelf.contents()
+    old = tuple(_of(contents, target, keyword))
+    if not old:
+        users = [one.policy.policy.id for one in listed(contents, target) if one.action.keyword == keyword]
+        hint = f"; policy `{users[0]}` sets it, delete that" if users else ""
+        raise NotFound(f"filter `{keyword}` is not deployed at {target.level} `{target.name}`{hint}")
+    return generated_policies.commit(
+        backend, [generated_policies.Settled(origin_of(keyword), (), old, ())], by, allow=allow
+    )
+
+
+def _of(contents: Contents, target: Target, keyword: str) -> Iterator[Shelved]:
+    origin = origin_of(keyword)
+    return (one for one in contents.ordered if one.policy.origin == origin and same(one.plan.target, target))
+
+
+def _keyword(backend: Backend, keyword: str) -> str:
+    catalogue = backend.catalogue
+    alias = catalogue.actions_by_alias.get(keyword.lower())
+    info = catalogue.action(alias.keyword if alias else keyword)
+    if info is None:
+        raise NotFound(f"there is no filter `{keyword}`")
+    if info.kind != FILTER:
+        raise CallerError(f"`{info.keyword}` is no filter, expected one; a policy can set it")
+    if alias is not None:
+        raise CallerError(f"`{keyword}` is an alias, deploy filter `{info.keyword}` with its parameters")
+    return info.keyword
+
+
+def of_policy(backend: Backend, policy_id: str) -> Deployed:
+    """What the policy of a deployment sets.
+
+    :raises Conflict: when somebody deleted it just now
+    """
+    found = backend.shelf.contents().policies.get(policy_id)
+    if found is None:
+        raise Conflict(f"policy `{policy_id}` of this deployment was deleted just now")
+    return Deployed(found, found.plan.actions[0])

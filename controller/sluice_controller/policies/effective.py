@@ -1,0 +1,179 @@
+"""``GET /effective``: what holds for one request, and why everything else does not.
+
+The answer is made of what nodes have: the same assignments, found by the same snapshot keys, resolved by the same
+``sluice_core.resolve``.  Only the *reasons* are worked out here, out of what that decided.
+
+Reasons why something does not hold, in the order in which they are looked for:
+
+=============  ====================================================================================
+``disabled``   its policy is switched off
+``waiting``    its actor sets nothing now, and what it observes is not known (ask again in a second)
+``no_value``   its actor sets nothing now: a metric that it waits for has no value
+``condition``  its condition does not hold, of the metrics or of this request
+``unknown``    its condition asks for something that is not known of this request
+``newer``      a newer policy sets the same keyword at the same scope
+``deleted``    a DELETE names it
+``narrower``   a policy of a narrower scope decides its kind
+=============  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.selectors import WATCH
+from sluice_controller.policies.concerned import Place, concerning
+from sluice_core.describe import KINDS
+from sluice_core.messages.policies import GROUP, NAME, Assignment
+from sluice_core.messages.predicate import Facts, compile_predicate
+from sluice_core.resolve import Candidates, Pipelines, replaces
+
+DISABLED: Final = "disabled"
+WAITING: Final = "waiting"
+NO_VALUE: Final = "no_value"
+CONDITION: Final = "condition"
+UNKNOWN: Final = "unknown"
+NEWER: Final = "newer"
+DELETED: Final = "deleted"
+NARROWER: Final = "narrower"
+REASONS: Final = (DISABLED, WAITING, NO_VALUE, CONDITION, UNKNOWN, NEWER, DELETED, NARROWER)
+#: Policies whose actors are asked what they observe, of one request.
+_ASKED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Overridden:
+    """Something that does not hold: an assignment, or (without one) an action of a policy that has set none."""
+
+    policy: str
+    kind: str
+    keyword: str
+    reason: str
+    by: tuple[str, ...] = ()
+    assignment: Assignment | None = None
+    observed: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What holds of one kind: ``pipeline`` in running order on PUT, ``deletes`` that had an effect or could have."""
+
+    kind: str
+    pipeline: tuple[Assignment, ...]
+    deletes: tuple[Assignment, ...]
+    overridden: tuple[Overridden, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds for a request, at ``epoch``."""
+
+    place: Place
+    facts: Facts
+    epoch: int
+    verdicts: tuple[Verdict, ...]
+
+
+def effective(backend: Backend, place: Place, facts: Facts) -> Effective:
+    """What holds now for a request with ``facts`` at ``place``."""
+    contents = backend.shelf.contents()
+    found = concerning(backend, contents, place)
+    pipelines = Candidates(found).resolve(facts)
+    absent = list(_absent(backend, contents, place, {one.policy for one in found}))
+    verdicts = []
+    for kind in KINDS:
+        mine = [one for one in found if one.kind == kind]
+        deletes, overridden = explain(mine, pipelines, facts)
+        overridden += [one for one in absent if one.kind == kind]
+        if mine or overridden:
+            verdicts.append(Verdict(kind, pipelines.get(kind, ()), tuple(deletes), tuple(overridden)))
+    return Effective(place, facts, contents.head.epoch, tuple(verdicts))
+
+
+def explain(
+    assignments: Sequence[Assignment], pipelines: Pipelines, facts: Facts
+) -> tuple[list[Assignment], list[Overridden]]:
+    """Of the assignments of one kind: the deletes in force, and what does not hold with its reason."""
+    held = {one.id for pipeline in pipelines.values() for one in pipeline}
+    deletes: list[Assignment] = []
+    overridden: list[Overridden] = []
+    deciding: tuple[str, ...] = ()
+    deleted: dict[str, str] = {}
+    for _, rank in groupby(sorted(assignments, key=_rank_and_age), key=lambda one: one.target.rank()):
+        holding = []
+        for one in rank:
+            answer = compile_predicate(one.when)(facts)
+            if answer is True:
+                holding.append(one)
+            else:
+                overridden.append(_overridden(one, CONDITION if answer is False else UNKNOWN))
+        winners = []
+        for number, one in enumerate(holding, 1):
+            winner = next((newer for newer in reversed(holding[number:]) if replaces(newer, one)), one)
+            if winner is not one:
+                overridden.append(_overridden(one, NEWER, winner.policy))
+                continue
+            winners.append(one)
+            if one.verb == "delete":
+                deletes.append(one)
+                deleted.setdefault(one.keyword, one.policy)
+            elif one.id not in held:
+                by_delete = one.keyword in deleted
+                by = (deleted[one.keyword],) if by_delete else deciding
+                overridden.append(_overridden(one, DELETED if by_delete else NARROWER, *by))
+        if holding and not deciding:
+            deciding = tuple(dict.fromkeys(one.policy for one in winners))
+    return deletes, overridden
+
+
+def _rank_and_age(one: Assignment) -> tuple[int, int, str, int]:
+    return (one.target.rank(), one.created, one.policy, one.order)
+
+
+def _overridden(one: Assignment, reason: str, *by: str) -> Overridden:
+    return Overridden(one.policy, one.kind, one.keyword, reason, by, one)
+
+
+def _absent(backend: Backend, contents: Contents, place: Place, present: set[str]) -> Iterator[Overridden]:
+    """Actions of policies about ``place`` that have set nothing there."""
+    silent = [one for one in contents.ordered if one.policy.id not in present and place.concerns(one.plan.target)]
+    asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
+    observed = {one.policy.id: _observed(backend, place, one) for one in asked}
+    for one in silent:
+        reason, seen = _silence(one, observed.get(one.policy.id))
+        for action in one.plan.actions:
+            yield Overridden(one.policy.id, action.kind, action.keyword, reason, observed=seen)
+
+
+def _silence(one: Shelved, seen: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
+    if not one.policy.enabled:
+        return DISABLED, {}
+    if not one.policy.dynamic:
+        return CONDITION, {}
+    if seen is None:
+        return WAITING, {}
+    values = {name: seen.get(name) for name in one.plan.metrics}
+    return (NO_VALUE if None in values.values() else CONDITION), values
+
+
+def _observed(backend: Backend, place: Place, one: Shelved) -> Mapping[str, Any] | None:
+    """The metric values that its actor saw for this place; None when it did not say."""
+    backend.store.watch(one.policy.id, WATCH)
+    document = backend.store.observed(one.policy.id)
+    if document is None or backend.now() - document["window"] > WATCH + 2.0:
+        return None
+    if one.plan.target.select == NAME:
+        return dict(document.get("values", {}))
+    path = place.path_at(one.plan.granularity if one.plan.target.select != GROUP else one.plan.target.level)
+    members: Mapping[str, Mapping[str, Any]] = document.get("members", {})
+    return dict(members.get(path, document.get("values", {})))
+
+
+def decided_by(pipeline: Iterable[Assignment], deletes: Iterable[Assignment]) -> list[str]:
+    """The policies that decide a kind."""
+    return list(dict.fromkeys(one.policy for one in (*pipeline, *deletes)))

@@ -1,0 +1,160 @@
+"""Policies whose sentences the API writes itself: those of stereotypes and of deployments.
+
+Both say what shall stand: some sentences, in the place of the policies that the same origin wrote for the same
+target.  :func:`settle` compares and :func:`commit` changes what differs, all of it or nothing.
+
+A policy's id follows from its origin, target and plan.  So two who apply the same at once make the same ids, of
+which the store takes the first: the second looks again and finds that nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.policies.services import Allow, everything
+from sluice_core.messages.policies import Entry, Policy
+from sluice_core.store.store import Draft
+from sluice_dsl.assignments import static_assignments
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.compile import Compiled, Existing, compile_text
+from sluice_dsl.diagnostics import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What has to be done: policies that ``stay``, those that go, and what is ``new``."""
+
+    origin: str
+    stay: tuple[Shelved, ...]
+    drop: tuple[Shelved, ...]
+    new: tuple[Compiled, ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything has to be done."""
+        return bool(self.drop or self.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The policies that stand now, and the newest change; doubts about the sentences that are new."""
+
+    policies: tuple[Policy, ...]
+    epoch: int
+    changed: bool
+    warnings: tuple[Problem, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """What stands beside the policy in an answer."""
+        return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
+
+
+def settle(
+    text: str,
+    origin: str,
+    old: Sequence[Shelved],
+    others: Sequence[Existing],
+    catalogue: Catalogue,
+    awake: bool = False,
+) -> Settled:
+    """The sentences of ``text`` in the place of the policies ``old``, next to ``others``.
+
+    Policies that somebody has switched off stay so, unless ``awake`` asks that all of them be on.
+
+    :raises PolicyErrors: all errors in it
+    """
+    wanted = compile_text(text, catalogue, others) if text else []
+    left = list(old)
+    new = []
+    for one in wanted:
+        alike = (each for each in left if each.policy.text == one.text and each.plan == one.plan)
+        same = next((each for each in alike if each.policy.enabled or not awake), None)
+        if same is None:
+            new.append(one)
+        else:
+            left.remove(same)
+    return Settled(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
+
+
+def others_than(contents: Contents, mine: Iterable[Shelved]) -> list[Existing]:
+    """All policies but some, as the compiler wants them."""
+    ids = {one.policy.id for one in mine}
+    return [one for one in contents.existing if one.id not in ids]
+
+
+def commit(
+    backend: Backend,
+    settled: Sequence[Settled],
+    by: str,
+    entries: tuple[Entry, ...] = (),
+    expect: dict[str, int] | None = None,
+    allow: Allow = everything,
+    contents: Contents | None = None,
+) -> Done:
+    """Do it, in one change; nothing is written when nothing has to be done.
+
+    ``allow`` is asked about all that it is about, before anything happens.  ``contents`` are those that new sentences
+    were compiled against.
+
+    :raises Conflict: when something that it is about changed meanwhile
+    """
+    standing = [one.plan for each in settled for one in (*each.stay, *each.drop)]
+    allow([*standing, *(one.plan for each in settled for one in each.new)])
+    now = int(backend.now() * 1000)
+    drops = [one for each in settled for one in each.drop]
+    compiled = [(each.origin, one) for each in settled for one in each.new]
+    # a millisecond apart, so that the order of the text is the order of their age
+    gone = {one.policy.id: one.version for one in drops}
+    made = [_policy(one, origin, now + number, by, gone) for number, (origin, one) in enumerate(compiled)]
+    stay = [one.policy for each in settled for one in each.stay]
+    if not (drops or made or entries):
+        return Done(tuple(stay), backend.store.head().epoch, False)
+    puts = tuple(
+        assignment
+        for policy, (_, one) in zip(made, compiled, strict=True)
+        if not one.plan.dynamic
+        for assignment in static_assignments(policy.id, one.plan, policy.created)
+    )
+    versions = {f"policy/{policy}": version for policy, version in gone.items()}
+    if contents is not None:
+        versions |= reference_guards.of(backend, contents, (one for _, one in compiled))
+    done = backend.store.commit(
+        Draft(
+            by,
+            puts=puts,
+            policies=tuple(made),
+            policy_drops=tuple(one.policy.id for one in drops),
+            entries=entries,
+            expect={**versions, **{f"policy/{one.id}": 0 for one in made}, **(expect or {})},
+        )
+    )
+    doubts = tuple(problem for _, one in compiled for problem in one.warnings)
+    return Done((*stay, *made), done.epoch, True, doubts)
+
+
+def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:
+    plan = one.plan.to_data()
+    name = _id(origin, one.text, plan)
+    return Policy(
+        # a change drops what it names last: what goes must not have the id of what comes
+        id=_id(origin, one.text, plan, gone[name]) if name in gone else name,
+        source=one.source,
+        text=one.text,
+        plan=plan,
+        dynamic=one.plan.dynamic,
+        created=created,
+        created_by=by,
+        origin=origin,
+    )
+
+
+def _id(origin: str, text: str, plan: dict[str, Any], salt: int = 0) -> str:
+    said = json.dumps([origin, text, plan, salt], sort_keys=True).encode()
+    return hashlib.sha256(said).hexdigest()[:12]

@@ -1,0 +1,78 @@
+"""Creating once, however often it is asked for.
+
+Who gets no answer cannot know what became of a request.  With a header ``Idempotency-Key`` the ids of the policies are
+made from who asks, the key and the text, instead of at random: a second request of the three finds the policies of the
+first one, in whichever process it comes to, and answers with them.  Nothing else is remembered for that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from rest_framework.request import Request
+
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.policies import services
+from sluice_controller.policies.services import Allow, Written
+from sluice_core.errors import CallerError, Conflict
+from sluice_dsl.compile import Compiled
+from sluice_dsl.diagnostics import PolicyErrors
+
+HEADER: Final = "Idempotency-Key"
+_LONGEST: Final = 128
+#: The same as :func:`key_of` has it, for the description of the API.
+FORM: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "pattern": "^[!-~]+$"}
+
+
+def key_of(request: Request) -> str:
+    """The key in the headers; empty without one.
+
+    :raises CallerError: when it cannot be one
+    """
+    key: str = request.headers.get(HEADER, "")
+    fits = 0 < len(key) <= _LONGEST and all("!" <= sign <= "~" for sign in key)
+    if HEADER in request.headers and not fits:
+        raise CallerError(f"`{HEADER}` has {len(key)} characters, expected 1 to {_LONGEST}, ascii without spaces")
+    return key
+
+
+def create_once(backend: Backend, text: str, by: str, key: str, allow: Allow) -> Written:
+    """Policies out of the sentences of ``text``, or those that the same request created before.
+
+    :raises PolicyErrors: all errors in it
+    """
+    before = _created(backend, text, by, key, allow)
+    if before is not None:
+        return before
+    try:
+        return services.create_policies(backend, text, by, allow, ids_of(text, by, key))
+    except (Conflict, PolicyErrors):
+        # what stands in the way may be what the first of two requests has created just now
+        before = _created(backend, text, by, key, allow)
+        if before is None:
+            raise
+        return before
+
+
+def ids_of(text: str, by: str, key: str) -> Iterator[str]:
+    """The ids of the policies of the sentences of ``text``, one after the other."""
+    number = 0
+    while True:
+        name = json.dumps([by, key, text, number])
+        yield hashlib.sha256(name.encode()).hexdigest()[:12]
+        number += 1
+
+
+def _created(backend: Backend, text: str, by: str, key: str, allow: Allow) -> Written | None:
+    contents = backend.shelf.contents()
+    # there are at most as many sentences as there are words that begin one
+    wanted = (name for name, _ in zip(ids_of(text, by, key), range(text.upper().count("FOR")), strict=False))
+    found = tuple(contents.policies[name] for name in wanted if name in contents.policies)
+    if not found:
+        return None
+    allow([one.plan for one in found])
+    epoch = max(contents.epochs.get(one.policy.id, 0) for one in found)
+    return Written(found, epoch, tuple(Compiled(one.policy.source, one.policy.text, one.plan) for one in found))

@@ -1,0 +1,145 @@
+"""``PUT /policies/{id}``: another text under the same id, or the same one switched off and on.
+
+One atomic change takes back everything that the policy had set, also what its actor sets meanwhile (whatever the
+actor decided for the old document is refused by the commit script), and puts what it sets now.  An
+actor then begins anew; only the list of what it did so far is kept.  While a policy is disabled it has no
+assignments and no actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.errors import PreconditionFailed
+from sluice_controller.policies.bandwidth_checks import looked_at
+from sluice_controller.policies.freeze import standing_assignments
+from sluice_controller.policies.services import Allow, Written, everything
+from sluice_controller.validation.parameters import policy_text, refuse_unknown
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import Firing, Policy, PolicyState
+from sluice_core.store.store import Draft
+from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.plan import Plan
+
+#: How often a change is tried again that lost a race against an actor.
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is to be another in a policy; None leaves it as it is."""
+
+    text: str | None = None
+    enabled: bool | None = None
+
+    @classmethod
+    def read(cls, body: Any, limit: int) -> Revision:
+        """What a body asks for.
+
+        :raises CallerError: when it asks for nothing, or for something else
+        """
+        if not isinstance(body, Mapping):
+            raise CallerError('the body is no object, expected `{"enabled": false}` or `{"policy": "FOR …"}`')
+        refuse_unknown(body, ("policy", "enabled"), "field")
+        if not body:
+            raise CallerError("the body is empty, expected `policy` or `enabled`")
+        enabled = body.get("enabled")
+        if "enabled" in body and not isinstance(enabled, bool):
+            raise CallerError("`enabled` is no boolean, expected true or false")
+        text = policy_text({"policy": body["policy"]}, limit) if "policy" in body else None
+        return cls(text, enabled)
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A policy as it would be."""
+
+    policy: Policy
+    plan: Plan
+    compiled: tuple[Compiled, ...] = ()
+
+
+def revised(backend: Backend, contents: Contents, old: Shelved, revision: Revision) -> Revised:
+    """``old``, one of ``contents``, as ``revision`` wants it; id and age stay.
+
+    :raises PolicyErrors: all errors in the text
+    :raises CallerError: when it is not exactly one sentence
+    """
+    enabled = old.policy.enabled if revision.enabled is None else revision.enabled
+    if revision.text is None:
+        return Revised(replace(old.policy, enabled=enabled), old.plan)
+    others = [one for one in contents.ordered if one.policy.id != old.policy.id]
+    plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others])
+    compiled = looked_at(backend, revision.text, plain, others)
+    if len(compiled) != 1:
+        raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")
+    (one,) = compiled
+    same = one.text == old.policy.text and one.plan == old.plan
+    data = old.policy.plan if same else one.plan.to_data()
+    policy = replace(old.policy, source=one.source, text=one.text, plan=data, dynamic=one.plan.dynamic, enabled=enabled)
+    return Revised(policy, one.plan, compiled)
+
+
+def update_policy(
+    backend: Backend,
+    policy_id: str,
+    by: str,
+    revision: Revision,
+    version: int | None = None,
+    allow: Allow = everything,
+) -> Written:
+    """Revise a policy; when nothing would change, nothing happens.
+
+    :raises NotFound: when there is none of this id
+    :raises PolicyErrors: all errors in the text
+    :raises PreconditionFailed: when it is not at ``version``
+    """
+    for _ in range(_TRIES):
+        contents = backend.shelf.contents()
+        old = contents.policies.get(policy_id)
+        if old is None:
+            raise NotFound(f"there is no policy `{policy_id}`")
+        allow([old.plan])
+        if version is not None and version != old.version:
+            raise PreconditionFailed(f"policy `{policy_id}` is at version {old.version}, `If-Match` names {version}")
+        new = revised(backend, contents, old, revision)
+        allow([new.plan])
+        if new.policy == old.policy:
+            return Written((old,), contents.epochs.get(policy_id, 0), new.compiled)
+        try:
+            return _written(backend, old, new, by, reference_guards.of(backend, contents, new.compiled))
+        except Conflict:
+            continue
+    raise Conflict(f"policy `{policy_id}` changes faster than it can be replaced")
+
+
+def _written(backend: Backend, old: Shelved, new: Revised, by: str, fence: Mapping[str, int]) -> Written:
+    name = old.policy.id
+    # versions come before what they guard: an actor that fires in between makes us try again
+    expect = {**fence, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
+    draft = Draft(
+        by,
+        puts=standing_assignments(new.policy, new.plan),
+        policies=(new.policy,),
+        policy_drops=(name,),
+        states=_begun_anew(backend, name),
+        expect=expect,
+    )
+    done = backend.store.commit(draft)
+    return Written((Shelved(new.policy, done.version, new.plan),), done.epoch, new.compiled)
+
+
+def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:
+    """What is left of an actor's state: what it did, and that this change took it back."""
+    state = backend.store.state(policy_id)
+    if state is None:
+        return ()
+    now = backend.now()
+    ended = (Firing(now, "taken_back", "", int(now)),) if state.status == "active" else ()
+    firings = (*state.firings, *ended)
+    return (PolicyState(policy_id, firings=firings),) if firings else ()

@@ -1,0 +1,226 @@
+"""Changing things: each function is one atomic change, or none."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from sluice_controller.catalog import reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.enforcement import enforcement
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.selectors import PolicyView, cluster_now
+from sluice_controller.errors import PreconditionFailed
+from sluice_controller.policies.bandwidth_checks import looked_at
+from sluice_controller.policies.freeze import kept_policy
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import Policy
+from sluice_core.store.store import Draft, Head
+from sluice_dsl.assignments import static_assignments
+from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.diagnostics import PolicyConflict, PolicyErrors
+from sluice_dsl.plan import Plan
+
+#: How often a change is tried again that lost a race against another one.
+_TRIES = 5
+
+#: Called with the plans that would be written or taken away, before anything happens; raises what refuses them.
+Allow = Callable[[Iterable[Plan]], None]
+
+
+def everything(plans: Iterable[Plan]) -> None:
+    """Refuses nothing: for whoever asked already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a change left behind: policies as they are now, at ``epoch``; warnings, one list for each."""
+
+    policies: tuple[Shelved, ...]
+    epoch: int
+    compiled: tuple[Compiled, ...] = ()
+
+    def views(self, backend: Backend) -> list[PolicyView]:
+        """The policies as the API shows them."""
+        cluster = cluster_now(backend)
+        return [
+            PolicyView(one, None, self.epoch, enforcement(one.policy.id, self.epoch, cluster)) for one in self.policies
+        ]
+
+
+def check(backend: Backend, text: str) -> list[Compiled]:
+    """What the sentences of ``text`` would become; changes nothing.
+
+    :raises PolicyErrors: all errors in it
+    """
+    contents = backend.shelf.contents()
+    compiled = compile_text(text, backend.vocabulary(contents), contents.existing)
+    return list(looked_at(backend, text, compiled, contents.ordered))
+
+
+def create_policies(
+    backend: Backend, text: str, by: str, allow: Allow = everything, ids: Iterator[str] | None = None
+) -> Written:
+    """Policies out of the sentences of ``text``: all, or none; ``ids`` gives the policies theirs.
+
+    :raises PolicyErrors: all errors in it
+    """
+    names: list[str] = []
+
+    def change() -> Written:
+        contents = backend.shelf.contents()
+        plain = compile_text(text, backend.vocabulary(contents), contents.existing)
+        allow([one.plan for one in plain])
+        compiled = looked_at(backend, text, plain, contents.ordered)
+        if not names:
+            names.extend(islice(ids or iter(new_id, ""), len(compiled)))
+        made = _created(backend, compiled, names, by, reference_guards.of(backend, contents, compiled))
+        _refuse_second(backend, made, contents, text, by)
+        return made
+
+    return reference_guards.retried(change)
+
+
+def _refuse_second(backend: Backend, made: Written, seen: Contents, text: str, by: str) -> None:
+    """Of two that contradict each other and were checked before either was written, the second is taken back.
+
+    Whatever was written since ``seen`` is looked at again, the older by its version.
+
+    :raises PolicyConflict: naming the policy that was first
+    """
+    if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.compiled):
+        return
+    now, version = backend.shelf.contents(), made.policies[0].version
+    first = [
+        one.existing
+        for name, one in now.policies.items()
+        if one.version < version and (name not in seen.policies or seen.policies[name].version != one.version)
+    ]
+    if not first:
+        return
+    try:
+        compile_text(text, backend.vocabulary(now), first)
+    except PolicyConflict:
+        names = [one.policy.id for one in made.policies]
+        with contextlib.suppress(Conflict):  # somebody changed or deleted it already, and knows what stands
+            expect = {f"policy/{name}": version for name in names}
+            backend.store.commit(Draft(by, policy_drops=tuple(names), expect=expect))
+        raise
+    except PolicyErrors:
+        return  # a word of it is gone since, which is no contradiction
+
+
+def _created(
+    backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, fence: Mapping[str, int]
+) -> Written:
+    now = int(backend.now() * 1000)
+    # a millisecond apart, so that the order of the text is the order of their age
+    policies = tuple(
+        _policy(one, name, now + number, by) for number, (one, name) in enumerate(zip(compiled, names, strict=True))
+    )
+    puts = tuple(
+        assignment
+        for policy, one in zip(policies, compiled, strict=True)
+        if not one.plan.dynamic
+        for assignment in static_assignments(policy.id, one.plan, policy.created)
+    )
+    expect = {**fence, **{f"policy/{policy.id}": 0 for policy in policies}}
+    done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
+    shelved = (Shelved(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
+    return Written(tuple(shelved), done.epoch, compiled)
+
+
+def _policy(one: Compiled, name: str, created: int, by: str) -> Policy:
+    return Policy(
+        id=name,
+        source=one.source,
+        text=one.text,
+        plan=one.plan.to_data(),
+        dynamic=one.plan.dynamic,
+        created=created,
+        created_by=by,
+    )
+
+
+def new_id() -> str:
+    """An id that can be typed; the store refuses it should it be taken."""
+    return secrets.token_hex(6)
+
+
+def delete_policy(
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
+) -> Written:
+    """Delete a policy and take back what it set, also what its actor sets meanwhile.
+
+    :raises NotFound: when there is none of this id
+    :raises PreconditionFailed: when it is not at ``version``
+    """
+    old, found = _standing(backend, policy_id, version)
+    allow([old.plan])
+    try:
+        done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": found}))
+    except Conflict:
+        # somebody deleted or replaced it just now: say which
+        _standing(backend, policy_id, version)
+        raise
+    return Written((), done.epoch)
+
+
+def keep_policy(
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
+) -> Written:
+    """Delete a policy whose actor set something, and leave that in force under a new, static policy.
+
+    The new policy is in what this returns; there is none when nothing is in force.
+
+    :raises NotFound: when there is none of this id
+    :raises CallerError: when it is static, so that it would only change its name
+    :raises PreconditionFailed: when it is not at ``version``
+    """
+    for _ in range(_TRIES):
+        old, found = _standing(backend, policy_id, version)
+        allow([old.plan])
+        if not old.policy.dynamic:
+            raise CallerError(f"policy `{policy_id}` is static: there is nothing to keep of it but itself")
+        # the version comes before what it guards: an actor that fires in between makes us try again
+        expect = {f"policy/{policy_id}": found, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
+        in_force = [one for one in backend.store.assignments() if one.policy == policy_id]
+        kept = kept_policy(old, in_force, new_id(), by) if in_force else None
+        draft = Draft(by, policy_drops=(policy_id,), expect=expect)
+        if kept:
+            new, puts = kept
+            draft = Draft(by, puts, policies=(new.policy,), policy_drops=(policy_id,), expect=expect)
+        try:
+            done = backend.store.commit(draft)
+        except Conflict:
+            continue
+        if kept is None:
+            return Written((), done.epoch)
+        return Written((Shelved(kept[0].policy, done.version, kept[0].plan),), done.epoch)
+    raise Conflict(f"policy `{policy_id}` changes faster than it can be kept")
+
+
+def _standing(backend: Backend, policy_id: str, version: int | None) -> tuple[Shelved, int]:
+    shelved = backend.shelf.contents().policies.get(policy_id)
+    if shelved is None:
+        raise NotFound(f"there is no policy `{policy_id}`")
+    if version is not None and version != shelved.version:
+        raise PreconditionFailed(f"policy `{policy_id}` is at version {shelved.version}, `If-Match` names {version}")
+    return shelved, shelved.version
+
+
+def forget_node(backend: Backend, node: str) -> None:
+    """Forget a node that is no more; one that lives reports itself again.
+
+    :raises NotFound: when it never reported
+    """
+    if not backend.store.forget_node(node):
+        raise NotFound(f"there is no node `{node}`")
+
+
+def adopt(backend: Backend, by: str) -> Head:
+    """Tell all agents to take the current history as it is, even if there is nothing in it."""
+    return backend.store.adopt(by)

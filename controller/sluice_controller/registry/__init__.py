@@ -1,0 +1,1 @@
+"""Names that sentences use: activations, terms, aliases, stereotypes, metrics, dependencies."""

@@ -1,0 +1,182 @@
+"""Aliases: further words for a filter with parameters, a metric at a granularity, or a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.groups import Sort, resolve
+from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.vocabulary_index import path_target, written
+from sluice_controller.validation import names
+from sluice_controller.validation.bodies import Body
+from sluice_core.describe import ActionInfo, Scalar
+from sluice_core.errors import CallerError
+from sluice_core.messages.policies import LEVELS
+from sluice_core.messages.registry import (
+    ALIAS,
+    CONTAINER_GROUP,
+    FILTER,
+    GROUP,
+    METRIC,
+    METRIC_ENTRY,
+    TARGET,
+    TERM,
+    Alias,
+)
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.diagnostics import listed, near
+from sluice_dsl.syntax.units import UnitError, read_parameter
+
+FIELDS: Final = ("name", "of", "text", "level", "params")
+OF: Final = (FILTER, METRIC, TARGET)
+#: Levels that a metric may be asked for at; empty: that of the sentence.
+METRIC_LEVELS: Final = ("", *LEVELS)
+
+_USERS: Final[Mapping[str, Callable[[Contents, str], Iterator[str]]]] = {
+    FILTER: usage.of_action_alias,
+    METRIC: usage.of_metric_alias,
+    TARGET: usage.of_target_alias,
+}
+_RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
+
+
+def known(backend: Backend) -> dict[str, Found[Alias]]:
+    """All aliases by name."""
+    return entries.stored(backend.shelf.contents().entries, Alias, ALIAS)
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Found[Alias]:
+    """One alias.
+
+    :raises NotFound: when there is none
+    """
+    return entries.find(backend, Alias, ALIAS, name, "alias", expected)
+
+
+def create(backend: Backend, data: Any, by: str) -> Found[Alias]:
+    """A new alias.
+
+    :raises CallerError: for everything that is wrong with it
+    :raises Conflict: when its name means something where it would be used
+    """
+    body = Body(data, *FIELDS)
+    of = body.one_of("of", OF)
+    name = _cased(names.new_name(body.text("name")), of)
+    catalogue = backend.catalogue
+    names.refuse_clash(name, _meanings(of, name, catalogue))
+    return entries.create(backend, _described(name, of, body, catalogue), by, _RIVALS[of])
+
+
+def change(backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None) -> Found[Alias]:
+    """Let an alias stand for something else; policies keep what it stood for when they were compiled.
+
+    :raises Conflict: when policies use it, unless ``force``
+    """
+    body = Body(data, *FIELDS)
+
+    def once(seen: dict[str, int]) -> Found[Alias]:
+        old = find(backend, name, expected)
+        of = body.one_of("of", OF, old.thing.of)
+        if (_cased(body.text("name", name), of), of) != (name, old.thing.of):
+            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.thing.of}")
+        new = _described(name, of, body, backend.catalogue)
+        if new != old.thing:
+            _refuse_used(backend, old.thing, force)
+        return entries.update(backend, old, new, by, seen)
+
+    return reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget an alias.
+
+    :raises Conflict: when policies use it, unless ``force``
+    """
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        _refuse_used(backend, old.thing, force)
+        entries.drop(backend, ALIAS, name, old.version, by, seen)
+
+    reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
+
+
+def _refuse_used(backend: Backend, alias: Alias, force: bool) -> None:
+    usage.refuse_used(f"alias `{alias.name}`", _USERS[alias.of](backend.shelf.contents(), alias.name), force)
+
+
+def _cased(name: str, of: str) -> str:
+    """As sentences have such words in their canonical form."""
+    return {FILTER: name.lower(), METRIC: name.upper()}.get(of, name)
+
+
+def _meanings(of: str, name: str, catalogue: Catalogue) -> dict[str, bool]:
+    if of == FILTER:
+        return names.action_meanings(name, catalogue)
+    return names.condition_meanings(name, catalogue) if of == METRIC else names.target_meanings(name, catalogue)
+
+
+def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:
+    text, level = body.text("text"), body.one_of("level", METRIC_LEVELS, "")
+    params = body.scalars("params")
+    if params and of != FILTER:
+        raise CallerError(f"`params` are for an alias of a filter, not of a {of}")
+    if level and of != METRIC:
+        raise CallerError(f"`level` is for an alias of a metric, not of a {of}")
+    if of == FILTER:
+        info = _action(text, catalogue)
+        return Alias(name, of, info.keyword, params=_checked(info, params, catalogue))
+    if of == METRIC:
+        return Alias(name, of, _metric(text, level, catalogue), level)
+    target = path_target(text)
+    return Alias(name, of, resolve(Sort("", target.level, target.level, "", ""), text, catalogue).path)
+
+
+def _action(text: str, catalogue: Catalogue) -> ActionInfo:
+    info = catalogue.action(text)
+    if info is None:
+        raise CallerError(f"unknown action `{text}`{_miss(text, catalogue.actions)}")
+    if not info.available:
+        raise CallerError(f"`{info.keyword}` is not available on this cluster")
+    return info
+
+
+def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, Scalar]:
+    """What an alias brings must be right by itself; what is lacking a sentence adds."""
+    found: dict[str, Scalar] = {}
+    read: dict[str, Scalar] = {}
+    for name, value in params.items():
+        parameter = info.parameter(name)
+        if parameter is None:
+            known = [one.name for one in info.parameters]
+            raise CallerError(f"`{info.keyword}` has no parameter `{name}`{_miss(name, known)}")
+        try:
+            read[parameter.name] = read_parameter(written(value), parameter)
+        except UnitError as error:
+            raise CallerError(f"parameter `{name}` of `{info.keyword}`: {error}") from error
+        found[parameter.name] = value
+    trial = catalogue.trials.get(info.keyword)
+    if trial and read and all(one.name in read for one in info.parameters if one.required):
+        try:
+            trial(read)
+        except CallerError as error:
+            raise CallerError(f"`{info.keyword}`: {error}") from error
+    return found
+
+
+def _metric(text: str, level: str, catalogue: Catalogue) -> str:
+    metric = catalogue.metric(text)
+    if metric is None:
+        raise CallerError(f"unknown metric `{text}`{_miss(text, catalogue.metrics)}")
+    if level and level not in metric.granularities:
+        raise CallerError(f"`{metric.name}` is measured per {listed(metric.granularities, 'and')}, not per {level}")
+    return metric.name
+
+
+def _miss(text: str, known: Any) -> str:
+    miss = near(text, known)
+    return f", did you mean `{miss}`" if miss else ""

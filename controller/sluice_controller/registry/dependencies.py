@@ -1,0 +1,255 @@
+"""Files beside the code of registered filters: described, given their data, and attached to filters.
+
+A dependency is no code by itself.  *Deploying* it for a target attaches it to the filters that are named, or else to
+those registered filters that are deployed there; one upload serves all tenants, so they have it for everybody.
+Nodes get a filter together with its files (``Upload.dependencies``: name → SHA-256), as one change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any, Final
+
+from sluice_controller.catalog import entries, reference_guards
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.usage import InUse
+from sluice_controller.code.filters import RESERVED
+from sluice_controller.code.revisions import shelf_of
+from sluice_controller.code.upload_receiver import received
+from sluice_controller.policies import deployments
+from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import new_name
+from sluice_core.describe import NATIVE, PROCESS, WASM
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import FILTER_CODE, Target, Upload
+from sluice_core.messages.registry import DEPENDENCY, Dependency
+from sluice_core.store.store import Draft
+
+FIELDS: Final = ("name", "help")
+#: Filters of these environments are one file.
+_ALONE: Final = (WASM, PROCESS, NATIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A dependency and the filters that use it."""
+
+    found: Found[Dependency]
+    filters: tuple[str, ...]
+
+
+def known(backend: Backend) -> dict[str, Attached]:
+    """All dependencies by name."""
+    contents = backend.shelf.contents()
+    stored = entries.stored(contents.entries, Dependency, DEPENDENCY)
+    return {name: Attached(one, _users(name, contents.uploads.values())) for name, one in stored.items()}
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Attached:
+    """One dependency.
+
+    :raises NotFound: when there is none
+    """
+    found = entries.find(backend, Dependency, DEPENDENCY, name, "dependency", expected)
+    return Attached(found, _users(name, backend.shelf.contents().uploads.values()))
+
+
+def create(backend: Backend, data: Any, by: str) -> Attached:
+    """A new dependency without data.
+
+    :raises Conflict: when there is one of this name
+    """
+    body = Body(data, *FIELDS)
+    name = new_name(body.text("name"))
+    if name in RESERVED or name.startswith(".") or not name.isprintable():
+        raise CallerError(f"`{name}` cannot be the name of a file here, expected printable text without a dot in front")
+    return Attached(entries.create(backend, Dependency(name, help=body.text("help", "")), by), ())
+
+
+def change(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> Attached:
+    """Describe it anew."""
+    old = find(backend, name, expected)
+    body = Body(data, *FIELDS)
+    asked = body.text("name", name)
+    if asked != name:
+        raise CallerError(f"`name` is `{asked}`, but a dependency keeps its name `{name}`")
+    new = replace(old.found.thing, help=body.text("help", old.found.thing.help))
+    return Attached(entries.update(backend, old.found, new, by), old.filters)
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget it; with ``force`` also while filters use it, which then are without.
+
+    :raises Conflict: naming the filters
+    """
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        if old.filters and not force:
+            raise InUse(f"filters {_listed(old.filters)} use dependency `{name}`, undeploy it or insist with `force`")
+        _drop(backend, old, by, seen)
+
+    # who uses it is edited, so nobody may come to use it meanwhile, also with force
+    reference_guards.unless_used(backend, f"entry/{DEPENDENCY}/{name}", once)
+
+
+def put_data(
+    backend: Backend, name: str, source: IO[bytes], size: int, announced: str, by: str, expected: int | None = None
+) -> Attached:
+    """Take its data; the filters that use it have the new ones with the same change.
+
+    :raises CallerError: see :func:`sluice_controller.code.upload_receiver.received`
+    """
+    old = find(backend, name, expected)
+    shelf = shelf_of(backend)
+    with received(source, size, announced, backend.config.code_limit, "data of the dependency") as (sha256, pieces):
+        shelf.put(sha256, pieces, size)
+    one = old.found.thing
+    if sha256 == one.sha256:
+        return old
+    new = replace(one, sha256=sha256, size=size, revision=one.revision + 1 if one.sha256 else one.revision)
+    version = _commit(
+        backend,
+        old.filters,
+        by,
+        lambda upload: _with(upload, name, sha256),
+        name,
+        old.found.version,
+        new,
+        (old.found.created, old.found.created_by),
+    )
+    return Attached(replace(old.found, thing=new, version=version), old.filters)
+
+
+def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
+    """Its data as they came.
+
+    :raises NotFound: when there are none yet
+    """
+    one = find(backend, name).found.thing
+    if not one.sha256:
+        raise NotFound(f"dependency `{name}` has no data yet, `PUT` them to its `data`")
+    return one, shelf_of(backend).get(one.sha256)
+
+
+def deployed(backend: Backend, target: Target) -> dict[str, tuple[str, ...]]:
+    """Name of each dependency that a filter deployed at ``target`` uses → those filters."""
+    found: dict[str, list[str]] = {}
+    for upload in _uploads_at(backend, target):
+        for name in upload.dependencies:
+            found.setdefault(name, []).append(upload.keyword)
+    return {name: tuple(filters) for name, filters in found.items()}
+
+
+def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> Attached:
+    """Attach it to the filters that the body names, or to those deployed at ``target``.
+
+    :raises Conflict: when it has no data, or a filter's environment takes one file alone
+    :raises NotFound: when there is no such filter, or none deployed there
+    """
+    one = find(backend, name)
+    sha256 = one.found.thing.sha256
+    if not sha256:
+        raise Conflict(f"dependency `{name}` has no data yet, `PUT` them to its `data` first")
+    chosen = _chosen(backend, target, data)
+    for upload in chosen:
+        if upload.environment in _ALONE:
+            raise Conflict(f"filter `{upload.keyword}` runs in `{upload.environment}`, which takes one file alone")
+    missing = [upload.keyword for upload in chosen if upload.dependencies.get(name) != sha256]
+    _commit(backend, missing, by, lambda upload: _with(upload, name, sha256), name, one.found.version)
+    return find(backend, name)
+
+
+def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> Attached:
+    """Detach it from the filters that the body names, or from those deployed at ``target``.
+
+    :raises NotFound: when none of them uses it
+    """
+    one = find(backend, name)
+    users = [upload.keyword for upload in _chosen(backend, target, data) if name in upload.dependencies]
+    if not users:
+        raise NotFound(f"dependency `{name}` is used by none of these filters")
+    _commit(backend, users, by, lambda upload: _without(upload, name), name, one.found.version)
+    return find(backend, name)
+
+
+def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
+    body = Body(data, "filters")
+    if not body.has("filters"):
+        found = list(_uploads_at(backend, target))
+        if not found:
+            raise NotFound(f"no registered filter is deployed at `{target.name}`, expected some in `filters`")
+        return found
+    uploads = {key: one for key, one in backend.shelf.contents().uploads.items() if one.kind == FILTER_CODE}
+    keywords = body.texts("filters")
+    unknown = [one for one in keywords if one not in uploads]
+    if unknown or not keywords:
+        raise NotFound(f"there is no registered filter {_listed(unknown)}" if unknown else "`filters` names none")
+    return [uploads[one] for one in dict.fromkeys(keywords)]
+
+
+def _uploads_at(backend: Backend, target: Target) -> Iterator[Upload]:
+    contents = backend.shelf.contents()
+    keywords = dict.fromkeys(one.action.keyword for one in deployments.listed(contents, target))
+    return (contents.uploads[one] for one in keywords if one in contents.uploads)
+
+
+def _users(name: str, uploads: Iterable[Upload]) -> tuple[str, ...]:
+    return tuple(sorted(one.keyword for one in uploads if name in one.dependencies))
+
+
+def _with(upload: Upload, name: str, sha256: str) -> Upload:
+    return replace(upload, dependencies={**upload.dependencies, name: sha256}, revision=upload.revision + 1)
+
+
+def _without(upload: Upload, name: str) -> Upload:
+    left = {key: value for key, value in upload.dependencies.items() if key != name}
+    return replace(upload, dependencies=left, revision=upload.revision + 1)
+
+
+def _commit(
+    backend: Backend,
+    keywords: Iterable[str],
+    by: str,
+    edit: Callable[[Upload], Upload],
+    name: str,
+    version: int,
+    new: Dependency | None = None,
+    born: tuple[int, str] = (0, ""),
+) -> int:
+    """Edit the filters, and put the dependency itself, in one change; the version it is at then."""
+    edited, expect = _edited(backend, keywords, edit)
+    if not (edited or new):
+        return version
+    written = (new.entry(*born),) if new else ()
+    expect[f"entry/{DEPENDENCY}/{name}"] = version
+    done = backend.store.commit(Draft(by, uploads=edited, entries=written, expect=expect))
+    return done.version if new else version
+
+
+def _drop(backend: Backend, old: Attached, by: str, seen: dict[str, int]) -> None:
+    """Forget it, and let the filters that use it be without, in one change."""
+    name = old.found.thing.name
+    edited, expect = _edited(backend, old.filters, lambda upload: _without(upload, name))
+    expect |= {**seen, f"entry/{DEPENDENCY}/{name}": old.found.version}
+    backend.store.commit(Draft(by, uploads=edited, entry_drops=(f"{DEPENDENCY}/{name}",), expect=expect))
+
+
+def _edited(
+    backend: Backend, keywords: Iterable[str], edit: Callable[[Upload], Upload]
+) -> tuple[tuple[Upload, ...], dict[str, int]]:
+    edited, expect = [], {}
+    for keyword in keywords:
+        # the version comes before what it guards
+        expect[f"upload/{keyword}"] = backend.store.version(f"upload/{keyword}")
+        upload = backend.store.upload(keyword)
+        if upload is None:
+            raise Conflict(f"filter `{keyword}` was unregistered meanwhile")
+        edited.append(edit(upload))
+    return tuple(edited), expect
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{one}`" for one in words)

@@ -1,0 +1,184 @@
+"""Metrics in the registry: those of installed plugins, those that were uploaded, and those that others publish.
+
+A metric of others is registered once its batches arrive on the exchange of all metrics, under ``location``, in the
+form of ``messages.MetricBatch``; actors then follow it like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.vocabulary_index import metric_info
+from sluice_controller.code import metrics
+from sluice_controller.validation import names
+from sluice_controller.validation.bodies import Body
+from sluice_core.describe import MetricInfo
+from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.messages.policies import Upload
+from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
+from sluice_core.store.keys import METRICS_EXCHANGE, metric_routing_key
+from sluice_dsl.syntax.units import METRIC_QUANTITIES
+from sluice_metrics.native import metric_info as uploaded_info
+
+FIELDS: Final = ("name", "unit", "type", "granularities", "period", "help", "location")
+UNITS: Final = tuple(METRIC_QUANTITIES)
+TYPES: Final = ("gauge", "counter", "rate")
+GRANULARITIES: Final = ("object", "container", "tenant", "cluster", "node")
+LONGEST_PERIOD: Final = 3600.0
+_name = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric in the registry; ``registered`` when somebody described it, ``upload`` when somebody gave its code."""
+
+    info: MetricInfo
+    type: str
+    location: str
+    registered: bool
+    version: int = 0
+    upload: Upload | None = None
+
+
+def known(backend: Backend) -> dict[str, Measured]:
+    """All metrics by name."""
+    contents = backend.shelf.contents()
+    found = entries.stored(contents.entries, Metric, METRIC_ENTRY)
+    return {
+        **{name: of_uploaded(one) for name, one in metrics.known(contents).items()},
+        **{name: _of_registered(one) for name, one in found.items()},
+        **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
+    }
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
+    """One metric, by its name or an alias that its plugin declares.
+
+    :raises NotFound: when there is none
+    """
+    native = backend.native.metric(name)
+    if native is not None:
+        entries.expect(f"metric `{native.name}`", 0, expected)
+        return _of_plugin(native)
+    if name.upper() in metrics.known(backend.shelf.contents()):
+        found = metrics.find(backend, name, expected)
+        return of_uploaded(found.upload, found.version)
+    return _of_registered(_registered(backend, name, expected))
+
+
+def register(backend: Backend, data: Any, by: str) -> Measured:
+    """A new metric.
+
+    :raises Conflict: when its name means something
+    """
+    body = Body(data, *FIELDS)
+    name = names.new_name(body.text("name")).upper()
+    if not _name.fullmatch(name):
+        raise CallerError(f"`{name}` cannot be part of a routing key, expected letters, digits and `_`")
+    names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
+    names.refuse_clash(name, {"an uploaded metric": name in metrics.known(backend.shelf.contents())})
+    return _of_registered(entries.create(backend, _described(Metric(name), body), by, (ALIAS, TERM)))
+
+
+def change(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> Measured:
+    """Describe a registered metric anew; what is not named stays.
+
+    :raises Conflict: for a plugin's, or when policies would be compared with another unit or level
+    """
+    body = Body(data, *FIELDS)
+
+    def once(seen: dict[str, int]) -> Found[Metric]:
+        old = _registered(backend, name, expected)
+        if body.text("name", name).upper() != old.thing.name:
+            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
+        new = _described(old.thing, body)
+        if new.unit != old.thing.unit or not set(old.thing.granularities) <= set(new.granularities):
+            _refuse_used(backend, old.thing.name)
+        return entries.update(backend, old, new, by, seen)
+
+    return _of_registered(reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once))
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget a registered or uploaded metric.
+
+    :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
+    """
+    if name.upper() in metrics.known(backend.shelf.contents()):
+        metrics.delete(backend, name, by, force, expected)
+        return
+
+    def once(seen: dict[str, int]) -> None:
+        old = _registered(backend, name, expected)
+        _refuse_used(backend, old.thing.name, force)
+        _refuse_aliased(backend, old.thing.name, force)
+        entries.drop(backend, METRIC_ENTRY, old.thing.name, old.version, by, seen)
+
+    reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once, force)
+
+
+def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metric]:
+    name = name.upper()
+    if backend.native.metric(name) is not None:
+        raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
+    if name in metrics.known(backend.shelf.contents()):
+        raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
+    try:
+        return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
+    except NotFound:
+        raise NotFound(f"there is no metric `{name}`") from None
+
+
+def _refuse_used(backend: Backend, name: str, force: bool = False) -> None:
+    usage.refuse_used(f"metric `{name}`", usage.of_metric(backend.shelf.contents(), name), force)
+
+
+def _refuse_aliased(backend: Backend, name: str, force: bool) -> None:
+    aliases = [f"`{alias}`" for alias, one in backend.shelf.contents().words.metrics.items() if one.metric == name]
+    if aliases and not force:
+        raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")
+
+
+def _described(old: Metric, body: Body) -> Metric:
+    levels = body.texts("granularities", old.granularities)
+    strangers = [one for one in levels if one not in GRANULARITIES]
+    if strangers or not levels:
+        found = f"`{strangers[0]}`" if strangers else "nothing"
+        raise CallerError(f"`granularities` holds {found}, expected some of {', '.join(GRANULARITIES)}")
+    return replace(
+        old,
+        unit=body.one_of("unit", UNITS, old.unit),
+        type=body.one_of("type", TYPES, old.type),
+        granularities=tuple(dict.fromkeys(levels)),
+        period=body.number("period", old.period, 1.0, LONGEST_PERIOD),
+        help=body.text("help", old.help),
+        location=body.text("location", old.location or _location(old.name)),
+    )
+
+
+def _location(name: str) -> str:
+    return f"{METRICS_EXCHANGE}/{metric_routing_key(name, '*')}"
+
+
+def _of_registered(found: Found[Metric]) -> Measured:
+    one = found.thing
+    return Measured(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
+
+
+def of_uploaded(upload: Upload, version: int = 0) -> Measured:
+    """An uploaded metric."""
+    info = uploaded_info(upload)
+    return Measured(info, _type(info), _location(info.name), False, version, upload)
+
+
+def _of_plugin(info: MetricInfo) -> Measured:
+    return Measured(info, _type(info), _location(info.name), False)
+
+
+def _type(info: MetricInfo) -> str:
+    return "rate" if info.unit.endswith("per_second") else "gauge"

@@ -1,0 +1,76 @@
+"""Where a tenant's new containers go: entries of kind ``placement``, which nodes keep and proxies obey."""
+
+from __future__ import annotations
+
+import difflib
+
+from sluice_controller.catalog import entries
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found, Page
+from sluice_controller.registry.swift_client import SwiftDoor
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.messages.registry import PLACEMENT, Placement
+from sluice_dsl.catalogue.base import Catalogue
+
+
+def account_of(native: Catalogue, tenant: str) -> str:
+    """The account of a tenant, which may be called by its project's name, as in sentences.
+
+    :raises CallerError: when it is neither a project nor an account
+    """
+    account = native.account(tenant)
+    if not account.startswith(native.account_prefix):
+        raise CallerError(f"there is no project `{tenant}`, expected one, or an account `{native.account_prefix}…`")
+    return account
+
+
+def list_placements(backend: Backend, limit: int, marker: str = "", storage_policy: str = "") -> Page[Found[Placement]]:
+    """Placements by account, of one storage policy if given."""
+    known = entries.stored(backend.shelf.contents().entries, Placement, PLACEMENT)
+    wanted = {
+        name: one for name, one in known.items() if storage_policy.lower() in ("", one.thing.storage_policy.lower())
+    }
+    return entries.page(wanted, limit, marker)
+
+
+def find(backend: Backend, account: str, expected: int | None = None) -> Found[Placement]:
+    """The placement of one account.
+
+    :raises NotFound: when it has none
+    """
+    return entries.find(backend, Placement, PLACEMENT, account, "placement of account", expected)
+
+
+def put(
+    backend: Backend, door: SwiftDoor, account: str, storage_policy: str, by: str, expected: int | None = None
+) -> tuple[Found[Placement], bool]:
+    """Say where new containers go; and whether nothing was said before.
+
+    :raises CallerError: when Swift has no such storage policy
+    """
+    refuse_unknown_policy(door, storage_policy)
+    new = Placement(account, storage_policy)
+    try:
+        old = find(backend, account, expected)
+    except NotFound:
+        if expected is not None:
+            entries.expect(f"placement of account `{account}`", 0, expected)
+        return entries.create(backend, new, by), True
+    return entries.update(backend, old, new, by), False
+
+
+def delete(backend: Backend, account: str, by: str, expected: int | None = None) -> int:
+    """Leave new containers to Swift's default; the epoch of the change."""
+    found = find(backend, account, expected)
+    return entries.drop(backend, PLACEMENT, account, found.version, by).epoch
+
+
+def refuse_unknown_policy(door: SwiftDoor, name: str) -> None:
+    """
+    :raises CallerError: when ``name`` is no storage policy of Swift's, naming the nearest
+    """
+    known = door.storage_policies()
+    if name.lower() not in {one.lower() for one in known}:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean `{near[0]}`" if near else f"expected {' or '.join(f'`{one}`' for one in known)}"
+        raise CallerError(f"swift has no storage policy `{name}`, {hint}")

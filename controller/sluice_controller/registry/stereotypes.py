@@ -1,0 +1,216 @@
+"""Stereotypes: named sets of sentences with a hole for the target, applied to a tenant or a container in one call.
+
+The hole stands where a sentence names its target: ``FOR {target} …``; ``FOR TENANT {target} …`` fits tenants alone.
+Whatever was applied is of origin ``stereotype/<name>``, and that is the only record of where it was applied: change
+the stereotype and those targets get the new sentences, in the same change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.policies import deployments, generated_policies
+from sluice_controller.policies.generated_policies import Done, Settled
+from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import new_name
+from sluice_core.errors import CallerError, NotFound
+from sluice_core.messages.policies import CONTAINER, NAME, TENANT, Target
+from sluice_core.messages.registry import HOLE, STEREOTYPE, Stereotype
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.compile import Existing, compile_text
+from sluice_dsl.diagnostics import ERROR, PolicyErrors, Reporter
+from sluice_dsl.syntax import ast
+from sluice_dsl.syntax.grammar import parse
+
+FIELDS: Final = ("name", "text", "help")
+
+
+def origin_of(name: str) -> str:
+    """What the policies of a stereotype carry."""
+    return f"stereotype/{name}"
+
+
+def known(backend: Backend) -> dict[str, Found[Stereotype]]:
+    """All stereotypes by name."""
+    return entries.stored(backend.shelf.contents().entries, Stereotype, STEREOTYPE)
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Found[Stereotype]:
+    """One stereotype.
+
+    :raises NotFound: when there is none
+    """
+    return entries.find(backend, Stereotype, STEREOTYPE, name, "stereotype", expected)
+
+
+def applied(contents: Contents, name: str) -> dict[tuple[str, str], list[Shelved]]:
+    """Where it is applied: level and path of a target → its policies there, oldest first."""
+    origin, found = origin_of(name), dict[tuple[str, str], list[Shelved]]()
+    for one in contents.ordered:
+        if one.policy.origin == origin:
+            found.setdefault((one.plan.target.level, one.plan.target.name), []).append(one)
+    return found
+
+
+def create(backend: Backend, data: Any, by: str, limit: int) -> Found[Stereotype]:
+    """A new stereotype, of at most ``limit`` characters.
+
+    :raises CallerError: for everything that is wrong with it
+    """
+    body = Body(data, *FIELDS)
+    name = new_name(body.text("name"))
+    text = body.text("text", longest=limit)
+    _try(text, backend.catalogue)
+    return entries.create(backend, Stereotype(name, text, body.text("help", "")), by)
+
+
+def change(
+    backend: Backend, name: str, data: Any, by: str, limit: int, expected: int | None = None
+) -> tuple[Found[Stereotype], Done]:
+    """Other sentences, which take the place of the old ones wherever it is applied; in one change, or not at all.
+
+    :raises PolicyErrors: what does not compile, be it for one target only
+    """
+    body = Body(data, *FIELDS)
+    text, words = body.text("text", "", limit), body.text("help", "")
+    asked = body.text("name", name)
+    if asked != name:
+        raise CallerError(f"`name` is `{asked}`, but a stereotype keeps its name `{name}`")
+
+    def once() -> Done:
+        old = find(backend, name, expected)
+        new = replace(
+            old.thing,
+            text=text if body.has("text") else old.thing.text,
+            help=words if body.has("help") else old.thing.help,
+        )
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
+        _try(new.text, catalogue)
+        settled = _everywhere(contents, new, catalogue)
+        entry = new.entry(old.created, old.created_by)
+        entries_now = () if new == old.thing else (entry,)
+        expect = {f"entry/{entry.key}": old.version}
+        return generated_policies.commit(backend, settled, by, entries_now, expect, contents=contents)
+
+    done = reference_guards.retried(once)
+    return find(backend, name), done
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget a stereotype; with ``force`` also while it is applied, and what it has set stays.
+
+    :raises Conflict: naming the policies, when it is applied
+    """
+
+    def once(seen: dict[str, int]) -> None:
+        old = find(backend, name, expected)
+        users = usage.of_origin(backend.shelf.contents(), origin_of(name))
+        usage.refuse_used(f"stereotype `{name}`", users, force)
+        entries.drop(backend, STEREOTYPE, name, old.version, by, seen)
+
+    reference_guards.unless_used(backend, f"entry/{STEREOTYPE}/{name}", once, force)
+
+
+def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
+    """Fill the hole with ``target``; once more changes nothing, but brings back what somebody deleted since.
+
+    :raises NotFound: when there is no such stereotype
+    :raises PolicyErrors: when a sentence does not compile for this target, or contradicts another policy
+    """
+
+    def once() -> Done:
+        found = find(backend, name)
+        contents = backend.shelf.contents()
+        catalogue = backend.vocabulary(contents)
+        old = applied(contents, name).get((target.level, target.name), [])
+        text = _filled(found.thing.text, deployments.called(target, old, catalogue))
+        others = generated_policies.others_than(contents, old)
+        settled = generated_policies.settle(text, origin_of(name), old, others, catalogue)
+        expect = {f"entry/{STEREOTYPE}/{name}": found.version}
+        return generated_policies.commit(backend, [settled], by, expect=expect, contents=contents)
+
+    return reference_guards.retried(once)
+
+
+def take_back(backend: Backend, name: str, target: Target, by: str) -> Done:
+    """Take back what the stereotype has set for ``target``.
+
+    :raises NotFound: when it is not applied there
+    """
+    old = standing(backend, name, target)
+    return generated_policies.commit(backend, [Settled(origin_of(name), (), tuple(old), ())], by)
+
+
+def standing(backend: Backend, name: str, target: Target) -> list[Shelved]:
+    """The policies of a stereotype at ``target``.
+
+    :raises NotFound: when it is not applied there
+    """
+    found = applied(backend.shelf.contents(), name).get((target.level, target.name))
+    if found is None:
+        find(backend, name)
+        raise NotFound(f"stereotype `{name}` is not applied to {target.level} `{target.name}`")
+    return found
+
+
+def _everywhere(contents: Contents, new: Stereotype, catalogue: Catalogue) -> list[Settled]:
+    """What has to be done at each target; sentences are checked against those of the targets before, too."""
+    places = applied(contents, new.name)
+    others = generated_policies.others_than(contents, [one for old in places.values() for one in old])
+    found = []
+    for (level, path), old in places.items():
+        target = deployments.called(Target(level, NAME, path), old, catalogue)
+        settled = generated_policies.settle(_filled(new.text, target), origin_of(new.name), old, others, catalogue)
+        others += [one.existing for one in settled.stay] + [Existing("", one.plan) for one in settled.new]
+        found.append(settled)
+    return found
+
+
+def _try(text: str, catalogue: Catalogue) -> None:
+    """A stereotype must fit a tenant or a container.
+
+    :raises PolicyErrors: what is wrong with it for a tenant, when it fits neither
+    """
+    first: CallerError | None = None
+    account = f"{catalogue.account_prefix or 'AUTH_'}stand_in"
+    for target in (Target(TENANT, NAME, account), Target(CONTAINER, NAME, f"{account}/container")):
+        try:
+            compile_text(_filled(text, target), catalogue)
+        except CallerError as error:
+            first = first or error
+        else:
+            return
+    assert first is not None
+    raise first
+
+
+def _filled(text: str, target: Target) -> str:
+    """The sentences of ``text`` about ``target``.
+
+    :raises PolicyErrors: when they cannot be read
+    :raises CallerError: when one has no hole, or one elsewhere
+    """
+    reporter = Reporter(text)
+    sentences = parse(text, reporter)
+    errors = reporter.all(ERROR)
+    if errors:
+        raise PolicyErrors(errors)
+    return "\n".join(str(_with_target(one, target)) for one in sentences)
+
+
+def _with_target(sentence: ast.Sentence, target: Target) -> ast.Sentence:
+    name, level = sentence.target.name, sentence.target.level
+    if name is None or name.text != HOLE or sentence.target.select != NAME:
+        raise CallerError(f"sentence `{sentence}` is about `{sentence.target}`, expected `FOR {HOLE}`")
+    if str(sentence).count(HOLE) > 1:
+        raise CallerError(f"sentence `{sentence}` has `{HOLE}` elsewhere, expected it as the target alone")
+    if level not in ("", target.level):
+        raise CallerError(f"sentence `{sentence}` is about a {level}, which `{target.name}` is not")
+    written_name = ast.Word(target.label or target.name)
+    return replace(sentence, target=ast.Target(target.level, NAME, written_name))

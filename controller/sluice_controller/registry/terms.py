@@ -1,0 +1,115 @@
+"""Coined terms: built-in ones, which cannot be changed, and those that administrators coin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.entries import Found
+from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
+from sluice_core.errors import CallerError, Conflict
+from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Term
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.checks.conditions import is_type_pattern, type_pattern
+
+FIELDS: Final = ("term", "patterns")
+
+
+def known(backend: Backend) -> dict[str, Found[Term]]:
+    """All terms by name; built-in ones are at version 0."""
+    coined = entries.stored(backend.shelf.contents().entries, Term, TERM)
+    builtin = {name: Found(Term(name, tuple(values)), 0) for name, values in backend.native.terms.items()}
+    return {**coined, **builtin}
+
+
+def is_builtin(backend: Backend, name: str) -> bool:
+    """Whether the term came with the software."""
+    return name in backend.native.terms
+
+
+def find(backend: Backend, name: str, expected: int | None = None) -> Found[Term]:
+    """One term, in any case.
+
+    :raises NotFound: when there is none
+    """
+    name = name.upper()
+    if is_builtin(backend, name):
+        entries.expect(f"term `{name}`", 0, expected)
+        return Found(Term(name, tuple(backend.native.terms[name])), 0)
+    return entries.find(backend, Term, TERM, name, "term", expected)
+
+
+def create(backend: Backend, data: Any, by: str) -> Found[Term]:
+    """A new term.
+
+    :raises Conflict: when its name means something
+    """
+    body = Body(data, *FIELDS)
+    name = new_name(body.text("term"), "term").upper()
+    catalogue = backend.catalogue
+    refuse_clash(name, {**condition_meanings(name, catalogue), **_as_pattern(name, catalogue)})
+    term = Term(name, _patterns(body.texts("patterns")))
+    return entries.create(backend, term, by, (ALIAS, METRIC_ENTRY))
+
+
+def _as_pattern(name: str, catalogue: Catalogue) -> dict[str, bool]:
+    """A term called PDF would change what ``OBJECT_TYPE = pdf`` says."""
+    pattern = type_pattern(name)
+    return {f"a type that `{term}` stands for": pattern in values for term, values in catalogue.terms.items()}
+
+
+def change(backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None) -> Found[Term]:
+    """Let a term stand for other types; policies keep those that they were compiled with.
+
+    :raises Conflict: when policies use it, unless ``force``
+    """
+    body = Body(data, *FIELDS)
+
+    def once(seen: dict[str, int]) -> Found[Term]:
+        old = _coined(backend, name, expected)
+        if body.text("term", name).upper() != old.thing.name:
+            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.thing.name}`")
+        new = replace(old.thing, values=_patterns(body.texts("patterns")))
+        if new != old.thing:
+            _refuse_used(backend, old.thing.name, force)
+        return entries.update(backend, old, new, by, seen)
+
+    return reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
+
+
+def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+    """Forget a term.
+
+    :raises Conflict: when policies use it, unless ``force``
+    """
+
+    def once(seen: dict[str, int]) -> None:
+        old = _coined(backend, name, expected)
+        _refuse_used(backend, old.thing.name, force)
+        entries.drop(backend, TERM, old.thing.name, old.version, by, seen)
+
+    reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
+
+
+def _coined(backend: Backend, name: str, expected: int | None) -> Found[Term]:
+    if is_builtin(backend, name.upper()):
+        raise Conflict(f"term `{name.upper()}` is built in and cannot be changed, coin another one")
+    return find(backend, name, expected)
+
+
+def _refuse_used(backend: Backend, name: str, force: bool) -> None:
+    usage.refuse_used(f"term `{name}`", usage.of_term(backend.shelf.contents(), name), force)
+
+
+def _patterns(texts: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(map(type_pattern, texts)))
+    if not found:
+        raise CallerError("`patterns` is empty, expected extensions and media types such as pdf, text/plain or image/*")
+    for one in found:
+        if not is_type_pattern(one):
+            raise CallerError(f"`{one}` is no type, expected an extension or a media type such as pdf or image/*")
+    return found

@@ -1,0 +1,1 @@
+"""Checks of request bodies, parameters and names."""

@@ -1,0 +1,117 @@
+"""The JSON body of one request, read field by field; whatever is wrong with it is the caller's fault and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sluice_controller.validation.parameters import refuse_unknown
+from sluice_core.describe import Scalar
+from sluice_core.errors import CallerError
+
+#: Longest text of a field, in characters, unless a field says otherwise.
+LONGEST: Final = 1024
+#: Most members of a list.
+MOST: Final = 10_000
+
+
+class Body:
+    """An object with no other fields than ``known``.
+
+    :raises CallerError: when it is anything else, as does every method for a field of another type
+    """
+
+    def __init__(self, data: Any, *known: str) -> None:
+        if not isinstance(data, Mapping):
+            raise CallerError("the body is no object, expected " + (", ".join(f"`{one}`" for one in known) or "none"))
+        refuse_unknown(data, known, "field")
+        self._data = data
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there."""
+        return name in self._data
+
+    def text(self, name: str, default: str | None = None, longest: int = LONGEST) -> str:
+        """A text; without ``default`` it must be there and say something."""
+        if name not in self._data:
+            if default is None:
+                raise CallerError(f"`{name}` is missing, expected a text")
+            return default
+        value = plain_text(self._data[name], name, longest)
+        if default is None and not value.strip():
+            raise CallerError(f"`{name}` is empty, expected a text")
+        return value
+
+    def one_of(self, name: str, choices: Iterable[str], default: str | None = None) -> str:
+        """One of some words."""
+        value = self.text(name, default)
+        if value not in choices:
+            raise CallerError(f"`{name}` is `{value}`, expected {', '.join(choices)}")
+        return value
+
+    def texts(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """A list of texts that say something."""
+        value = self._data.get(name, default)
+        if not isinstance(value, list | tuple):
+            raise CallerError(f"`{name}` is no list, expected one of texts")
+        if len(value) > MOST:
+            raise CallerError(f"`{name}` has {len(value)} members, expected at most {MOST}")
+        found = tuple(plain_text(one, f"{name}[{number}]", LONGEST) for number, one in enumerate(value))
+        if not all(one.strip() for one in found):
+            raise CallerError(f"`{name}` holds an empty text")
+        return found
+
+    def number(self, name: str, default: float, low: float, high: float) -> float:
+        """A number from ``low`` to ``high``."""
+        value = self._data.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``, which must be there."""
+        value = self._data.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise CallerError(f"`{name}` is `{shortened(value)}`, expected a whole number from {low} to {high}")
+        return value
+
+    def value(self, name: str) -> str:
+        """A number, or a text with a unit, which must be there; as text."""
+        found = self._data.get(name)
+        if isinstance(found, bool) or not isinstance(found, str | int | float):
+            got = f"is `{shortened(found)}`" if name in self._data else "is missing"
+            raise CallerError(f"`{name}` {got}, expected a number or a text")
+        return plain_text(str(found), name, LONGEST)
+
+    def scalars(self, name: str) -> dict[str, Scalar]:
+        """An object of texts, numbers and truth values."""
+        value = self._data.get(name, {})
+        if not isinstance(value, Mapping):
+            raise CallerError(f"`{name}` is no object, expected parameters by name")
+        for key, one in value.items():
+            plain_text(key, name, LONGEST)
+            if isinstance(one, str):
+                plain_text(one, key, LONGEST)
+            elif not isinstance(one, int | float):
+                raise CallerError(f"`{key}` in `{name}` is `{shortened(one)}`, expected a text, number or truth value")
+        return dict(value)
+
+
+def plain_text(value: Any, name: str, longest: int) -> str:
+    """``value`` when it is a text that can be stored and shown."""
+    if not isinstance(value, str):
+        raise CallerError(f"`{name}` is `{shortened(value)}`, expected a text")
+    if len(value) > longest:
+        raise CallerError(f"`{name}` has {len(value)} characters, expected at most {longest}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CallerError(f"`{name}` holds half a surrogate pair, which is no character") from None
+    return value
+
+
+def shortened(value: Any) -> str:
+    """``value`` for a message."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return shown.encode("utf-8", "replace").decode()

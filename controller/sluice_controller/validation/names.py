@@ -1,0 +1,73 @@
+"""Names that administrators give: what may be one, and what it must not be mistaken for.
+
+A sentence can quote any text, so any is a name, with three exceptions: words of the language, whose quoting
+everybody forgets; a slash, which separates the parts of a path; and words that mean something already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sluice_controller.validation.bodies import plain_text
+from sluice_core.describe import REQUEST_ATTRIBUTES
+from sluice_core.errors import CallerError, Conflict
+from sluice_dsl.catalogue.base import Catalogue
+from sluice_dsl.syntax.keywords import RESERVED
+
+LONGEST_NAME: Final = 200
+_ATTRIBUTES: Final = frozenset(one.name for one in REQUEST_ATTRIBUTES)
+
+
+def new_name(value: Any, field: str = "name") -> str:
+    """``value`` when it can be the name of something new.
+
+    :raises CallerError: with the reason
+    """
+    name = plain_text(value, field, LONGEST_NAME)
+    if not name.strip() or name != name.strip():
+        raise CallerError(f"`{field}` is `{name}`, expected a text without blanks around it")
+    if name.upper() in RESERVED:
+        raise CallerError(f"`{name}` is a word of the language, expected another name")
+    if "/" in name:
+        raise CallerError(f"`{name}` holds `/`, which separates the parts of a path")
+    if name in (".", ".."):
+        raise CallerError(f"`{name}` cannot stand in a URL, expected another name")
+    return name
+
+
+def refuse_clash(name: str, meanings: Mapping[str, bool]) -> None:
+    """A new name must not mean anything; ``meanings`` say what it would, and whether it does.
+
+    :raises Conflict: naming what it is already
+    """
+    for what, known in meanings.items():
+        if known:
+            raise Conflict(f"`{name}` is {what} already, expected another name")
+
+
+def target_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
+    """What a bare word behind FOR may mean."""
+    return {
+        "an alias": name in catalogue.aliases,
+        "a group": name in catalogue.groups,
+        "a tenant": name in catalogue.tenants,
+    }
+
+
+def condition_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
+    """What a word before or behind an operator may mean; ``name`` is in upper case."""
+    return {
+        "a request attribute": name in _ATTRIBUTES,
+        "a metric": catalogue.metric(name) is not None,
+        "an alias of a metric": name in catalogue.metrics_by_alias,
+        "a coined term": name in catalogue.terms,
+    }
+
+
+def action_meanings(name: str, catalogue: Catalogue) -> dict[str, bool]:
+    """What a word behind SET may mean; ``name`` is in lower case."""
+    return {
+        "a keyword of the language": name in catalogue.actions,
+        "an alias of a filter": name in catalogue.actions_by_alias,
+    }

@@ -1,0 +1,130 @@
+"""The division in a simulated cluster, over time: with everything well, and with reports and shares that go astray."""
+
+import numpy as np
+import pytest
+from tests.support.simulation.decider import plain
+from tests.support.simulation.events import Cluster, Faults, errors
+from tests.support.simulation.placement_orders import few_places, one_by_one
+from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
+
+from sluice_actors.bandwidth.fairness.max_min import divide
+
+EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
+
+
+class Dead:
+    def feed(self, load, arrived):
+        pass
+
+    def round(self, now):
+        return {}
+
+
+def cluster(seed, sizes, faults=Faults()):  # noqa: B008
+    random = np.random.default_rng(seed)
+    problem = random_problem(random, sizes)
+    return Cluster(problem, random, plain(problem), faults)
+
+
+def feasible(problem):
+    return limits(problem).allow(np.minimum(problem.floor, most(problem)))
+
+
+def after(found, seconds):
+    """The mean error of each second, from so many seconds on."""
+    return [float(one.mean()) for one in found[seconds:]]
+
+
+@pytest.mark.parametrize(
+    ("faults", "mean"),
+    [
+        (Faults(), 0.02),
+        (Faults(lost=0.1), 0.03),
+        (Faults(doubled=0.5, late=0.2), 0.03),
+        (Faults(lost=0.1, doubled=0.1, late=0.1, churn=0.1), 0.03),
+    ],
+)
+def test_tenants_get_what_is_expected(faults, mean):
+    found = []
+    for seed in range(6):
+        one = cluster(seed, EVEN, faults)
+        found += errors(one, 14)
+    everyone = np.concatenate(found)
+    assert everyone.mean() < mean
+
+
+def test_skewed_clusters_get_what_is_expected_nearly():
+    found = []
+    for seed in range(8):
+        one = cluster(seed, random_sizes(np.random.default_rng(seed)))
+        if feasible(one.problem):
+            found += errors(one, 12)
+    everyone = np.concatenate(found)
+    assert everyone.mean() < 0.04
+    assert np.median(everyone) < 0.02
+
+
+@pytest.mark.parametrize(("joins", "told"), [(True, False), (False, True), (False, False)])
+def test_shares_are_right_again_three_seconds_after_a_proxy_died_or_joined(joins, told):
+    one = cluster(3, EVEN)
+    if joins:
+        one.live(0, False)
+    one.run(8.5)
+    one.live(0, joins)
+    if told:  # or else whoever divides by reports alone finds it out by 3 s of silence
+        del one.decider._loads["proxy0"]
+    one.run(one.changed + 3.0)
+    truth = one.truth()
+    right = expected(truth, limits(truth))
+    one.measured()
+    for _ in range(4):
+        one.run(one.now + 1.0)
+        assert np.abs(one.measured() / right - 1).mean() < 0.02
+
+
+def test_what_a_tenant_leaves_is_with_the_others_within_two_seconds():
+    one = cluster(5, EVEN)
+    one.run(8.0)
+    one.switch(0, False)
+    found = errors(one, 6, settled=2.0)
+    assert after(found, 1)[0] < 0.02
+    one.run(one.now + 1.0)
+    assert one.measured().sum() >= 0.97 * one.problem.proxies.capacity.sum()
+
+
+def test_shares_that_are_not_renewed_hold_on():
+    one = cluster(7, EVEN)
+    one.run(8.0)
+    one.measured()
+    one.run(9.0)
+    before = one.measured()
+    one.decider = Dead()
+    one.run(30.0)
+    assert one.measured() == pytest.approx(before, rel=0.1)
+
+
+def test_the_same_seed_tells_the_same_story():
+    faults = Faults(lost=0.2, doubled=0.2, late=0.2, churn=0.3)
+    first, second = (cluster(9, EVEN, faults) for _ in range(2))
+    for one in (first, second):
+        one.run(10.0)
+    assert first.measured().tolist() == second.measured().tolist()
+
+
+def test_placing_flows_with_few_transfers_first_meets_more_floors_and_all_at_once_meets_all():
+    few, many, joint = [], [], []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        problem = few_places(random_problem(random, random_sizes(random)), random)
+        if not feasible(problem):
+            continue
+        target = np.minimum(problem.floor, most(problem))
+        order = np.argsort(problem.transfers, kind="stable")
+        for found, carried in (
+            (few, one_by_one(problem, order)),
+            (many, one_by_one(problem, order[::-1])),
+            (joint, divide(problem).share),
+        ):
+            found.append(np.mean(carried >= 0.99 * target))
+    assert np.mean(joint) == 1.0
+    assert 1.0 > np.mean(few) > np.mean(many)

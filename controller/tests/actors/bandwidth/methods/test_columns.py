@@ -1,0 +1,130 @@
+"""What is reckoned in columns is what would come of one after the other."""
+
+import math
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.actors.bandwidth import MB, Cluster, promise
+
+from sluice_actors.bandwidth.loads import table
+from sluice_actors.bandwidth.loads.flow_index import Names
+from sluice_actors.bandwidth.loads.flow_node_values import Spots
+from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
+from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, Parts, poured, poured_each, weigh_held
+from sluice_actors.bandwidth.share_encoder import Heads, Told, encoded, packed, together
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, Flow, Share, Shares
+
+RATES = st.floats(0, 1e9)
+FLOWS = st.builds(
+    Flow,
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
+    st.sampled_from([GET, PUT]),
+    st.integers(0, 2**40),
+    st.text(max_size=3, alphabet="cé"),
+)
+SHARES = st.tuples(st.integers(0, 3), st.sampled_from([PROXY, STORAGE_NODE]), FLOWS, RATES, RATES, RATES)
+
+
+def told(names, rows):
+    node, place, *rates, priority = (
+        np.array(column)
+        for column in zip(
+            *((node, names.place(side, flow), *rates, 1 + node) for node, side, flow, *rates in rows), strict=True
+        )
+    )
+    return Told(node, place, *rates, priority)
+
+
+@given(st.lists(SHARES, min_size=1, max_size=30), st.dictionaries(st.text(max_size=3, alphabet="s1:"), RATES))
+def test_shares_are_packed_as_they_would_be_one_by_one(rows, spares):
+    names = Names()
+    both = together([told(names, rows), told(names, rows[:1])])
+    found = packed(both, Heads(names), 5)
+    assert len(found) == 5
+    for number, (count, raw) in enumerate(found):
+        mine = tuple(
+            Share(side, flow.account, flow.container, flow.method, flow.policy, *rates, 1 + node)
+            for node, side, flow, *rates in (*rows, rows[0])
+            if node == number
+        )
+        shares = Shares(f"n{number}", 7, 9, 1.5, mine, {PROXY: {GET: 5.0}}, spares)
+        body = encoded(Shares(f"n{number}", 7, 9, 1.5, newcomer=shares.newcomer), count, raw, msgpack.packb(spares))
+        assert msgpack.unpackb(body) == msgpack.unpackb(shares.encode())
+        assert Shares.decode(body) == shares
+
+
+def parts(*sizes, values=None):
+    """Flows with so many parts each."""
+    flow = np.repeat(np.arange(len(sizes)), sizes)
+    count = len(flow)
+    numbers = np.arange(count)
+    traces = Traces(numbers, np.zeros((len(Trace._fields), count)) if values is None else values)
+    return Parts(len(sizes), flow, numbers, numbers, traces, np.ones(count))
+
+
+LIMITS = st.one_of(st.floats(0, 2), st.just(math.inf))
+
+
+@given(st.lists(st.lists(st.tuples(st.floats(0.01, 10), LIMITS), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_pouring_for_all_flows_at_once_is_pouring_for_each(flows):
+    every = [pair for one in flows for pair in one]
+    weights, limits = (np.array(column) for column in zip(*every, strict=True))
+    which = np.arange(len(flows)) % 2 == 0
+    found = poured_each(parts(*map(len, flows)), weights, limits, which).tolist()
+    for flow, one in enumerate(flows):
+        mine, found = found[: len(one)], found[len(one) :]
+        alone = poured(1.0, [weight for weight, _ in one], [limit for _, limit in one])
+        assert mine == pytest.approx(alone if which[flow] else [0.0] * len(one), abs=1e-9)
+
+
+def traces(*rows):
+    return np.array([Trace(**row) for row in rows]).T
+
+
+def test_who_does_not_take_what_it_may_leaves_it_to_its_other_parts():
+    two = {"moved": 9 * MB, "bytes": 9 * MB, "open": 4.0, "transfers": 4.0}
+    one = parts(2, values=traces({**two, "waiting": 2.0, "held": 2.0}, two))
+    before = Spots.of(one.spots, np.array([0.4, 0.6]))
+    weigh_held(one, False, np.array([9 * MB, 90 * MB]), before)
+    takes = 0.6 * (9 * MB * ROOM + CHUNK) / (90 * MB)
+    assert one.portions().tolist() == pytest.approx([1 - takes, takes])
+
+
+def test_a_part_that_might_move_nothing_is_not_held_to_that():
+    two = {"moved": 1 * MB, "bytes": 1 * MB, "open": 4.0, "transfers": 4.0}
+    one = parts(2, values=traces(two, two))
+    weigh_held(one, False, np.array([0.0, 9 * MB]), Spots.of(one.spots, np.array([0.4, 0.6])))
+    assert np.all(one.weight > 0)
+    assert one.portions()[0] > 0.5
+
+
+def test_spots_are_found_in_any_order():
+    some = Spots.of(np.array([7, 3, 5]), np.array([0.7, 0.3, 0.5]))
+    assert some.get(np.array([5, 9, 3, 1]), -1.0).tolist() == [0.5, -1.0, 0.3, -1.0]
+    assert [some.find(key) for key in (3, 4, 8)] == [0.3, None, None]
+    assert Spots().get(np.array([1, 2]), 4.0).tolist() == [4.0, 4.0]
+
+
+def test_a_round_is_the_same_when_flows_get_other_numbers(monkeypatch):
+    """Tenants come and go, so that numbers are given anew; who stays must not notice."""
+
+    def moved():
+        cluster = Cluster({"p1": 45.0, "p2": 45.0}, {"s1": 60.0, "s2": 60.0})
+        names = ("T1", "T2", "T3")
+        cluster.promise(promise("T1", get_bw=30), promise("T2", get_bw=20, max_get_bw=25), promise("T3", get_bw=10))
+        found = []
+        for second in range(20):
+            cluster.asks = {name: {"p1": math.inf, "p2": 3.0} for name in names}
+            cluster.asks.update({f"G{second}.{number}": {"p1": 0.01} for number in range(5)})
+            found.append(cluster.run(1))
+        return found, len(cluster.divider.loads.names.flows)
+
+    kept, many = moved()
+    monkeypatch.setattr(table, "_OVER", 10)
+    again, few = moved()
+    assert again == [pytest.approx(one) for one in kept]
+    assert many > 100 > few

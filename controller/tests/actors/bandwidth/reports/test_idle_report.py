@@ -1,0 +1,222 @@
+"""What thousands of promises cost of which nothing moves: they are made, shown, encoded and written once."""
+
+import json
+
+import pytest
+from tests.support.actors.bandwidth import MB, load, promise, row
+
+from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.loads import table
+from sluice_actors.bandwidth.objectives import Objectives
+from sluice_actors.bandwidth.reports import idle_report, report
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT
+from sluice_core.messages.bandwidth_report import Picture, Promises, Standing
+from sluice_core.messages.policies import ALL, TENANT, Change, Target
+
+EVERYBODY = Target(TENANT, ALL)
+MANY = 200
+
+
+def divided(*promises):
+    divider = Divider()
+    divider.objectives.replace(promises)
+    return divider
+
+
+def floors(each=0.1, **more):
+    return [promise(f"I{number}", get_bw=each, **more) for number in range(MANY)]
+
+
+def second(divider, number, *rows, **more):
+    """The picture of a second, as people see it."""
+    return told(divider, number, *rows, **more).picture
+
+
+def told(divider, number, *rows, carries=100.0, servers=1):
+    """The round of a second in which ``rows`` moved through a proxy, beside so many object servers."""
+    for node, side in (("p1", PROXY), *((f"s{one}", STORAGE_NODE) for one in range(servers))):
+        capacity = {side: {GET: carries * MB, PUT: carries * MB}}
+        told = rows if side == PROXY else ()
+        divider.feed(load(node, number, *told, sides=(side,), capacity=capacity), 100.0 + number)
+    return divider.round(100.2 + number)
+
+
+def written(made):
+    """The bytes of the picture and of the promises beside it."""
+    picture, promises = made.shown
+    return picture.encode(), promises.encode()
+
+
+def idle(picture):
+    return {one["account"]: one for one in picture.flows if not one["active"]}
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """What is done: rows made of idle ones, objectives looked at, characters of JSON written."""
+    done = {"rows": 0, "looked": 0, "json": 0}
+
+    def counted(of, name, what, weight=lambda made: 1):
+        before = getattr(of, name)
+
+        def after(*args, **kwargs):
+            made = before(*args, **kwargs)
+            done[what] += weight(made)
+            return made
+
+        monkeypatch.setattr(of, name, after)
+
+    counted(idle_report, "_made", "rows")
+    counted(Objectives, "index_of", "looked")
+    counted(Objectives, "promise", "looked")
+    counted(json, "dumps", "json", len)
+    return done
+
+
+def test_a_second_costs_the_same_however_many_are_idle(work):
+    def cost(*promises):
+        divider = divided(promise("T", get_bw=1), *promises)
+        _, before = written(told(divider, 1, row("T", 1)))
+        work.update(rows=0, looked=0, json=0)
+        made = told(divider, 2, row("T", 1))
+        picture, after = written(made)
+        assert after is before
+        assert len(after) > 150 * len(promises)
+        assert len(idle(made.picture)) == len(promises)
+        return {**work, "picture": len(picture)}
+
+    few, many = cost(), cost(*floors())
+    assert (many["rows"], many["looked"]) == (0, few["looked"])
+    assert many["json"] < few["json"] + 100
+    assert many["picture"] < few["picture"] + 100
+
+
+def test_what_is_lacking_of_idle_floors_costs_nothing_while_it_stays_the_same(work):
+    divider = divided(*floors(each=1.0))
+    first = told(divider, 1)
+    assert written(first)
+    work.update(rows=0, looked=0, json=0)
+    then = told(divider, 2)
+    assert written(then)[1] is written(first)[1]
+    assert then.picture.lacking == {f"I{number}": {"get_bw": pytest.approx(0.5 * MB)} for number in range(MANY)}
+    assert (work["rows"], work["looked"], then.picture.lacking is first.picture.lacking) == (0, 0, True)
+    assert work["json"] < 3000
+
+
+def test_who_begins_and_ends_leaves_the_others_rows_as_they_are(work):
+    divider = divided(*floors())
+    first, then = told(divider, 1), told(divider, 2, row("I7", 1))
+    assert written(then)[1] is written(first)[1]
+    before, picture = idle(first.picture), then.picture
+    (active,) = (one for one in picture.flows if one["active"])
+    assert (active["account"], active["floor"]) == ("I7", 0.1 * MB)
+    assert idle(picture).keys() == before.keys() - {"I7"}
+    assert all(one is before[account] for account, one in idle(picture).items())
+    for number in range(3, 13):
+        picture = second(divider, number)
+    assert idle(picture) == before
+    assert work["rows"] == MANY
+
+
+def test_rows_follow_what_the_cluster_lacks():
+    divider = divided(*floors(each=1.0))
+    for number, (carries, short) in enumerate([(300, 0.0), (100, 0.5), (50, 0.75), (199, 0.0), (300, 0.0)], 1):
+        picture = second(divider, number, carries=carries)
+        for one in idle(picture).values():
+            assert (one["short"], one["met"]) == (pytest.approx(short * MB), pytest.approx((1 - short) * MB))
+        assert sum(picture.infeasible.values()) == pytest.approx(short * MANY * MB)
+
+
+def test_rows_follow_the_objectives_and_the_object_servers():
+    divider = divided(promise("A", get_bw=10), promise("B", node_get_bw=2))
+    assert {name: one["floor"] / MB for name, one in idle(second(divider, 1)).items()} == {"A": 10, "B": 2}
+    change = Change(2, "h", 0.0, puts=(promise("A", get_bw=20), promise("C", get_bw=5)))
+    assert divider.objectives.apply(change)
+    shown = idle(second(divider, 2, servers=3))
+    assert {name: one["floor"] / MB for name, one in shown.items()} == {"A": 20, "B": 6, "C": 5}
+    assert divider.objectives.apply(Change(3, "h", 0.0, drops=("A.0",)))
+    assert idle(second(divider, 3, servers=3)).keys() == {"B", "C"}
+
+
+def test_of_everybody_only_who_is_new_is_looked_up(work):
+    divider = divided(promise("all", get_bw=0.1, target=EVERYBODY))
+    second(divider, 1, *(row(f"I{number}", 1) for number in range(MANY)))
+    for number in range(2, 14):
+        picture = second(divider, number)
+    assert idle(picture).keys() == {f"I{number}" for number in range(MANY)}
+    work.update(rows=0, looked=0)
+    for number in range(14, 16):
+        second(divider, number, row("new", 1))
+    assert (work["rows"], work["looked"] < 10) == (1, True)
+    for number in range(16, 28):
+        picture = second(divider, number)
+    assert len(idle(picture)) == MANY + 1
+    assert work["rows"] == 1
+
+
+def test_of_everybody_who_is_forgotten_is_not_shown_any_more(monkeypatch):
+    divider = divided(promise("all", get_bw=1, target=EVERYBODY))
+    second(divider, 1, row("A", 1), row("B", 1))
+    for number in range(2, 14):
+        picture = second(divider, number)
+    assert idle(picture).keys() == {"A", "B"}
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "_OVER", 0)
+        for number in range(14, 300):
+            picture = second(divider, number)
+            if not picture.flows:
+                break
+    assert (picture.flows, divider.loads.names.flows) == ((), [])
+    for number in range(300, 312):
+        picture = second(divider, number, *([row("C", 1)] if number == 300 else []))
+    assert idle(picture).keys() == {"C"}
+
+
+def test_who_is_active_is_never_left_out_for_who_is_idle(monkeypatch):
+    monkeypatch.setitem(report.MOST, "flows", 6)
+    divider = divided(*floors(), promise("P", put_bw=1))
+    picture = second(divider, 1, *(row(name, 1) for name in "ABC"), row("D", 1, method=PUT))
+    assert [one["account"] for one in picture.flows if one["active"]] == list("ABCD")
+    assert {(one["account"], one["method"]) for one in picture.flows[4:]} == {("I0", GET), ("P", PUT)}
+    assert picture.left_out == {"flows": MANY - 1}
+
+
+def test_methods_take_turns_where_there_is_no_room_for_all(monkeypatch):
+    monkeypatch.setitem(report.MOST, "flows", 5)
+    divider = divided(*floors(), *(promise(f"P{number}", put_bw=1) for number in range(2)))
+    shown = [(one["account"], one["method"]) for one in second(divider, 1).flows]
+    assert shown == [("I0", GET), ("P0", PUT), ("I1", GET), ("P1", PUT), ("I2", GET)]
+    # what becomes active takes room, and makes none for those that do not stand
+    picture = second(divider, 2, row("I0", 1), row("I9", 1))
+    assert [one["account"] for one in picture.flows] == ["I0", "I9", "P0", "I1", "P1"]
+    assert picture.left_out == {"flows": MANY - 3}
+
+
+ROWS = [{"account": f"AUTH_{number}", "floor": 1.0, "policies": ["\ud800", "ü"]} for number in range(4)]
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_a_picture_reads_the_same_whatever_of_it_stands(stands):
+    missing, kind = {"p": {"get_bw": 5.0}}, Standing if stands else dict
+    picture = Picture(1.0, "h", 1, 7, flows=tuple(ROWS), infeasible=kind(p=5.0), lacking=kind(missing))
+    for _ in range(2):
+        read = Picture.decode(picture.encode())
+        assert read == picture
+        assert (read.flows, read.infeasible, read.lacking) == (tuple(ROWS), {"p": 5.0}, missing)
+
+
+@pytest.mark.parametrize("standing", [(), (0,), (3,), (0, 1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_promises_read_the_same_whatever_of_them_stands(standing, count):
+    rows = tuple(Standing(one) if number in standing else one for number, one in enumerate(ROWS[:count]))
+    promises = Promises(rows)
+    for _ in range(2):
+        read = Promises.decode(promises.encode())
+        assert read.rows == tuple(ROWS[:count])
+        assert read.digest == promises.digest
+    assert bool(promises.digest) == bool(count)
+
+
+def test_promises_that_differ_have_another_name():
+    assert len({Promises(tuple(ROWS[:count])).digest for count in range(5)}) == 5

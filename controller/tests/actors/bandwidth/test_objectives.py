@@ -1,0 +1,200 @@
+"""Which objective holds for a flow."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.actors.bandwidth import MB, cap, promise
+
+from sluice_actors.bandwidth.objectives import Objectives
+from sluice_actors.policies.group_index import Groups
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow
+from sluice_core.messages.policies import Change, Entry, Target
+from sluice_core.resolve import Candidates, spoken
+from sluice_core.testing import assignment
+
+GOLD = Target("tenant", "group", "gold")
+LOGS = Target("container", "group", "logs")
+TENANTS = Target("tenant", "all")
+CONTAINERS = Target("container", "all")
+
+
+def change(*puts, drops=(), **more):
+    return Change(1, "h", 0.0, puts=puts, drops=tuple(drops), **more)
+
+
+def holding(*assignments, members=()):
+    groups = Groups()
+    groups.replace([Entry("tenant_member", f"gold/{name}", {}) for name in members])
+    found = Objectives(groups)
+    found.name_policies({"0": "gold", "1": "Silver"})
+    found.replace(assignments)
+    return found
+
+
+def floor(found, account="a", container="", method=GET, policy=0):
+    own = found.promise(Flow(account, method, policy, container)).own
+    return 0 if own is None else own.floor / MB
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "flow"),
+    [
+        (promise("a/c", get_bw=1), promise("a", get_bw=2), {"container": "c"}),
+        (promise("a/c", get_bw=1), promise("x", get_bw=2, target=CONTAINERS), {"container": "c"}),
+        (promise("x", get_bw=1, target=CONTAINERS), promise("a", get_bw=2), {"container": "c"}),
+        (promise("a", get_bw=1), promise("x", get_bw=2, target=GOLD), {}),
+        (promise("x", get_bw=1, target=GOLD), promise("y", get_bw=2, target=TENANTS), {}),
+        (promise("a", "n.0", get_bw=1, storage_policy="gold"), promise("a", get_bw=2), {}),
+    ],
+)
+def test_the_narrower_scope_wins(narrow, wide, flow):
+    assert floor(holding(narrow, wide, members=["a"]), **flow) == 1
+    assert floor(holding(wide, narrow, members=["a"]), **flow) == 1
+
+
+def test_who_is_not_in_the_group_gets_what_is_for_all():
+    found = holding(
+        promise("x", get_bw=1, target=GOLD), promise("y", get_bw=2, target=TENANTS), members=["b"]
+    )  # fmt: skip
+    assert (floor(found, "a"), floor(found, "b")) == (2, 1)
+
+
+def test_who_joins_a_group_is_in_it_at_once():
+    groups = Groups()
+    found = Objectives(groups)
+    found.replace([promise("x", get_bw=1, target=GOLD)])
+    assert floor(found) == 0
+    joined = change(entries=(Entry("tenant_member", "gold/a", {}),))
+    groups.apply(joined)
+    assert not found.apply(joined)
+    assert floor(found) == 1
+
+
+def test_methods_are_apart():
+    found = holding(promise("a", get_bw=1, put_bw=2), promise("a/c", get_bw=3))
+    assert (floor(found, container="c"), floor(found, container="c", method=PUT)) == (3, 2)
+
+
+def test_storage_policies_are_apart_and_known_by_name_or_number():
+    found = holding(
+        promise("a", "n.0", get_bw=1, storage_policy="silver"), promise("a", "n.1", get_bw=2, storage_policy="0")
+    )
+    assert (floor(found, policy=1), floor(found, policy=0), floor(found, policy=2)) == (1, 2, 0)
+    found.name_policies({"2": "silver"})
+    assert (floor(found, policy=1), floor(found, policy=2)) == (0, 1)
+
+
+def test_the_newer_wins_at_one_scope():
+    old, new = promise("a", "old.0", get_bw=1), promise("a", "new.0", get_bw=2)
+    object.__setattr__(new, "created", 5)
+    assert floor(holding(old, new)) == floor(holding(new, old)) == 2
+
+
+def aged(one, created):
+    object.__setattr__(one, "created", created)
+    return one
+
+
+def delete(path, created=1, **more):
+    return aged(assignment(f"d{path}.0", path, "bandwidth", "bandwidth", verb="delete", **more), created)
+
+
+def test_after_a_delete_a_containers_bytes_are_its_tenants_again():
+    found = holding(promise("a", get_bw=1, max_get_bw=5), promise("a/c", get_bw=3), delete("a/c"))
+    assert floor(found, container="c") == floor(found) == 1
+    assert found.promise(Flow("a", GET, 0, "c")).bound.ceiling == 5 * MB
+
+
+def test_a_delete_ends_what_is_older_for_all_storage_policies_and_nothing_newer():
+    old = [promise("a", "o.0", get_bw=1), promise("a", "o.1", get_bw=2, storage_policy="gold")]
+    found = holding(*old, delete("a"), promise("x", get_bw=9, target=TENANTS))
+    assert (floor(found), floor(found, policy=1)) == (0, 0)
+    assert not found.named(GET)
+    newer = aged(promise("a", "n.0", get_bw=3, storage_policy="gold"), 2)
+    found = holding(*old, delete("a"), newer)
+    assert (floor(found), floor(found, policy=1)) == (3, 0)
+
+
+def test_a_newer_set_at_one_scope_leaves_nothing_of_the_older():
+    found = holding(promise("a", "o.0", get_bw=1, put_bw=2), aged(promise("a", "n.0", get_bw=3), 5))
+    assert (floor(found), floor(found, method=PUT)) == (3, 0)
+    assert found.named(PUT) == []
+
+
+RATES = st.fixed_dictionaries(
+    {},
+    optional={
+        "get_bw": st.integers(1, 9),
+        "put_bw": st.integers(1, 9),
+        "max_get_bw": st.integers(1, 9),
+        "max_put_bw": st.integers(1, 9),
+        "storage_policy": st.sampled_from(["gold", "Silver"]),
+    },
+)
+SCOPES = {"a": None, "a/c": None, "gold": GOLD, "logs": LOGS, "": TENANTS, "/": CONTAINERS}
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(SCOPES)), st.booleans(), RATES, st.integers(0, 3)), max_size=7))
+def test_it_is_what_is_resolved_for_an_object(drawn):
+    every = []
+    for number, (path, gone, rates, created) in enumerate(drawn):
+        if gone:
+            one = assignment(f"p{number}.0", path, "bandwidth", "bandwidth", verb="delete", target=SCOPES[path])
+        else:
+            one = promise(path, f"p{number}.0", target=SCOPES[path], **rates)
+        object.__setattr__(one, "policy", f"p{number}")
+        every.append(aged(one, created))
+    groups = Groups()
+    members = (Entry("tenant_member", "gold/a", {}), Entry("container_member", "logs/a/c", {}))
+    groups.replace(members)
+    found = Objectives(groups)
+    found.name_policies({"0": "gold", "1": "silver"})
+    found.replace(every)
+    candidates = Candidates(every)
+    pipeline = candidates.constant.get("bandwidth", ())
+    for method, (policy, name) in itertools.product((GET, PUT), enumerate(("gold", "silver"))):
+        speaks = [
+            one for one in pipeline if any(aspect in spoken(one) for aspect in ((method, name), (method, "")))
+        ]  # fmt: skip
+        expected = min(
+            speaks,
+            key=lambda one: (one.target.rank(), not one.params.get("storage_policy"), -one.created, one.id),
+            default=None,
+        )
+        held = found.promise(Flow("a", method, policy, "c"))
+        assert (held.own and held.own.assignment) == (expected and expected.id)
+        ceilings = [one.ceiling for one in (held.own, held.bound) if one is not None and one.ceiling]
+        assert candidates.ceiling(method, PROXY, policy, name) == min(ceilings, default=0.0)
+        assert candidates.ceiling(method, STORAGE_NODE, policy, name) == 0.0
+
+
+def test_a_member_that_an_actor_fired_for_is_known_by_its_name():
+    found = holding(assignment("p.0@b", kind="bandwidth", target=TENANTS, member="b", params={"get_bw": MB}))
+    assert (floor(found, "a"), floor(found, "b")) == (0, 1)
+
+
+def test_changes_are_followed():
+    found = holding(promise("a", get_bw=1))
+    assert found.apply(change(promise("a", get_bw=2), promise("b", get_bw=3), cap(4)))
+    assert (floor(found), floor(found, "b"), found.replication.ceiling) == (2, 3, 4 * MB)
+    assert found.apply(change(drops=["a.0", "cap.0", "unknown.0"]))
+    assert (floor(found), floor(found, "b"), found.replication) == (0, 3, None)
+    assert not found.apply(change(assignment("x.0"), drops=["unknown.0"]))
+
+
+def test_where_bytes_are_held_back():
+    found = holding(promise("a", get_bw=1, put_bw=1, place=STORAGE_NODE))
+    assert [found.side(method) for method in (GET, PUT, REPLICATION)] == [STORAGE_NODE, PROXY, STORAGE_NODE]
+    found.apply(change(promise("b", max_get_bw=1)))
+    assert found.side(GET) == PROXY
+    assert (found.floors(GET), found.ceilings(GET), found.ceilings(PUT)) == (True, True, False)
+
+
+def test_what_cannot_be_read_is_left_out_and_said(caplog):
+    broken = assignment("bad.0", "b", "bandwidth", "bandwidth", params={"get_bw": "fast"})
+    found = holding(broken, promise("a", get_bw=1))
+    assert (floor(found), floor(found, "b")) == (1, 0)
+    assert "`bad.0`" in caplog.text

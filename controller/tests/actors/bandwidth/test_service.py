@@ -1,0 +1,297 @@
+"""The dividing host: when it listens, when it divides, what it says; on a bus without a broker."""
+
+import asyncio
+import json
+import logging
+import threading
+from dataclasses import replace
+
+import pytest
+from tests.support.actors.allocator import Owner, scene
+from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.host import Story, play, until
+
+from sluice_actors.bandwidth import service
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, Flow, NodeLoad
+from sluice_core.messages.bandwidth_report import Promises
+from sluice_core.messages.policies import Change
+from sluice_core.store.operations import Draft
+
+
+@pytest.fixture(autouse=True)
+def quiet_pika():
+    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    logger = logging.getLogger("pika")
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def short_hearing(monkeypatch):
+    monkeypatch.setattr(service, "HEARING", 0.3)
+
+
+def test_it_divides_each_second_and_shows_what_it_did(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30), promise("b", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        await made.told(lambda shares: shares.number == made.wire.heard("p1")[0].number + 2)
+        first, second = made.wire.heard("p1")[:2]
+        assert (first.term, second.number - first.number) == (7, 1)
+        assert 0.5 < second.at - first.at < 1.5
+        assert [(one.account, round(one.rate / MB)) for one in second.rows] == [("a", 90)]
+        found = await made.picture()
+        assert found.nodes[0]["node"] == "p1"
+        assert found.flows[0]["policies"]
+        assert 0 < await made.story.store.client.ttl(made.story.store.keys.bandwidth) <= 10
+        assert json.dumps(made.host.report())
+        assert made.host.report()["dividing"]
+
+    scene(redis_server.url, tell)
+
+
+def test_who_does_not_own_it_neither_listens_nor_speaks(redis_server):
+    owner = Owner(False)
+
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await asyncio.sleep(0)
+        assert not made.wire.patterns
+        owner.now(True, made.host)
+        await made.told(lambda shares: shares.rows and shares.term == 8)
+        owner.now(False, made.host)
+        assert not made.wire.patterns
+        assert made.host.report() == {"dividing": False}
+        said = len(made.wire.sent)
+        await asyncio.sleep(1.3)  # a whole round in which nothing may happen
+        assert len(made.wire.sent) == said
+        owner.now(True, made.host)
+        await made.told(lambda shares: shares.term == 9)
+
+    scene(redis_server.url, tell, owner)
+
+
+def test_nothing_is_said_before_the_objectives_are_read(redis_server, monkeypatch):
+    async def tell(made):
+        read, may = made.host.read, asyncio.Event()
+
+        async def late():
+            await may.wait()
+            await read()
+
+        monkeypatch.setattr(made.host, "read", late)
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await asyncio.sleep(1.5)  # at least one second passes
+        assert not made.wire.sent
+        may.set()
+        await made.told(lambda shares: True)
+        assert made.wire.heard("p1")[0].rows
+
+    scene(redis_server.url, tell)
+
+
+def test_changes_are_followed_also_while_everything_is_read(redis_server):
+    async def tell(made):
+        made.start()
+        await made.told(lambda shares: not shares.rows)
+        made.host.apply(Change(1, "h", 0.0, puts=(promise("a", get_bw=30),)))
+        await made.told(lambda shares: shares.rows)
+        await made.put(promise("a", get_bw=20))
+        made.host.reread()
+        made.host.apply(Change(1, "h", 0.0, drops=("a.0",)))
+        said = len(made.wire.heard("p1"))
+
+        async def let_go():
+            return any(not one.rows for one in made.wire.heard("p1")[said:])
+
+        await until(let_go)
+
+    scene(redis_server.url, tell)
+
+
+def test_what_cannot_be_read_is_counted_and_said_once(redis_server, caplog):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: True)
+        for body in (b"", b"\x81", NodeLoad("p9", 1.0, 1.0, 1).encode()[:-3], b"nonsense"):
+            made.wire.tell(load("p9", 1), body)
+
+        async def counted():
+            return made.host.undecodable == 4
+
+        await until(counted)
+        assert caplog.text.count("`load.p9`") == 1
+
+    scene(redis_server.url, tell)
+
+
+def test_without_objectives_nodes_hear_it_three_times_and_then_rarely(redis_server, monkeypatch):
+    async def tell(made):
+        made.start()
+        await made.told(lambda shares: True)
+        host, divider = made.host, made.host._divider
+        made.wire.sent.clear()
+        host._quiet = 0
+        for _ in range(20):
+            await host._round(divider)
+        assert len(made.wire.heard("p1")) == 3 + 4
+
+    scene(redis_server.url, tell)
+
+
+def test_what_comes_while_a_thread_divides_is_taken_afterwards(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        host, loop = made.host, asyncio.get_running_loop()
+        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
+        divide = divider.round
+
+        def slow(*given):
+            loop.call_soon_threadsafe(begun.set)
+            assert go_on.wait(10)
+            return divide(*given)
+
+        divider.round = slow
+        await begun.wait()
+        made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
+        host.apply(Change(1, "h", 0.0, puts=(promise("b", get_bw=10),)))
+        assert "p2" not in divider.loads.nodes
+        assert not divider.objectives.promise(Flow("b", GET)).policies
+        said = len(made.wire.heard("p2"))
+        go_on.set()
+        divider.round = divide
+
+        async def taken():
+            return any(one.rows for one in made.wire.heard("p2")[said:])
+
+        await until(taken)
+
+    scene(redis_server.url, tell)
+
+
+def test_shares_do_not_wait_for_the_picture(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+        host, loop = made.host, asyncio.get_running_loop()
+        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
+        divide = divider.round
+
+        def slow(*given):
+            done = divide(*given)
+
+            def show():
+                loop.call_soon_threadsafe(begun.set)
+                assert go_on.wait(10)
+                return done.shown
+
+            return replace(done, show=show)
+
+        divider.round = slow
+        await begun.wait()
+        number = made.wire.heard("p1")[-1].number
+        try:
+            assert number == host.report()["number"]
+            made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
+            assert "p2" not in divider.loads.nodes  # the picture is of what was divided
+        finally:
+            go_on.set()
+            divider.round = divide
+
+        async def shown():
+            found = await made.picture()
+            return found is not None and found.number >= number and "p2" in divider.loads.nodes
+
+        await until(shown)
+
+    scene(redis_server.url, tell)
+
+
+def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_server):
+    async def tell(made):
+        client, keys = made.story.store.client, made.story.store.keys
+        writes = []
+
+        async def run(operation, before=made.story.store.run):
+            writes.extend(command for command in operation.commands if command[0] == "SET")
+            return await before(operation)
+
+        made.host._store.run = run
+        await made.put(*(promise(f"idle{number}", get_bw=1) for number in range(50)))
+        made.start()
+
+        async def shown(after=0, floors=50):
+            """The next picture but one after that with such a number, which speaks of so many floors."""
+
+            async def holds():
+                found = await made.picture()
+                return found is not None and found.number > after + 1 and found.idle == floors
+
+            await until(holds)
+            return await made.picture()
+
+        first = await shown()
+        assert [one["account"] for one in first.flows] == ["a"]
+        stored = await client.get(keys.promises(first.promises))
+        assert {one["account"] for one in Promises.decode(stored).rows} == {f"idle{number}" for number in range(50)}
+        assert 0 < await client.ttl(keys.promises(first.promises)) <= 10
+        then = await shown(first.number)
+        assert then.promises == first.promises
+        assert [command[1] for command in writes if command[1] != keys.bandwidth] == [keys.promises(first.promises)]
+        await client.delete(keys.promises(first.promises))
+        await shown(then.number)
+        assert await client.get(keys.promises(first.promises)) == stored
+        await made.put(promise("new", get_bw=1))
+        made.host.reread()
+        changed = await shown(floors=51)
+        assert len(Promises.decode(await client.get(keys.promises(changed.promises))).rows) == 51
+
+    scene(redis_server.url, tell)
+
+
+def test_it_goes_on_when_redis_goes(redis_server):
+    async def tell(made):
+        await made.put(promise("a", get_bw=30))
+        made.start()
+        await made.told(lambda shares: shares.rows)
+
+        async def away(operation):
+            raise service.DecodeError("redis is away")
+
+        made.story.store.run = away
+        made.host.reread()
+        last = made.wire.heard("p1")[-1].number
+        await made.told(lambda shares: shares.number > last + 1 and shares.rows)
+
+    scene(redis_server.url, tell)
+
+
+def test_a_host_divides_for_its_cluster(redis_server):
+    async def test():
+        story = Story(redis_server.url)
+        async with story.host() as host:
+            await host.synced.wait()
+            await until(lambda: _reads(host))
+            assert host.report()["bandwidth"]["dividing"]
+            assert host.bandwidth._divider is not None
+            await story.store.commit(Draft("test", puts=(promise("a", get_bw=30),)))
+
+            async def known():
+                return host.bandwidth._divider.objectives.floors(GET)
+
+            await until(known)
+        await story.store.close()
+
+    async def _reads(host):
+        return host.report()["bandwidth"].get("objectives")
+
+    play(test())

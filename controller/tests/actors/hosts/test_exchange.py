@@ -1,0 +1,351 @@
+"""Values between two hosts, over a wire that may lose messages; windows and time are given by hand."""
+
+import asyncio
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.actors.host import BUSY, play
+
+from sluice_actors.hosts.exchange import Exchange
+from sluice_actors.hosts.messages import Uses, Values, Wants, pack, unpack
+from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.policies.actor import Context, FamilyActor, NoGroups, SingleActor
+from sluice_actors.policies.conditions import Programs
+from sluice_actors.runtime.system import ActorSystem
+from sluice_actors.testing import Clock, RecordingOffice, batch_of, plan_of
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import Target
+from sluice_core.store.keys import metric_routing_key, values_routing_key
+
+METRIC = "PUTS_SEC"
+
+
+class Recorder(SingleActor):
+    """Remembers what it was told."""
+
+    __slots__ = ("told",)
+
+    def on_start(self):
+        self.told = []
+        super().on_start()
+
+    def on_message(self, message):
+        self.told.append((message[0], message[2]))
+
+
+class FamilyRecorder(FamilyActor):
+    __slots__ = ("told",)
+
+    def on_start(self):
+        self.told = []
+        super().on_start()
+
+    def on_message(self, message):
+        self.told.append((message[0], dict(message[2])))
+
+
+class OneHost:
+    """A hub with an exchange."""
+
+    def __init__(self, name, pair):
+        self.name = name
+        self.system = ActorSystem()
+        self.bound = frozenset()
+        self.hub = Hub(self.system, 0.25, self._used, pair.clock, Backlog())
+        self.exchange = Exchange(name, self.hub, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
+        self.context = Context(RecordingOffice(), self.hub.feed, NoGroups(), Programs(), 2, pair.clock)
+
+    def _used(self, metric, used):
+        self.exchange.used(metric, used)
+
+    def _bind(self, metrics):
+        self.bound = metrics
+
+    async def watch(self, path, kind=Recorder):
+        target = path if kind is Recorder else Target("tenant", "all")
+        actor = kind(self.context, f"p-{path}", plan_of(BUSY, target), 1, 1)
+        self.system.spawn(actor)
+        await self.system.idle()
+        self.exchange._flush()
+        return actor
+
+
+class Pair:
+    """Two hosts on one wire, ``a`` and ``b``; the metric is kept by ``keeper``."""
+
+    def __init__(self, keeper="a"):
+        self.clock = Clock(1000.0)
+        self.keeper = keeper
+        self.window = 1000
+        self.loses = lambda message: False
+        self.deaf = ()
+        self.messages = []
+        self.hosts = {}
+        for name in ("a", "b"):
+            self.hosts[name] = OneHost(name, self)
+        self.a, self.b = self.hosts.values()
+
+    def send(self, routing_key, body):
+        message = unpack(body)
+        self.messages.append(message)
+        if self.loses(message):
+            return
+        for name, host in self.hosts.items():
+            if routing_key in (values_routing_key(name), values_routing_key("all")) and name not in self.deaf:
+                asyncio.get_running_loop().call_soon(host.exchange.received, routing_key, body)
+
+    async def step(self, *rows):
+        """One window per dictionary: batches, time, and what follows from them."""
+        for values in rows:
+            self.window += 1
+            self.clock.now = self.window + 1.05
+            body = batch_of(METRIC, self.window, values).encode()
+            for host in self.hosts.values():
+                if METRIC in host.bound:
+                    host.hub.receive(metric_routing_key(METRIC, "node1"), body)
+            self.clock.now = self.window + 1.3
+            await self.settle()
+
+    async def settle(self):
+        for _ in range(2):
+            for host in self.hosts.values():
+                with contextlib.suppress(KeyError):
+                    host.hub.turn(METRIC)
+                host.exchange.tick(alone=False)
+            for _ in range(4):
+                await asyncio.sleep(0)
+            for host in self.hosts.values():
+                await host.system.idle()
+
+    def values(self):
+        return [one for one in self.messages if isinstance(one, Values)]
+
+    def close(self):
+        for host in self.hosts.values():
+            host.hub.close()
+            host.exchange.close()
+
+
+def story(test, keeper="a"):
+    async def told():
+        pair = Pair(keeper)
+        try:
+            await test(pair)
+        finally:
+            pair.close()
+
+    play(told())
+
+
+def test_the_keeper_aggregates_and_the_subscriber_is_told_what_it_wants():
+    async def test(pair):
+        actor = await pair.b.watch("A")
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 2.0}, {"A": 4.0, "B": 5.0}, {"A": 6.0, "B": 7.0})
+        assert [value for _, value in actor.told][-2:] == [4.0, 6.0]
+        assert pair.b.hub.follows(METRIC)
+        assert pair.b.hub.last(METRIC) is None  # nothing is aggregated there
+        assert pair.a.hub.last(METRIC).at("tenant") == {"A": 6.0, "B": 7.0}
+        assert all(set(one.changed.get("tenant", ())) <= {"A"} for one in pair.values())
+        assert pair.a.exchange.report()["serves"] == {METRIC: 1}
+        assert pair.b.exchange.report()["follows"] == {METRIC: "a"}
+
+    story(test)
+
+
+def test_only_what_changed_is_pushed():
+    async def test(pair):
+        first, second = await pair.b.watch("A"), await pair.b.watch("B")
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 2.0}, {"A": 1.0, "B": 2.0}, {"A": 1.0, "B": 3.0}, {"A": 1.0})
+        assert [one.changed for one in pair.values()][-2:] == [{"tenant": {"B": 3.0}}, {}]
+        assert [one.gone for one in pair.values()][-2:] == [{}, {"tenant": ("B",)}]
+        windows = [window for window, _ in first.told]
+        assert windows == sorted(set(windows))
+        assert first.told[-1] == (pair.window, 1.0)
+        assert second.told[-1] == (pair.window - 1, 3.0)
+
+    story(test)
+
+
+def test_a_target_that_is_added_is_told_of_the_next_window_and_one_that_left_costs_nothing():
+    async def test(pair):
+        await pair.b.watch("A")
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 2.0}, {"A": 1.0, "B": 2.0})
+        later = await pair.b.watch("B")
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 2.0})
+        assert later.told == [(pair.window, 2.0)]
+        pair.b.system.stop(later)
+        await pair.settle()
+        pair.b.exchange._flush()
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 9.0})
+        assert pair.values()[-1].changed == {}
+
+    story(test)
+
+
+def test_who_watches_all_tenants_is_told_of_all():
+    async def test(pair):
+        everybody = await pair.b.watch("all", FamilyRecorder)
+        await pair.settle()
+        await pair.step({"A": 1.0, "B": 2.0}, {"A": 1.0, "C": 2.0})
+        assert pair.b.hub.follows(METRIC)
+        assert everybody.told[-1] == (pair.window, {"A": 1.0, "C": 2.0})
+
+    story(test)
+
+
+def told_each_once(actor, last):
+    windows = [window for window, _ in actor.told]
+    assert windows == list(range(windows[0], last + 1)), windows
+    assert all(value == float(window % 7 + 1) for window, value in actor.told)
+
+
+def rows(pair, count):
+    return [{"A": float((pair.window + 1 + more) % 7 + 1)} for more in range(count)]
+
+
+def test_a_keeper_that_falls_silent_is_replaced_without_a_window_lost_or_told_twice():
+    async def test(pair):
+        actor = await pair.b.watch("A")
+        await pair.settle()
+        await pair.step(*rows(pair, 3))
+        assert pair.b.hub.follows(METRIC)
+        pair.deaf = ("b",)
+        await pair.step(*rows(pair, 4))
+        assert not pair.b.hub.follows(METRIC)
+        told_each_once(actor, pair.window)
+        pair.deaf = ()
+        await pair.step(*rows(pair, 6))
+        assert pair.b.hub.follows(METRIC)
+        told_each_once(actor, pair.window)
+
+    story(test)
+
+
+def test_a_new_keeper_takes_over_between_two_windows():
+    async def test(pair):
+        there, here = await pair.b.watch("A"), await pair.a.watch("A")
+        await pair.settle()
+        for keeper in ("a", "b", "a", "", "b"):
+            pair.keeper = keeper
+            await pair.step(*rows(pair, 3))
+        assert pair.a.hub.follows(METRIC)
+        assert not pair.b.hub.follows(METRIC)
+        told_each_once(there, pair.window)
+        told_each_once(here, pair.window)
+
+    story(test)
+
+
+def test_a_subscriber_that_is_gone_is_forgotten():
+    async def test(pair):
+        await pair.b.watch("A")
+        await pair.settle()
+        await pair.step(*rows(pair, 2))
+        del pair.hosts["b"]
+        await pair.step(*rows(pair, 6))
+        assert pair.a.exchange.report()["serves"] == {}
+        assert pair.a.hub.last(METRIC) is None
+        assert METRIC not in pair.a.bound
+
+    story(test)
+
+
+def test_hosts_keep_batches_of_metrics_that_only_others_use():
+    async def test(pair):
+        await pair.b.watch("A")
+        await pair.settle()
+        await pair.step(*rows(pair, 3))
+        assert pair.a.bound == {METRIC}
+        assert len(pair.a.hub.backlog.since(METRIC, 0.0)) >= 2
+        pair.b.exchange.used(METRIC, False)
+
+    story(test, keeper="b")
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", ""]), st.sets(st.sampled_from(["a", "b"])), st.integers(0, 3)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_whatever_is_lost_on_the_way_every_window_is_told_once_and_in_order(steps):
+    async def test(pair):
+        count = 0
+        lose = [0]
+
+        def loses(message):
+            nonlocal count
+            count += 1
+            return bool(lose[0]) and count % (lose[0] + 1) == 0
+
+        pair.loses = loses
+        actors = [await host.watch("A") for host in (pair.a, pair.b)]
+        await pair.settle()
+        for keeper, deaf, every in steps:
+            pair.keeper, pair.deaf, lose[0] = keeper, tuple(deaf), every
+            await pair.step(*rows(pair, 2))
+        pair.keeper, pair.deaf, lose[0] = "a", (), 0
+        await pair.step(*rows(pair, 8))
+        assert pair.b.hub.follows(METRIC)
+        for actor in actors:
+            told_each_once(actor, pair.window)
+
+    story(test)
+
+
+PATHS = st.dictionaries(st.sampled_from(["tenant", "container", "object"]), st.lists(st.text(), max_size=3).map(tuple))
+NUMBERS = st.integers(0, 2**40)
+MESSAGES = st.one_of(
+    st.builds(Wants, st.text(), st.text(), st.text(), NUMBERS, PATHS, PATHS, st.lists(st.text()).map(tuple)),
+    st.builds(
+        Values, st.text(), st.text(), st.text(), NUMBERS, NUMBERS, st.floats(0.1, 60),
+        st.dictionaries(st.text(), st.dictionaries(st.text(), st.floats(allow_nan=False))), PATHS,
+    ),
+    st.builds(Uses, st.text(), st.lists(st.text()).map(tuple)),
+)  # fmt: skip
+
+
+@given(MESSAGES)
+def test_what_hosts_say_to_each_other_reads_as_it_was_written(message):
+    assert unpack(pack(message)) == message
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"w", b"v", b"u", b"x", b""]))
+def test_noise_is_refused_or_of_no_kind(noise, letter):
+    with contextlib.suppress(DecodeError):
+        found = unpack(letter + noise)
+        assert found is None or isinstance(found, Wants | Values | Uses)
+
+
+def test_an_exchange_counts_what_it_cannot_read(caplog):
+    async def test(pair):
+        for _ in range(2):
+            pair.a.exchange.received("values.a", b"v no message")
+        assert pair.a.exchange.report()["undecodable"] == 2
+        assert caplog.text.count("values.a") == 1
+
+    story(test)
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(1000, [1003.0, 1004.0, 1005.0]), (8, [1004.0, 1005.0])])
+def test_a_backlog_is_bounded_by_time_and_by_size(limit, kept):
+    backlog = Backlog(kept=2.0, limit=limit)
+    for second in range(6):
+        backlog.add("M", b"1234", 1000.0 + second)
+    assert [came for came, _ in backlog.since("M", 0.0)] == kept
+    backlog.add("M", b"1234", 500.0)  # the clock was set back
+    assert [came for came, _ in backlog.since("M", 0.0)] == [500.0]
+    assert list(backlog.decoded("M", 0.0)) == []
+    backlog.forget("M")
+    assert backlog.since("M", 0.0) == []

@@ -1,0 +1,405 @@
+"""Teams on a real Redis: who owns what, and what becomes of hosts that fall silent, are cut off, or are robbed."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import pytest
+from tests.support.actors.host import BUSY, Story, play, until
+
+from sluice_actors.hosts.members import GROUP, Members, _Driver
+from sluice_actors.hosts.team import Ring, Team
+from sluice_actors.policies.replay import Replay
+from sluice_actors.testing import batch_of, plan_of
+from sluice_aio.services import RedisServer, free_port
+from sluice_core.errors import Fenced
+from sluice_core.messages.policies import Firing, PolicyState, Target
+from sluice_core.store import fencing
+from sluice_core.store.store import AsyncStore, Draft
+
+#: On a busy machine a thread may wait for its turn longer than a shorter one would forgive.
+BEAT = 0.5
+
+
+@pytest.fixture(autouse=True)
+def quiet_pika():
+    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    logger = logging.getLogger("pika")
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def story(redis_server):
+    return Story(redis_server.url)
+
+
+class Player:
+    """A team that settles whenever it is told to, and now and then besides, as a host does."""
+
+    def __init__(self, story, name):
+        self.team = Team(story.store, name, story.url, BEAT)
+        self.moved = asyncio.Event()
+        self.team.on_change(self.moved.set)
+        self.gained, self.lost = set(), set()
+        self._task = None
+        self._over = False
+
+    def start(self):
+        self.team.start()
+        self._task = asyncio.get_running_loop().create_task(self._settle())
+
+    async def _settle(self):
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2 * BEAT):
+                    await self.moved.wait()
+            self.moved.clear()
+            if self._over:
+                return
+            moved = await self.team.settle()
+            self.gained |= moved.gained
+            self.lost |= moved.lost
+
+    async def rest(self):
+        """Settle no more."""
+        self._over = True
+        self.moved.set()
+        await self._task
+
+    async def close(self):
+        await self.rest()
+        await self.team.close()
+
+
+@asynccontextmanager
+async def players(story, *names):
+    async with AsyncExitStack() as stack:
+        made = [Player(story, name) for name in names]
+        for one in made:
+            one.start()
+            stack.push_async_callback(one.close)
+        yield made
+    await story.store.close()
+
+
+async def shared(story, *teams):
+    """Wait until ``teams`` own all slots, each one by one of them, and Redis agrees."""
+
+    async def so():
+        held = [team._held for team in teams]
+        owners = await story.store.run(fencing.owners(story.store.keys))
+        # the first to come has everything until the second is seen
+        divided = all(held) and sum(map(len, held)) == fencing.SLOTS
+        return divided and {k: v for one in held for k, v in one.items()} == owners
+
+    await until(so)
+
+
+def test_hosts_divide_all_slots_and_whoever_leaves_leaves_them_to_the_others(story):
+    async def test():
+        async with players(story, "a", "b", "c") as (a, b, c):
+            await shared(story, a.team, b.team, c.team)
+            await until(lambda: asyncio.sleep(0, a.team.members == ("a", "b", "c")))
+            assert min(len(one.team.held) for one in (a, b, c)) > fencing.SLOTS / 6
+            kept = dict(b.team._held)
+            await c.team.close()
+            await shared(story, a.team, b.team)
+            assert kept.items() <= b.team._held.items()  # what b had it keeps, under the same term
+            await until(lambda: asyncio.sleep(0, b.team.acting and b.team.members == ("a", "b")))
+            report = b.team.report()
+            assert (report["members"], report["acting"], report["slots"]) == (["a", "b"], True, len(b.team.held))
+            assert report["term"] >= 1
+            assert report["lag"] < 5
+
+    play(test(), 60)
+
+
+def test_a_host_without_a_sign_of_life_is_not_counted_any_more(story):
+    async def test():
+        ghost = _Driver(story.url, "ghost", f"{story.prefix}:team", 1.0)
+        await asyncio.to_thread(ghost.start)
+        await asyncio.to_thread(lambda: ghost.create_group(GROUP).get())
+        await asyncio.to_thread(lambda: ghost.join_group(GROUP).get())
+        async with players(story, "a") as (a,):
+            await until(lambda: asyncio.sleep(0, a.team.members == ("a", "ghost")))
+            await until(lambda: asyncio.sleep(0, a.team.members == ("a",)))
+            await shared(story, a.team)
+            await asyncio.to_thread(ghost.stop)
+            ghost.hang_up()
+
+    play(test(), 60)
+
+
+def test_a_host_that_others_took_for_dead_joins_again_and_reads_anew(story):
+    async def test():
+        async with players(story, "a", "b") as (a, b):
+            await shared(story, a.team, b.team)
+            gone = a.team.held
+            a.gained.clear()
+            # what happens to a sleeper: the others take what was its and forget it, of which it is told when it looks
+            await story.store.run(fencing.claim(story.store.keys, "b", sorted(gone)))
+            await story.store.client.hdel(f"{story.prefix}:team_group:actors", "a")
+            await until(lambda: asyncio.sleep(0, a.lost >= gone and a.gained >= gone))
+            await shared(story, a.team, b.team)
+
+    play(test(), 60)
+
+
+def test_what_somebody_else_took_is_claimed_back_only_after_another_look(story):
+    async def test():
+        async with players(story, "a") as (a,):
+            await shared(story, a.team)
+            await a.rest()
+            robbed = await story.store.run(fencing.claim(story.store.keys, "x", ["7"]))
+            looks = a.team._looks
+            moved = await a.team.settle()
+            assert moved.lost == {"7"}
+            assert "7" not in a.team.held or a.team._looks >= looks + 2
+            await until(lambda: asyncio.sleep(0, "7" not in a.team._contested))
+            moved = await a.team.settle()
+            assert moved.gained == {"7"}
+            assert a.team.fence([_name_in("7")]) != robbed
+
+    play(test(), 60)
+
+
+def _name_in(slot):
+    return next(name for name in map(str, range(100_000)) if fencing.slot_of(name) == slot)
+
+
+def test_two_processes_of_one_name_are_told_of(story, caplog):
+    async def test():
+        async with players(story, "a") as (a,):
+            await shared(story, a.team)
+            await story.store.run(fencing.claim(story.store.keys, "a", ["7"]))
+            await a.team.settle()
+        assert "another process claims slots as `a`" in caplog.text
+
+    play(test(), 60)
+
+
+def test_a_fence_for_what_is_not_ours_is_passed_by_nobody(story):
+    async def test():
+        team = Team(story.store, "a", story.url, BEAT)
+        await story.store.run(fencing.claim(story.store.keys, "a", [fencing.slot_of("p")]))
+        assert not team.owns("p")
+        assert not team.acting
+        with pytest.raises(Fenced):
+            await story.store.commit(Draft("a", states=(PolicyState("p"),), fence=team.fence(["p"])))
+        assert (await team.settle()).gained == frozenset()
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_redis_away_stops_a_host_and_what_nobody_took_goes_on(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    with RedisServer(free_port(), tmp_path, tied=True) as server:
+        story = Story(server.url)
+
+        async def test():
+            async with players(story, "a") as (a,):
+                await shared(story, a.team)
+                held, gained = dict(a.team._held), set(a.gained)
+                a.gained.clear()
+                server.kill()
+                await until(lambda: asyncio.sleep(0, not a.team.members))
+                assert not a.team.acting
+                assert a.team.owns("whatever")  # in mind, for the case that nobody else acts meanwhile
+                server.start()
+                await asyncio.to_thread(server.wait_ready)
+                await until(lambda: asyncio.sleep(0, a.team.acting))
+                await a.team.settle()
+                assert a.team._held == held
+                assert (gained, a.gained, a.lost) == (set(fencing.all_slots()), set(), set())
+
+        play(test(), 60)
+    assert caplog.text.count("not in the team of actor hosts") == 1
+
+
+def test_members_that_cannot_reach_redis_end_when_told_to():
+    async def test():
+        heard = []
+        members = Members(f"redis://127.0.0.1:{free_port()}/0", "a", "t", 0.05, heard.append)
+        members.start()
+        await until(lambda: asyncio.sleep(0, heard))
+        assert heard[0] == ()
+        assert not members.fresh
+        await members.close()
+
+    play(test(), 60)
+
+
+def test_a_ring_moves_little_when_a_host_comes():
+    before, after = Ring(("a", "b", "c")), Ring(("a", "b", "c", "d"))
+    moved = [slot for slot in fencing.all_slots() if before.host(slot) != after.host(slot)]
+    assert {after.host(slot) for slot in moved} == {"d"}
+    assert len(moved) < fencing.SLOTS / 2
+    assert Ring(()).host("x") == ""
+
+
+# -- hosts of a team, with windows by hand
+
+
+async def divided(story, *hosts, policies):
+    async def so():
+        running = [name for host in hosts for name, one in host.actors.items() if one.running]
+        return sorted(running) == sorted(policies)
+
+    await until(so)
+
+
+def test_two_hosts_divide_the_policies_and_each_fires_once(story):
+    names = [f"p{number}" for number in range(30)]
+
+    async def test():
+        for number, name in enumerate(names):
+            await story.policy(name, plan_of(BUSY, f"AUTH_{number}"))
+        async with (
+            story.host(team=True, host="a", heartbeat_ms=1000) as a,
+            story.host(team=True, host="b", heartbeat_ms=1000) as b,
+        ):
+            await divided(story, a, b, policies=names)
+            assert a.actors
+            assert b.actors
+            await story.feed(a, {f"AUTH_{number}": 8 for number in range(30)})
+            story.window -= 1
+            await story.feed(b, {f"AUTH_{number}": 8 for number in range(30)})
+            await story.has(*(f"{name}.0" for name in names))
+            assert all(len(one.firings) == 1 for one in (await story.store.states()).values())
+            later = await story.policy("later", plan_of(BUSY, "AUTH_x"))
+            await divided(story, a, b, policies=[*names, later.id])
+            await until(lambda: asyncio.sleep(0, a.report()["team"]["members"] == ["a", "b"]))
+        await story.store.close()
+
+    play(test(), 40)
+
+
+def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
+    async def test():
+        await story.policy("mine")
+        await story.policy("taken")
+        async with story.host(team=True, heartbeat_ms=1000) as host:
+            await story.ready(host, "mine", "taken")
+            robbed = {fencing.slot_of("taken")}
+            assert fencing.slot_of("mine") not in robbed
+            host._tasks[0].cancel()  # it neither looks nor hears: only the fence is between it and the store
+            await story.store.run(fencing.claim(story.store.keys, "other", sorted(robbed)))
+            await story.feed(host, 8)
+            await story.has("mine.0")
+            assert await story.store.state("taken") is None
+            await until(lambda: asyncio.sleep(0, set(host.actors) == {"mine"}))
+        await story.store.close()
+
+    play(test(), 40)
+
+
+def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
+    """Before: a window was true, was decided upon and never written.  After: it fires, under its own number."""
+
+    async def test():
+        await story.policy("p1")
+        await story.policy("p2", plan_of(BUSY, Target("tenant", "all")))
+        already = (Firing(1.0, "set", "", 1003), Firing(1.0, "taken_back", "", 1005))
+        await story.policy("p3")
+        await story.store.commit(Draft("t", states=(PolicyState("p3", firings=already),)))
+        story.clock.now = 1009.0
+        async with story.host(team=True, heartbeat_ms=1000) as host:
+            backlog = host.teamwork.backlog
+            for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
+                backlog.add("PUTS_SEC", batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode(), window + 1.05)
+            await story.ready(host, "p1", "p2", "p3")
+
+            async def fired():
+                states = await story.store.states()
+                return {
+                    name: [(one.what, one.window) for one in state.firings] for name, state in states.items()
+                } == {
+                    "p1": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
+                    "p2": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
+                    "p3": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
+                }  # fmt: skip
+
+            await until(fired)
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_it(story, monkeypatch):
+    async def test():
+        await story.policy("p1")
+        story.clock.now = 1009.0
+        async with story.host(team=True, heartbeat_ms=1000) as host:
+            for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
+                body = batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode()
+                host.teamwork.backlog.add("PUTS_SEC", body, window + 1.05)
+            prepare = Replay.prepare
+
+            async def slowly(replay):
+                await prepare(replay)
+                await host.system.idle()
+                story.clock.now = 1009.3
+                host.hub.receive("metric.PUTS_SEC.node1", batch_of("PUTS_SEC", 1008, {"AUTH_test": 8}).encode())
+                story.clock.now = 1009.5
+                for metric in host.hub.metrics:
+                    host.hub.turn(metric)
+                await host.system.idle()
+
+            monkeypatch.setattr(Replay, "prepare", slowly)
+            await story.ready(host, "p1")
+
+            async def fired():
+                state = await story.store.state("p1")
+                found = [] if state is None else [(one.what, one.window) for one in state.firings]
+                return found == [("set", 1003), ("taken_back", 1005), ("set", 1006)]
+
+            await until(fired)
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_a_replay_without_batches_tells_nothing(story):
+    async def test():
+        async with story.host(team=True, heartbeat_ms=1000) as host:
+            replay = Replay(host.teamwork.backlog, ["PUTS_SEC"], story.clock)
+            await replay.prepare()
+            assert list(replay.deliveries([])) == []
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_reports_of_hosts_that_ended_long_ago_are_forgotten(story):
+    async def test():
+        now = story.clock()
+        await story.store.host_report("old", {"at": now - 4000})
+        await story.store.host_report("gone", {"at": now - 100})
+        async with story.host(team=True, heartbeat_ms=1000):
+
+            async def tidied():
+                hosts = await story.store.hosts()
+                return "old" not in hosts and {"h1", "gone"} <= set(hosts)
+
+            await until(tidied)
+        await story.store.close()
+
+    play(test(), 60)
+
+
+def test_the_team_of_another_prefix_is_another_team(story):
+    async def test():
+        other = AsyncStore(story.url, f"{story.prefix}x")
+        team = Team(other, "b", story.url, BEAT)
+        team.start()
+        async with players(story, "a") as (a,):
+            await shared(story, a.team)
+            await until(lambda: asyncio.sleep(0, team.members))
+            assert (a.team.members, team.members) == (("a",), ("b",))
+            await team.close()
+        await other.close()
+
+    play(test(), 60)

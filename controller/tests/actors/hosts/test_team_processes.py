@@ -1,0 +1,76 @@
+"""Two real processes with a real RabbitMQ: an actor on one, the aggregator on the other."""
+
+import logging
+from signal import SIGKILL, SIGTERM
+
+import pytest
+from tests.support.actors.host import BUSY, Story, play, until
+from tests.support.actors.team import HostProcess, ScheduledNodes
+
+from sluice_actors.hosts.team import Ring
+from sluice_actors.testing import plan_of
+from sluice_aio.services import RabbitServer, free_port
+from sluice_core.store import fencing
+
+pytestmark = pytest.mark.functional
+
+
+@pytest.fixture(autouse=True)
+def quiet_pika():
+    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    logger = logging.getLogger("pika")
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def rabbit_server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rabbit")
+    with RabbitServer(free_port(), free_port(), free_port(), folder, tied=True) as server:
+        yield server
+
+
+def test_an_actor_is_told_of_what_another_host_aggregates(redis_server, rabbit_server, tmp_path):
+    story = Story(redis_server.url)
+    ring = Ring(("h1", "h2"))
+    keeper = ring.host("metric/PUTS_SEC")
+    other = "h1" if keeper == "h2" else "h2"
+    policy = next(
+        name for name in map("p{}".format, range(1000)) if ring.host(f"slot/{fencing.slot_of(name)}") == other
+    )
+    rates = {"AUTH_test": 1.0}
+
+    async def test():
+        await story.policy(policy, plan_of(BUSY))
+        options = {"redis_url": redis_server.url, "redis_prefix": story.prefix, "amqp_url": rabbit_server.url}
+        hosts = {name: HostProcess(name, tmp_path, story.store, **options) for name in ("h1", "h2")}
+        nodes = ScheduledNodes(rabbit_server.url, lambda window: dict(rates))
+        try:
+            await nodes.start()
+            for host in hosts.values():
+                await host.start()
+
+            async def follows():
+                report = await hosts[other].report()
+                return report.get("values", {}).get("follows") == {"PUTS_SEC": keeper} and report["actors"] == 1
+
+            await until(follows)
+            assert (await hosts[keeper].report())["actors"] == 0
+            rates["AUTH_test"] = 8.0
+            await story.has(f"{policy}.0")
+            rates["AUTH_test"] = 1.0
+            await story.has()
+            state = await story.store.state(policy)
+            assert [one.what for one in state.firings] == ["set", "taken_back"]
+            for host in hosts.values():
+                assert await host.end(SIGTERM) == 0
+                assert "Traceback" not in host.log.read_text()
+        finally:
+            await nodes.close()
+            for host in hosts.values():
+                await host.end(SIGKILL)
+        assert await story.store.run(fencing.owners(story.store.keys)) == {}
+        await story.store.close()
+
+    play(test(), 60)

@@ -1,0 +1,172 @@
+"""When a window closes, and what is in it."""
+
+import pytest
+
+from sluice_actors.metrics.aggregator import Aggregator
+from sluice_actors.testing import batch_of
+
+
+def metric(now=1000.0):
+    return Aggregator("PUTS_SEC", now)
+
+
+def give(aggregator, now, node, window, value=1.0, seq=None, **more):
+    aggregator.add(batch_of("PUTS_SEC", window, {"A": value} if value else {}, node, seq, **more), now)
+    return [(one.window, dict(one.at("tenant"))) for one in aggregator.due(now)]
+
+
+def learn(aggregator, *nodes, start=1000):
+    """Three windows of all nodes: from then on it is known who is alive."""
+    for window in range(start, start + 3):
+        for node in nodes:
+            give(aggregator, window + 1.05, node, window)
+        aggregator.due(window + 1.5)
+    return start + 3
+
+
+def test_values_of_all_nodes_are_added():
+    aggregator = metric()
+    first = batch_of("PUTS_SEC", 1000, {"A": 1.0, "B": 2.0, "A/c": 1.0}, "n1")
+    second = batch_of("PUTS_SEC", 1000, {"B": 3.0, "C": 4.0, "A/c": 0.5}, "n2")
+    aggregator.add(first, 1001.05)
+    aggregator.add(second, 1001.06)
+    (closed,) = aggregator.due(1001.3)
+    assert closed.at("tenant") == {"A": 1.0, "B": 5.0, "C": 4.0}
+    assert closed.at("container") == {"A/c": 1.5}
+    assert closed.at("cluster") == {"": 10.0}
+    assert first.values["tenant"] == {"A": 1.0, "B": 2.0}
+
+
+def test_a_window_closes_when_all_nodes_alive_have_delivered():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    assert give(aggregator, window + 1.05, "n1", window) == []
+    assert give(aggregator, window + 1.06, "n2", window) == [(window, {"A": 2.0})]
+
+
+def test_a_window_closes_when_its_time_is_over():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    give(aggregator, window + 1.05, "n1", window)
+    assert aggregator.deadline() == window + 1.25
+    assert aggregator.due(window + 1.24) == []
+    (closed,) = aggregator.due(window + 1.25)
+    assert closed.at("tenant") == {"A": 1.0}
+    assert aggregator.deadline() is None
+    assert aggregator.tally.partial == 1
+
+
+def test_a_dead_node_is_waited_for_three_windows():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    waited = []
+    for later in range(window, window + 5):
+        closed = give(aggregator, later + 1.05, "n1", later)
+        waited.append(not closed)
+        aggregator.due(later + 1.5)
+    assert waited == [True, True, True, False, False]
+
+
+def test_only_time_closes_windows_while_it_is_not_known_who_is_alive():
+    aggregator = metric()
+    for window in (1000, 1001, 1002):
+        assert give(aggregator, window + 1.05, "n1", window) == []
+        assert len(aggregator.due(window + 1.25)) == 1
+    assert give(aggregator, 1004.05, "n1", 1003) == [(1003, {"A": 1.0})]
+
+
+def test_after_a_cut_the_first_node_back_does_not_speak_for_all():
+    aggregator = metric()
+    learn(aggregator, "n1", "n2")
+    assert give(aggregator, 1061.05, "n1", 1060) == []
+    assert give(aggregator, 1061.2, "n2", 1060) == []
+    (closed,) = aggregator.due(1061.25)
+    assert closed.at("tenant") == {"A": 2.0}
+
+
+def test_an_empty_batch_closes_a_window_and_no_batch_closes_none():
+    aggregator = metric()
+    window = learn(aggregator, "n1")
+    assert give(aggregator, window + 1.05, "n1", window, value=None) == [(window, {})]
+    assert aggregator.due(window + 60) == []
+    assert aggregator.through == window
+
+
+def test_a_late_batch_is_counted_and_dropped():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    give(aggregator, window + 1.05, "n1", window)
+    aggregator.due(window + 1.25)
+    assert give(aggregator, window + 1.3, "n2", window) == []
+    assert aggregator.tally.late == 1
+    give(aggregator, window + 2.05, "n2", window + 1)
+    assert give(aggregator, window + 2.06, "n1", window + 1) == [(window + 1, {"A": 2.0})]
+
+
+def test_a_first_batch_after_the_time_leaves_others_a_moment():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    assert give(aggregator, window + 1.4, "n1", window) == []
+    assert give(aggregator, window + 1.45, "n2", window) == [(window, {"A": 2.0})]
+
+
+def test_windows_close_in_their_order():
+    aggregator = metric()
+    window = learn(aggregator, "n1", "n2")
+    give(aggregator, window + 1.05, "n1", window)
+    assert give(aggregator, window + 1.06, "n1", window + 1) == []
+    assert give(aggregator, window + 1.07, "n2", window + 1) == []
+    assert give(aggregator, window + 1.08, "n2", window) == [(window, {"A": 2.0}), (window + 1, {"A": 2.0})]
+
+
+def test_a_batch_that_comes_twice_counts_once():
+    aggregator = metric()
+    give(aggregator, 1001.05, "n1", 1000, seq=7)
+    give(aggregator, 1001.06, "n1", 1000, seq=7)
+    (closed,) = aggregator.due(1001.5)
+    assert closed.at("tenant") == {"A": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost"), [((1, 2, 3), 0), ((1, 2, 5), 2), ((8, 9, 1), 0), ((1, 4, 5, 7), 3), ((3, 3, 4), 0)]
+)
+def test_gaps_in_the_numbers_of_batches_are_counted(numbers, lost):
+    aggregator = metric()
+    for window, seq in enumerate(numbers, 1000):
+        give(aggregator, window + 1.05, "n1", window, seq=seq)
+    assert aggregator.tally.lost == lost
+
+
+def test_a_batch_out_of_the_future_is_refused():
+    aggregator = metric()
+    give(aggregator, 1001.05, "n1", 1100)
+    assert aggregator.deadline() is None
+    assert aggregator.tally.skewed == 1
+
+
+def test_a_clock_set_back_begins_anew():
+    aggregator = metric()
+    window = learn(aggregator, "n1")
+    give(aggregator, window - 499.0, "n1", window - 500)
+    (closed,) = aggregator.due(window - 498.0)
+    assert closed.window == window - 500
+    assert aggregator.tally.late == 0
+
+
+def test_a_metric_is_idle_when_no_node_reports_it():
+    aggregator = metric(now=1000.0)
+    assert not aggregator.idle(1002)
+    assert aggregator.idle(1003)
+    window = learn(aggregator, "n1", start=1003)
+    assert not aggregator.idle(window + 2)
+    assert aggregator.idle(window + 3)
+
+
+def test_windows_of_five_seconds():
+    aggregator = metric()
+    give(aggregator, 1005.05, "n1", 1000, period=5.0)
+    assert aggregator.deadline() == 1005.25
+    (closed,) = aggregator.due(1005.25)
+    assert (closed.window, closed.period) == (1000, 5.0)
+    assert aggregator.closed(1005, 1.0) is closed
+    assert aggregator.closed(1011, 1.0) is None

@@ -1,0 +1,194 @@
+"""Activations for static policies: an actor host sees them in the change stream and calls the service."""
+
+import asyncio
+import json
+import logging
+
+import pytest
+from tests.support.actors.host import Story, play, until
+
+from sluice_actors.activations import Activations
+from sluice_actors.change_observer import Witness
+from sluice_actors.runtime.ownership import SingleHost
+from sluice_core.activation import Gate
+from sluice_core.messages.policies import Change
+from sluice_core.messages.registry import Activation
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.operations import Draft
+from sluice_core.testing import assignment, policy
+
+
+@pytest.fixture(autouse=True)
+def quiet_pika():
+    """pika reports each step of each failed attempt to reach the broker that is not there."""
+    logger = logging.getLogger("pika")
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(logging.NOTSET)
+
+
+class Called:
+    """Activations that write down what would be called."""
+
+    def __init__(self, monkeypatch):
+        self.made = []
+        self.activations = Activations(Gate())
+        monkeypatch.setattr(Activations, "committed", lambda _, puts, drops: self.take(puts, drops))
+
+    def take(self, puts, drops):
+        self.made += [("on", one.id, one.path()) for one in puts] + [("off", one.id, one.path()) for one in drops]
+
+    def since(self):
+        made, self.made = self.made, []
+        return made
+
+
+class Owner(SingleHost):
+    """Owns the policies that it is told to."""
+
+    def __init__(self, *names):
+        self.names = set(names)
+
+    def owns(self, name):
+        return name in self.names
+
+
+def change(by="admin", puts=(), drops=(), **more):
+    return Change(1, "h", 0.0, by, tuple(puts), tuple(drops), **more)
+
+
+def witnessed(redis_url, monkeypatch, owner, tell):
+    async def test():
+        story = Story(redis_url)
+        called = Called(monkeypatch)
+        now = [100.0]
+        called.activations.replace([Activation("noop", "http://s/on", "http://s/off").entry()])
+        witness = Witness(story.store, called.activations, owner, lambda: now[0])
+        await witness.reread("")
+        await tell(witness, called, now, story)
+        await story.store.close()
+
+    play(test())
+
+
+def test_what_the_api_puts_and_drops_is_called_and_undone(redis_server, monkeypatch):
+    async def tell(witness, called, now, story):
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_a", "tagging")]))
+        assert called.since() == [("on", "p.0", "AUTH_a")]
+        await witness.apply(change(drops=["p.0", "p.1", "q.0"]))
+        assert called.since() == [("off", "p.0", "AUTH_a")]
+        await witness.apply(change(drops=["p.0"]))
+        assert called.since() == []
+
+    witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
+
+
+def test_what_is_replaced_is_undone_where_it_is_no_more(redis_server, monkeypatch):
+    async def tell(witness, called, now, story):
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_a")]))
+        called.since()
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_a", params={"x": 1})], drops=["p.0"]))
+        assert called.since() == [("on", "p.0", "AUTH_a")]
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_b")], drops=["p.0"]))
+        assert called.since() == [("off", "p.0", "AUTH_a"), ("on", "p.0", "AUTH_b")]
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_b", "tagging")]))
+        assert called.since() == [("off", "p.0", "AUTH_b")]
+
+    witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
+
+
+def test_what_actor_hosts_write_is_theirs_to_call_but_its_end_may_come_from_the_api(redis_server, monkeypatch):
+    async def tell(witness, called, now, story):
+        await witness.apply(change("actors@h2", [assignment("p.0@AUTH_m", "AUTH_a", member="AUTH_m")]))
+        assert called.since() == []
+        await witness.apply(change(drops=["p.0@AUTH_m"]))
+        assert called.since() == [("off", "p.0@AUTH_m", "AUTH_m")]
+        await witness.apply(change("actors@h2", [assignment("controller:busy.abc", "AUTH_a")]))
+        await witness.apply(change(drops=["controller:busy.abc"]))
+        assert called.since() == [("off", "controller:busy.abc", "AUTH_a")]
+
+    witnessed(redis_server.url, monkeypatch, Owner("p", "controller/busy"), tell)
+
+
+def test_who_owns_it_later_calls_what_nobody_has_called(redis_server, monkeypatch):
+    owner = Owner()
+
+    async def tell(witness, called, now, story):
+        await witness.apply(change(puts=[assignment("old.0", "AUTH_a")]))
+        now[0] += 20
+        await witness.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("q.0", "AUTH_a")]))
+        assert called.since() == []
+        witness.gained({slot_of("p"), slot_of("old")})
+        assert called.since() == [("on", "p.0", "AUTH_a")]
+
+    witnessed(redis_server.url, monkeypatch, owner, tell)
+
+
+def test_what_was_in_force_before_is_known_also_when_its_service_comes_later(redis_server, monkeypatch):
+    async def tell(witness, called, now, story):
+        await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a", "tagging"),)))
+        entry = Activation("tagging", "http://s/on", "http://s/off").entry()
+        registered = change(entries=(entry,))
+        witness.activations.apply(registered)
+        await witness.apply(registered)
+        await witness.apply(change(drops=["p.0"]))
+        assert called.since() == [("off", "p.0", "AUTH_a")]
+
+    witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
+
+
+def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(redis_server):
+    asked = []
+
+    async def serve(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
+        asked.append((head.split()[1], json.loads(await reader.readexactly(length))))
+        writer.write(b"HTTP/1.1 204 x\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def test():
+        story = Story(redis_server.url)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with story.host(activation_hosts="127.0.0.1") as host:
+            await host.synced.wait()
+            entry = Activation("compression", f"{url}/on/{{target}}", f"{url}/off/{{target}}").entry()
+            await story.store.commit(Draft("admin", entries=(entry,)))
+            put = assignment("p1.0", "AUTH_a", "compression", params={"level": 3})
+            await story.store.commit(Draft("admin", puts=(put,), policies=(policy("p1"),)))
+
+            async def called(path):
+                async def there():
+                    return asked and asked[-1][0] == path
+
+                await until(there)
+
+            await called("/on/AUTH_a")
+            await story.store.commit(Draft("admin", policy_drops=("p1",)))
+            await called("/off/AUTH_a")
+            # at least once: what is read anew and what the stream tells may be the same
+            body = {"params": {"level": 3}, "place": "proxy"}
+            once = [one for one, before in zip(asked, [None, *asked], strict=False) if one != before]
+            assert once == [("/on/AUTH_a", body), ("/off/AUTH_a", body)]
+        server.close()
+        await server.wait_closed()
+        await story.store.close()
+
+    play(test(), 40)
+
+
+def test_what_happened_while_everything_had_to_be_read_again_is_called(redis_server, monkeypatch):
+    async def tell(witness, called, now, story):
+        await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_b"))))
+        await witness.reread("h1")
+        assert sorted(called.since()) == [("on", "p.0", "AUTH_a"), ("on", "p.1", "AUTH_b")]
+        await story.store.commit(Draft("admin", drops=("p.0",)))
+        await witness.reread("h1")
+        assert called.since() == [("off", "p.0", "AUTH_a")]
+        await story.store.commit(Draft("admin", drops=("p.1",)))
+        await witness.reread("h2")  # another history: nobody said so
+        assert called.since() == []
+
+    witnessed(redis_server.url, monkeypatch, Owner("p"), tell)

@@ -1,0 +1,103 @@
+"""After a failover that lost changes, and others in their place: the API's shelf and the actor hosts begin anew."""
+
+import asyncio
+
+import pytest
+
+from sluice_actors.hosts.change_stream import Stream
+from sluice_controller.catalog import policy_cache as shelves
+from sluice_controller.catalog.policy_cache import Shelf
+from sluice_core.errors import PeerError
+from sluice_core.messages.policies import Policy
+from sluice_core.store.operations import Draft
+from sluice_core.store.store import AsyncStore, Store
+from sluice_dsl.catalogue.vocabulary import default_catalogue
+from sluice_dsl.compile import compile_text
+
+CATALOGUE = default_catalogue()
+PREFIX = "lineage"
+
+
+@pytest.fixture
+def store(redis_server):
+    made = Store(redis_server.url, PREFIX)
+    made.client.flushdb()
+    yield made
+    made.close()
+
+
+def create(store, *names):
+    for name in names:
+        (one,) = compile_text(f"FOR TENANT AUTH_{name} DO SET compression", CATALOGUE)
+        store.commit(Draft("t", policies=(Policy(name, one.source, one.text, one.plan.to_data(), False, 1),)))
+
+
+def fail_over(store, epoch, *lost):
+    """All connections are cut, and what comes back never saw the changes after ``epoch``."""
+    store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    store.client.set(store.keys.epoch, epoch)
+    for number, name in enumerate(lost):
+        store.client.hdel(store.keys.policies, name)
+        store.client.hdel(store.keys.versions, f"policy/{name}")
+        store.client.xdel(store.keys.changes, f"{epoch + 1 + number}-0")
+    store.client.execute_command("XSETID", store.keys.changes, f"{epoch}-0")
+    store.client.delete(store.keys.past)
+
+
+@pytest.mark.parametrize("more", ["x", "xyz"], ids=["as many", "more"])
+@pytest.mark.parametrize("seen", ["ab", ""], ids=["followed", "read at once"])
+def test_the_shelf_shows_what_redis_has(store, monkeypatch, more, seen):
+    monkeypatch.setattr(shelves, "_LOOK_AGAIN", 0.0)
+    shelf = Shelf(store)
+    create(store, "a")
+    if seen:
+        shelf.contents()
+    create(store, "b")
+    assert set(shelf.contents().policies) == {"a", "b"}
+    fail_over(store, 1, "b")
+    create(store, *more)
+    assert set(shelf.contents().policies) == {"a", *more}
+    assert shelf.contents().head == Shelf(store).contents().head
+
+
+def test_a_shelf_at_rest_asks_at_most_once_a_second(store, monkeypatch):
+    create(store, "a")
+    shelf = Shelf(store)
+    shelf.contents()
+    asked = []
+    run = type(store).run
+    monkeypatch.setattr(type(store), "run", lambda store, operation: asked.append(operation) or run(store, operation))
+    for _ in range(50):
+        shelf.contents()
+    assert len(asked) <= 2
+
+
+@pytest.mark.parametrize("more", ["", "x", "xyz"], ids=["fewer", "as many", "more"])
+def test_an_actor_host_reads_everything_again(store, redis_server, more):
+    create(store, "a", "b")
+
+    async def story():
+        mine = AsyncStore(redis_server.url, PREFIX)
+        stream = Stream(mine)
+        await stream.begin()
+        create(store, "c")
+        (change,) = await stream.next()
+        stream.follow(change)
+        waiting = asyncio.create_task(stream.next())
+        while not store.client.info("clients")["blocked_clients"]:
+            await asyncio.sleep(0.01)
+        fail_over(store, 2, "c")
+        create(store, *more)
+        with pytest.raises(PeerError, match="redis at"):
+            await waiting
+        assert await stream.next() is None
+        assert (await stream.begin()).epoch == 2 + len(more)
+        create(store, "last")
+        assert [one.policies for one in await stream.next()] == [("last",)]
+        await mine.close()
+
+    async def limited():
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(limited())

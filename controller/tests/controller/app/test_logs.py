@@ -1,0 +1,117 @@
+"""What is logged of a request: enough to find it, nothing that is a secret, one line whatever comes."""
+
+import json
+import logging
+import logging.config
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice_controller.app.checks import faults
+from sluice_controller.app.logs import (
+    JSON,
+    LINE,
+    JsonFormatter,
+    LineFormatter,
+    current_request,
+    logging_settings,
+    request_id,
+)
+
+GIVEN = "req-01234567-89ab-cdef-0123-456789abcdef"
+
+
+@pytest.fixture
+def access(api, caplog):
+    """The last record of a request."""
+    caplog.set_level(logging.INFO, "sluice_controller.requests")
+    return lambda: [one for one in caplog.records if one.name == "sluice_controller.requests"][-1]
+
+
+def test_one_record_says_all_there_is_to_say_of_a_request(api, create, access):
+    made = create("FOR TENANT AUTH_a DO SET noop")
+    answer = api.get(f"/policies/{made['id']}")
+    said = access().access
+    assert said.pop("ms") >= 0
+    assert said == {
+        "method": "GET",
+        "route": "/policies/{policy_id}",
+        "path": f"/policies/{made['id']}",
+        "status": 200,
+        "identity": "admin",
+        "request": answer.headers["X-Request-Id"],
+    }
+
+
+def test_neither_token_nor_body_nor_query_is_in_it(api, access):
+    api.post("/policies?wait=0&secret=1", {"policy": "FOR TENANT hidden DO SET nothing"}, format="json")
+    api.get("/policies", headers={"X-Auth-Token": "a-wrong-secret"})
+    for formatter in (LineFormatter(), JsonFormatter()):
+        assert "secret" not in formatter.format(access())
+    assert access().access["identity"] == ""
+
+
+def test_a_request_keeps_the_id_that_another_service_gave_it(api, access):
+    answer = api.get("/health", headers={"X-Openstack-Request-Id": GIVEN})
+    assert answer.headers["X-Request-Id"] == answer.headers["X-Openstack-Request-Id"] == GIVEN
+    assert access().access["request"] == GIVEN
+    assert current_request.get() == "", "what comes next has nothing to do with it"
+
+
+@pytest.mark.parametrize(
+    "given_id", ["", "x", "req-", GIVEN.upper(), GIVEN + "0", f"{GIVEN}\r\nSet-Cookie: a", "req-" + "0" * 36]
+)
+def test_an_id_that_is_none_is_replaced(given_id):
+    made = request_id(given_id)
+    assert made != given_id
+    assert request_id(made) == made
+
+
+def record(message, *args, **more):
+    return logging.LogRecord("sluice.x", logging.INFO, __file__, 1, message, args, more.pop("exc_info", None))
+
+
+@given(st.text(max_size=40))
+def test_a_record_is_one_line_whatever_is_in_it(text):
+    for formatter in (LineFormatter(), JsonFormatter()):
+        assert len(formatter.format(record("said %s", text)).splitlines()) == 1
+    assert json.loads(JsonFormatter().format(record("said %s", text)))["message"] == f"said {text}"
+
+
+def test_a_record_made_while_a_request_is_served_carries_its_id():
+    token = current_request.set(GIVEN)
+    try:
+        assert f"[{GIVEN}]" in LineFormatter().format(record("x"))
+        assert json.loads(JsonFormatter().format(record("x")))["request"] == GIVEN
+    finally:
+        current_request.reset(token)
+    assert "[-]" in LineFormatter().format(record("x"))
+
+
+def test_a_traceback_is_in_the_object():
+    try:
+        raise ZeroDivisionError("why")
+    except ZeroDivisionError:
+        said = json.loads(JsonFormatter().format(record("x", exc_info=sys.exc_info())))
+    assert "ZeroDivisionError: why" in said["traceback"]
+
+
+@pytest.mark.parametrize("log_format", [LINE, JSON])
+def test_the_settings_can_be_used(log_format):
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        logging.config.dictConfig(logging_settings(log_format, "info"))
+        expected = JsonFormatter if log_format == JSON else LineFormatter
+        assert isinstance(root.handlers[-1].formatter, expected)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+def test_a_format_that_is_none_is_refused_before_anything_starts(config):
+    found = list(faults(replace(config, log_format="xml")))
+    assert [(one.id, "line, json" in one.msg) for one in found] == [("sluice.E021", True)]

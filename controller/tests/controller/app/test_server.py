@@ -1,0 +1,194 @@
+"""The real server: gunicorn with two workers, spoken to by our client and command line."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sluice_aio.services import Server, free_port
+from sluice_client import ApiError, Client, Unreachable
+from sluice_client.cli import main
+from sluice_core.store.store import Store
+
+ROOT = Path(__file__).resolve().parents[4]
+SENTENCE = "FOR TENANT AUTH_live DO SET compression"
+
+
+class ApiServer(Server):
+    """``sluice-api`` as a child process."""
+
+    name = "sluice-api"
+
+    def __init__(self, folder, redis_url, token_file, prefix="live"):
+        super().__init__(free_port(), folder, tied=True)
+        self.config = folder / "api.conf"
+        self.config.write_text(
+            f"[api]\nbind = 127.0.0.1:{self.port}\nredis_url = {redis_url}\nredis_prefix = {prefix}\n"
+            f"auth = token\ntoken_file = {token_file}\n"
+        )
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def argv(self):
+        return [sys.executable, "-m", "sluice_controller", "--config", str(self.config)]
+
+    def env(self):
+        rooms = ("core", "dsl", "filters", "metrics", "controller")
+        path = os.pathsep.join(str(ROOT / room) for room in rooms)
+        return {**os.environ, "PYTHONPATH": path, "HOME": str(self.folder), "GUNICORN_CMD_ARGS": "--workers=nonsense"}
+
+    def answers(self):
+        try:
+            with Client(self.url, timeout=1.0) as client:
+                return client.health()["dependencies"]["redis"] == "ok"
+        except Unreachable:
+            return False
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, redis_server, token_file):
+    with ApiServer(tmp_path_factory.mktemp("api"), redis_server.url, token_file) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server, token_file, redis_server):
+    store = Store(redis_server.url, "live")
+    store.client.flushdb()
+    store.close()
+    with Client(server.url, token_file.read_text().strip()) as made:
+        yield made
+
+
+def test_the_client_does_everything_a_policy_needs(client):
+    (checked,) = client.check_policy(SENTENCE)
+    assert checked["policy"] == SENTENCE
+    made = client.create_policy(SENTENCE, wait=0.05)
+    assert client.policy(made["id"])["enforced"]["total"] == 0
+    assert [one["id"] for one in client.policies(tenant="AUTH_live", state="active")] == [made["id"]]
+    with pytest.raises(ApiError) as caught:
+        client.delete_policy(made["id"], version=made["version"] + 1)
+    assert caught.value.status == 412
+    assert client.delete_policy(made["id"], version=made["version"]) is None
+    assert list(client.policies()) == []
+
+
+def test_both_workers_see_at_once_what_one_of_them_wrote(client, server, token_file):
+    made = client.create_policies("; ".join(f"FOR TENANT AUTH_{number} DO SET noop" for number in range(5)))
+    for number in range(20):
+        with Client(server.url, token_file.read_text().strip()) as other:
+            assert len(list(other.policies(page=2))) == 5 - number // 4
+        if number % 4 == 3:
+            client.delete_policy(made.pop()["id"])
+    assert list(client.policies()) == []
+
+
+def test_the_client_carries_the_carets_of_a_bad_sentence(client):
+    with pytest.raises(ApiError) as caught:
+        client.create_policy("FOR TENANT a DO SET compresion")
+    (problem,) = caught.value.problems
+    assert problem["near_miss"] == "compression"
+    assert "^^^^" in str(caught.value)
+    assert caught.value.request_id.startswith("req-")
+
+
+def test_the_client_reads_what_else_there_is(client):
+    assert client.nodes() == []
+    assert "compression" in [one["keyword"] for one in client.filters()]
+    assert "bandwidth" in [one["keyword"] for one in client.known_filters()]
+    assert "PUTS_SEC" in [one["name"] for one in client.metrics()]
+    assert "DOCS" in [one["term"] for one in client.terms()]
+    for call in (lambda: client.forget_node("n"), lambda: client.node("n")):
+        with pytest.raises(ApiError) as caught:
+            call()
+        assert caught.value.status == 404
+
+
+def test_a_wrong_token_is_401(client, server):
+    with Client(server.url, "wrong") as other, pytest.raises(ApiError) as caught:
+        other.nodes()
+    assert caught.value.status == 401
+
+
+def test_the_command_line_creates_lists_shows_and_deletes(client, server, token_file, capsys):
+    start = ["--url", server.url, "--token-file", str(token_file)]
+
+    def run(*words, status=0):
+        assert main([*start, *words]) == status
+        return capsys.readouterr()
+
+    (made,) = json.loads(run("--json", "policy", "create", SENTENCE).out)
+    assert made["id"] in run("policy", "list").out
+    assert "0/0" in run("policy", "show", made["id"]).out
+    assert "static" in run("policy", "check", "FOR TENANT AUTH_x DO SET noop").out
+    assert "did you mean `compression`" in run("policy", "create", "FOR TENANT a DO SET compresion", status=1).err
+    assert "deleted" in run("policy", "delete", made["id"]).out
+    assert "404" in run("policy", "show", made["id"], status=1).err
+    for words in (("node", "list"), ("filter", "list"), ("metric", "list"), ("health",), ("node", "adopt")):
+        assert run(*words).out
+
+
+def test_a_body_without_length_is_refused_on_the_wire(server, token_file):
+    """gunicorn, not the test client: a chunked body must not reach a view as an empty one."""
+    with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
+        connection.sendall(
+            b"POST /policies HTTP/1.1\r\nHost: x\r\nX-Auth-Token: " + token_file.read_bytes().strip() + b"\r\n"
+            b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+            b"2\r\n{}\r\n0\r\n\r\n"
+        )
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 411")
+    assert b'"code": 411' in answer
+
+
+def children(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_workers_see_no_arguments_and_leave_no_socket_behind(server):
+    assert not list(server.folder.glob(".gunicorn/*")), "a control socket would lie here"
+    assert len(children(server.pid)) >= 2
+
+
+def test_a_killed_worker_is_replaced(client, server):
+    before = children(server.pid)
+    os.kill(before[0], signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while len(set(children(server.pid)) - set(before)) < 1:
+        assert time.monotonic() < deadline
+        assert client.health()["dependencies"]["redis"] == "ok"
+
+
+def test_sigterm_ends_it_cleanly_with_all_its_workers(tmp_path, redis_server, token_file):
+    server = ApiServer(tmp_path, redis_server.url, token_file)
+    with server:
+        workers = children(server.pid)
+        begun = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begun < 8
+        assert server._child._process.returncode == 0
+        assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_laxer_token_file_keeps_it_from_starting(tmp_path, redis_server):
+    token = tmp_path / "token"
+    token.write_text("x" * 32)
+    token.chmod(0o644)
+    server = ApiServer(tmp_path, redis_server.url, token)
+    done = subprocess.run(server.argv(), env=server.env(), capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert "mode 0644, expected 0600" in done.stderr
+
+
+def test_nobody_there_is_unreachable(tmp_path):
+    with Client(f"http://127.0.0.1:{free_port()}", timeout=1.0) as client, pytest.raises(Unreachable):
+        client.create_policy(SENTENCE)

@@ -1,0 +1,210 @@
+"""Requests by people of Keystone's: what the middleware leaves in the environment decides, nothing else does."""
+
+from dataclasses import replace
+
+import pytest
+
+from sluice_controller.identity.caller import Identity
+from sluice_controller.identity.keystone_names import AWAY, IDENTITY
+
+ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
+RITA = Identity.of_user("u-rita", "rita", "acme-id", "acme", ("reader",))
+ULF = Identity.of_user("u-ulf", "ulf", "umbrella-id", "umbrella", ("member", "reader"))
+UNA = Identity.of_user("u-una", "una", roles=("member", "reader"))
+ADA = replace(Identity.of_user("u-ada", "ada", "acme-id", "acme", ("admin", "member", "reader")), is_admin=True)
+
+OWN = "FOR CONTAINER AUTH_acme-id/logs DO SET noop"
+#: Headers by which keystonemiddleware tells others; a client that sends them gains nothing.
+SPOOFED = {
+    "X-Identity-Status": "Confirmed",
+    "X-Roles": "admin",
+    "X-User-Id": "u-ada",
+    "X-User-Name": "ada",
+    "X-Project-Id": "acme-id",
+    "X-Service-Identity-Status": "Confirmed",
+    "X-Service-Roles": "service",
+    "Sluice.Identity": "admin",
+}
+
+
+@pytest.fixture
+def keystone(backend, config):
+    """A function that gives the client of somebody, or of nobody."""
+    from django.test import override_settings
+
+    from sluice_controller.testing import CheckedClient
+
+    def client(identity=None, **more):
+        environment = {IDENTITY: identity} if identity else {}
+        return CheckedClient(**environment, **more)
+
+    with override_settings(SLUICE=replace(config, auth="keystone", self_service="noop, Compression")):
+        yield client
+
+
+def create(client, sentence):
+    return client.post("/policies", {"policy": sentence}, format="json")
+
+
+def message(answer):
+    return answer.json()["error"]["message"]
+
+
+def test_a_member_writes_shows_and_deletes_a_policy_of_its_own_container(keystone):
+    alice = keystone(ALICE)
+    made = create(alice, OWN)
+    assert made.status_code == 201, made.content
+    assert made.json()["created_by"] == "alice@acme"
+    path = f"/policies/{made.json()['id']}"
+    assert keystone(RITA).get(path).status_code == 200
+    assert keystone(RITA).head(path).status_code == 200
+    assert keystone(RITA).delete(path).status_code == 403
+    assert keystone(ULF).get(path).status_code == 403
+    assert keystone(ULF).delete(path).status_code == 403
+    assert alice.delete(path).status_code == 204
+
+
+REFUSED = [
+    (ULF, OWN, "a target in the account of the token's own project"),
+    (ALICE, "FOR TENANT AUTH_acme-id DO SET noop", "which `tenant` is not"),
+    (ALICE, "FOR ALL TENANTS DO SET noop", "which `all` is not"),
+    (ALICE, "FOR CLUSTER DO SET noop", "which `cluster` is not"),
+    (ALICE, "FOR CONTAINER AUTH_acme-id/x DO SET encryption", "which `encryption` is not"),
+    (ALICE, "FOR CONTAINER AUTH_acme-id/x DO SET compression, SET encryption", "which `encryption` is not"),
+    (ALICE, "FOR CONTAINER AUTH_acme-id/x DO DELETE encryption", "which `encryption` is not"),
+    (ALICE, f"{OWN}; FOR CONTAINER AUTH_umbrella-id/x DO SET noop", "a target in the account"),
+    (RITA, OWN, "role `member`"),
+    (UNA, OWN, "a target in the account of the token's own project"),
+    (UNA, "FOR CONTAINER AUTH_/x DO SET noop", "a target in the account of the token's own project"),
+]
+
+
+@pytest.mark.parametrize(("who", "sentence", "text"), REFUSED)
+def test_what_a_rule_does_not_allow_is_403_and_nothing_happens(keystone, backend, who, sentence, text):
+    answer = create(keystone(who), sentence)
+    assert answer.status_code == 403
+    assert message(answer).startswith(f"`sluice:policies:create` is not allowed to `{who.name}`, it takes role `admin`")
+    assert text in message(answer)
+    assert backend.store.policies() == []
+
+
+def test_reading_the_body_comes_after_the_first_refusal(keystone):
+    answer = keystone(RITA).post("/policies", b"{", content_type="application/json")
+    assert answer.status_code == 403
+
+
+def test_lists_show_what_one_may_see_and_their_pages_are_full(keystone):
+    for number in range(5):
+        for account in ("AUTH_acme-id", "AUTH_umbrella-id"):
+            assert create(keystone(ADA), f"FOR CONTAINER {account}/c{number} DO SET noop").status_code == 201
+    create(keystone(ADA), "FOR ALL TENANTS DO SET compression")
+
+    def pages(who):
+        marker, found = "", []
+        while True:
+            page = keystone(who).get(f"/policies?limit=2{marker}").json()
+            found.append([one["target"]["name"] for one in page["policies"]])
+            if page["next_marker"] is None:
+                return found
+            marker = f"&marker={page['next_marker']}"
+
+    own = [f"AUTH_acme-id/c{number}" for number in range(5)]
+    assert pages(RITA) == [own[:2], own[2:4], own[4:]]
+    assert sum(len(page) for page in pages(ADA)) == 11
+    assert pages(ULF)[0] == ["AUTH_umbrella-id/c0", "AUTH_umbrella-id/c1"]
+    assert keystone(UNA).get("/policies").status_code == 403
+
+
+def test_an_administrator_without_a_project_sees_everything(keystone):
+    cloud = replace(Identity.of_user("u-cloud", "cloud", roles=("admin", "reader")), is_admin=True)
+    made = create(keystone(cloud), OWN)
+    assert made.json()["created_by"] == "cloud"
+    assert len(keystone(cloud).get("/policies").json()["policies"]) == 1
+    assert keystone(cloud).get("/nodes").status_code == 200
+
+
+def test_a_registered_filter_that_is_marked_may_be_used(keystone):
+    described = {"keyword": "mine", "environment": "wasm", "language": "wasm", "main": "x", "self_service": True}
+    made = keystone(ADA).post("/filters", described, format="json")
+    assert (made.status_code, made.json()["self_service"]) == (201, True)
+    assert keystone(ALICE).get("/filters/mine").json()["self_service"] is True
+    again = keystone(ADA).put("/filters/mine", {"self_service": False}, format="json")
+    assert again.json()["self_service"] is False
+    assert keystone(ADA).put("/filters/mine", {"self_service": "yes"}, format="json").status_code == 400
+    for answer in (
+        keystone(ALICE).post("/filters", described, format="json"),
+        keystone(ALICE).put("/filters/mine", {"self_service": True}, format="json"),
+        keystone(ALICE).put("/filters/mine/data", b"x", content_type="application/octet-stream"),
+        keystone(ALICE).delete("/filters/mine"),
+        keystone(ALICE).post("/nodes/adopt"),
+    ):
+        assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/policies", "/nodes", "/filters", "/schema", "/registry/metrics"])
+def test_headers_of_the_client_never_count(keystone, path):
+    answer = keystone(headers=SPOOFED).get(path)
+    assert answer.status_code == 401
+    assert keystone(headers={**SPOOFED, "X-Auth-Token": "x"}).get(path).status_code == 401
+    assert keystone(RITA, headers=SPOOFED).get("/nodes").status_code == 403
+
+
+def test_the_static_token_is_nothing_where_keystone_decides(keystone, token_file):
+    assert keystone(headers={"X-Auth-Token": token_file.read_text().strip()}).get("/policies").status_code == 401
+
+
+def test_an_identity_that_is_only_a_text_is_none(keystone):
+    assert keystone("admin").get("/policies").status_code == 401
+
+
+def test_keystone_that_is_away_is_503_and_health_goes_on(keystone):
+    client = keystone(**{AWAY: "keystone is away"})
+    answer = client.get("/policies")
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"]
+    assert client.get("/health").status_code == 200
+
+
+def test_a_view_that_forgets_to_decide_gives_nothing_away(keystone, monkeypatch, caplog):
+    made = create(keystone(ALICE), OWN).json()
+    monkeypatch.setattr("sluice_controller.api.views.base.View.allowing", lambda self, request: lambda plans: None)
+    client = keystone(ULF)
+    answer = client.get(f"/policies/{made['id']}")
+    assert answer.status_code == 500
+    assert made["id"] not in answer.content.decode().replace(f"/policies/{made['id']}", "")
+    assert "was never decided" in str(caplog.records[-1].exc_info or [one.exc_info for one in caplog.records])
+
+
+def test_every_view_names_a_rule_for_every_method(config):
+    from sluice_controller.app.checks import check_views
+    from sluice_controller.app.urls import urlpatterns
+    from sluice_controller.identity.operations import OPERATIONS
+
+    assert check_views() == []
+    views = [one.callback.view_class for one in urlpatterns]
+    named = {rule for one in views for rule in (*one.rules.values(), *one.further)}
+    asked = {one.name for one in OPERATIONS if one.calls}
+    assert named - {"open"} == asked
+
+
+def test_a_view_without_a_rule_is_a_fault_and_refuses(keystone):
+    from sluice_controller.api.permissions import Forbidden, RulePermission, faults
+    from sluice_controller.api.views.base import View
+
+    class Bare(View):
+        http_method_names = ("get", "put")
+        rules = {"put": "sluice:none:such"}
+
+        def get(self, request):
+            raise AssertionError
+
+        put = get
+
+    assert sorted(faults([Bare])) == [
+        "view `Bare` names `sluice:none:such` for PUT, which is no rule",
+        "view `Bare` names no rule for GET",
+    ]
+    for method in ("GET", "PUT"):
+        request = type("Request", (), {"user": ADA, "method": method})
+        with pytest.raises(Forbidden, match="is no rule of this API"):
+            RulePermission().has_permission(request, Bare())

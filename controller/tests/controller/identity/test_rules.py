@@ -1,0 +1,190 @@
+"""Who may do what: the rules' defaults, and what a policy file makes of them."""
+
+import itertools
+import os
+import re
+
+import pytest
+
+from sluice_controller.app.cli import main
+from sluice_controller.app.identity_checks import policy_file_faults
+from sluice_controller.identity.caller import ADMIN, Identity
+from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING, OPERATIONS, PARTS, THING
+from sluice_controller.identity.rules import Rules, enforcer, sample
+
+ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
+RITA = Identity.of_user("u-rita", "rita", "acme-id", "acme", ("reader",))
+CLOUD = Identity.of_user("u-cloud", "cloud", "", "", ("admin", "manager", "member", "reader"))
+NOBODY = Identity.of_user("u-nobody", "nobody", "acme-id", "acme", ("other",))
+UNSCOPED = Identity.of_user("u-unscoped", "una", "", "", ("member", "reader"))
+
+OWN = {"project_id": "acme-id", "level": "container", "self_service": "True"}
+TARGETS = {
+    "own": OWN,
+    "own object": {**OWN, "level": "object"},
+    "own, not self-service": {**OWN, "self_service": "False"},
+    "own account": {**OWN, "level": "tenant"},
+    "foreign": {**OWN, "project_id": "umbrella-id"},
+    "a group": {"level": "group", "self_service": "True"},
+    "the cluster": {"level": "cluster", "self_service": "True"},
+    "no project": {**OWN, "project_id": ""},
+}
+READS = {"own", "own object", "own, not self-service", "own account"}
+WRITES = {"own", "own object"}
+#: Operation → who → what it may be done to; administrators may do everything, all others nothing.
+OF_THINGS = {
+    "sluice:policies:create": {ALICE: WRITES},
+    "sluice:policies:delete": {ALICE: WRITES},
+    "sluice:policies:show": {ALICE: READS, RITA: READS},
+    "sluice:policies:check": {ALICE: READS, RITA: READS},
+}
+PEOPLE = (ALICE, RITA, NOBODY, UNSCOPED)
+READERS = {ALICE, RITA, UNSCOPED}
+#: What is about no thing of anybody's and may be read by more than administrators.
+OF_NOTHING = {
+    "sluice:aliases:list": READERS,
+    "sluice:aliases:show": READERS,
+    "sluice:dependencies:list": READERS,
+    "sluice:dependencies:show": READERS,
+    "sluice:filters:list": READERS,
+    "sluice:filters:show": READERS,
+    "sluice:metrics:list": READERS,
+    "sluice:metrics:show": READERS,
+    "sluice:schema:show": {*READERS, NOBODY},
+    "sluice:stereotypes:list": READERS,
+    "sluice:stereotypes:show": READERS,
+    "sluice:terms:list": READERS,
+    "sluice:terms:show": READERS,
+}
+
+
+@pytest.fixture(scope="module")
+def rules():
+    return Rules()
+
+
+@pytest.mark.parametrize("rule", OF_THINGS)
+@pytest.mark.parametrize("what", TARGETS)
+def test_what_may_be_done_to_a_thing(rules, rule, what):
+    allowed = {who for who in PEOPLE if rules.allows(who, rule, TARGETS[what])}
+    assert allowed == {who for who, things in OF_THINGS[rule].items() if what in things}
+    assert rules.allows(CLOUD, rule, TARGETS[what])
+    assert rules.allows(ADMIN, rule, TARGETS[what])
+
+
+@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == NOTHING])
+def test_what_may_be_done_to_the_cluster(rules, rule):
+    assert {who for who in PEOPLE if rules.allows(who, rule, {})} == OF_NOTHING.get(rule, set())
+    assert rules.allows(CLOUD, rule, {})
+
+
+def test_whatever_changes_the_cluster_is_an_administrators(rules):
+    for one in OPERATIONS:
+        if one.about == NOTHING and any(not call.startswith("GET ") for call in one.calls):
+            assert one.name not in OF_NOTHING
+
+
+@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == THING])
+@pytest.mark.parametrize("what", ["foreign", "a group", "the cluster", "no project"])
+def test_nothing_may_be_done_to_what_is_not_ones_own(rules, rule, what):
+    assert not any(rules.allows(who, rule, TARGETS[what]) for who in PEOPLE)
+    assert rules.allows(CLOUD, rule, TARGETS[what])
+
+
+@pytest.mark.parametrize("rule", [one.name for one in OPERATIONS if one.about == LIST])
+def test_a_list_shows_ones_own_unless_one_is_an_administrator(rules, rule):
+    assert {who for who in PEOPLE if rules.allows(who, rule, OWN)} == {ALICE, RITA}
+    assert not any(rules.allows(who, f"{rule}_all", OWN) for who in PEOPLE)
+    assert rules.allows(CLOUD, f"{rule}_all", {})
+
+
+def test_a_rule_that_is_not_there_allows_nobody_anything(rules):
+    assert not rules.allows(ADMIN, "sluice:none:such", OWN)
+
+
+def test_credentials_leave_out_what_is_not_known():
+    assert UNSCOPED.credentials() == {"user_id": "u-unscoped", "roles": ["member", "reader"]}
+    assert ALICE.name == "alice@acme"
+    assert CLOUD.name == "cloud"
+
+
+def test_a_name_cannot_begin_a_line_of_its_own():
+    assert Identity.of_user("u", "eve\nINFO by admin", "p", "a\x00b").name == "eve?INFO by admin@a?b"
+
+
+MISSING = [
+    (RITA, "sluice:policies:create", OWN, "role `admin`, or role `member`"),
+    (ALICE, "sluice:nodes:list", {}, "role `admin`"),
+    (ALICE, "sluice:policies:create", TARGETS["own account"], "one container or object by its name"),
+    (ALICE, "sluice:policies:create", TARGETS["foreign"], "a target in the account of the token's own project"),
+    (
+        ALICE,
+        "sluice:policies:create",
+        {**OWN, "self_service": "False", "not_self_service": "`encryption`"},
+        "self-service, which `encryption` is not",
+    ),
+    (ALICE, "sluice:none:such", {}, "a rule of this name"),
+]
+
+
+@pytest.mark.parametrize(("who", "rule", "target", "text"), MISSING)
+def test_what_is_missing_is_said(rules, who, rule, target, text):
+    assert text in rules.missing(who, rule, target)
+
+
+def test_every_rule_about_a_thing_looks_at_it_and_no_other_does():
+    for one in OPERATIONS:
+        assert ("rule:own" in one.check) == (one.about in (THING, LIST)), one.name
+        assert one.about != LIST or f"{one.name}_all" in BY_NAME
+        assert one.calls or one.name.endswith("_all")
+
+
+def test_a_policy_file_changes_what_it_names_and_is_read_again(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text('"sluice:nodes:list": "role:reader"\n')
+    rules = Rules(str(path))
+    assert rules.allows(RITA, "sluice:nodes:list", {})
+    assert not rules.allows(RITA, "sluice:nodes:show", {})
+    path.write_text('"sluice:nodes:show": "role:reader"\n')
+    os.utime(path, (path.stat().st_mtime + 10,) * 2)
+    assert not rules.allows(RITA, "sluice:nodes:list", {})
+    assert rules.allows(RITA, "sluice:nodes:show", {})
+
+
+def test_the_sample_names_every_rule_and_changes_nothing(tmp_path, capsys):
+    assert main(["--sample-policy"]) == 0
+    text = capsys.readouterr().out
+    assert text.strip() == sample().strip()
+    path = tmp_path / "policy.yaml"
+    path.write_text(text)
+    assert enforcer(str(path)).file_rules == {}
+    path.write_text(re.sub(r'(?m)^#"', '"', text))
+    assert list(policy_file_faults(str(path))) == []
+    spoken = enforcer(str(path))
+    assert {name: rule.check_str for name, rule in spoken.file_rules.items()} == {
+        one.name: one.check for one in itertools.chain(PARTS, OPERATIONS)
+    }
+
+
+BAD_FILES = [
+    ('"sluice:policies:lst": "role:x"', "sluice.E016", "did you mean `sluice:policies:list`"),
+    ('"sluice:nodes:list": "rule:nobody"', "sluice.E016", "refers to one that is not there"),
+    ("- a", "sluice.E015", "expected names of rules"),
+    ("{{{", "sluice.E015", "cannot be used"),
+    ('"admin": "((("', "sluice.E015", "which is no rule"),
+    ('"admin": 5', "sluice.E015", "is no text"),
+]
+
+
+@pytest.mark.parametrize(("text", "number", "says"), BAD_FILES)
+def test_a_policy_file_that_cannot_work_is_refused(tmp_path, text, number, says):
+    path = tmp_path / "policy.yaml"
+    path.write_text(text + "\n")
+    (fault,) = policy_file_faults(str(path))
+    assert fault.id == number
+    assert says in fault.msg
+
+
+def test_a_missing_policy_file_is_refused(tmp_path):
+    (fault,) = policy_file_faults(str(tmp_path / "none.yaml"))
+    assert (fault.id, "cannot be read" in fault.msg) == ("sluice.E015", True)

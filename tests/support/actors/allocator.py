@@ -1,0 +1,148 @@
+"""For tests of the dividing host: one that divides, on a bus without a broker, and a node that tells it of its load."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from tests.support.actors.bandwidth import MB, load, row
+from tests.support.actors.host import Story, play, settings, until
+
+from sluice_actors.bandwidth.service import NAME, Bandwidth
+from sluice_actors.policies.group_index import Groups
+from sluice_actors.runtime.ownership import SingleHost
+from sluice_actors.runtime.tasks import end_tasks
+from sluice_core.describe import PROXY
+from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
+from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.keys import load_routing_key, shares_routing_key
+from sluice_core.store.operations import Draft
+from sluice_core.testing import FakeBus, fits
+
+
+class Wire(FakeBus):
+    """Publisher and consumer of one host at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connected = asyncio.Event()
+        self.connected.set()
+        self.patterns: set[str] = set()
+        self.host: Bandwidth | None = None
+
+    def start(self) -> None:
+        """Nothing has to be connected."""
+
+    async def close(self) -> None:
+        """Nothing was."""
+
+    def bind(self, pattern: str) -> None:
+        """Messages of ``pattern`` come from now on."""
+        self.patterns.add(pattern)
+
+    def unbind(self, pattern: str) -> None:
+        """They do not any more."""
+        self.patterns.discard(pattern)
+
+    def tell(self, told: NodeLoad, body: bytes | None = None) -> None:
+        """A node says something."""
+        key = load_routing_key(told.node)
+        if self.host and any(fits(pattern.split("."), key.split(".")) for pattern in self.patterns):
+            self.host.received(key, told.encode() if body is None else body)
+
+    def heard(self, node: str) -> list[Shares]:
+        """What ``node`` was told."""
+        return [Shares.decode(body) for key, body in self.sent if key == shares_routing_key(node)]
+
+
+class Owner(SingleHost):
+    """Owns what it is told to, under a term that grows."""
+
+    def __init__(self, owns: bool = True) -> None:
+        self.owning = owns
+        self.term = 7
+
+    def owns(self, name: str) -> bool:
+        """Only the dividing is anybody's."""
+        return self.owning and name == NAME
+
+    def fence(self, names: Iterable[str]) -> dict[str, str]:
+        """As of a team."""
+        return {slot_of(name): f"{self.term} h1" for name in names}
+
+    def now(self, owning: bool, host: Bandwidth) -> None:
+        """It is taken, or lost."""
+        self.owning = owning
+        self.term += owning
+        host.look()
+
+
+class Scene:
+    """One dividing host, and a node that tells its load."""
+
+    def __init__(self, redis_url: str, owner: Owner | None = None) -> None:
+        self.story = Story(redis_url)
+        self.owner = owner or Owner()
+        self.wire = Wire()
+        self.groups = Groups()
+        given = settings(redis_url, self.story.prefix)
+        self.host = Bandwidth(given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire))
+        self.wire.host = self.host
+        self.number = 0
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Host and node begin."""
+        self.host.start(self._begin)
+        self._begin(self._tell())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def _tell(self) -> None:
+        while True:
+            self.number += 1
+            self.wire.tell(load("p1", self.number, row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}}))
+            await asyncio.sleep(0.1)
+
+    async def put(self, *assignments: Any) -> None:
+        """Assignments come into force."""
+        await self.story.store.commit(Draft("test", puts=assignments))
+
+    async def told(self, condition: Callable[[Shares], object]) -> None:
+        """Wait until the node was told such shares."""
+
+        async def holds() -> bool:
+            return any(condition(one) for one in self.wire.heard("p1"))
+
+        await until(holds)
+
+    async def picture(self) -> Picture | None:
+        """What is shown now."""
+        raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
+        return Picture.decode(raw) if isinstance(raw, bytes) else None
+
+    async def close(self) -> None:
+        """All ends."""
+        await end_tasks(self.tasks)
+        await self.host.close()
+        await self.story.store.close()
+
+
+def scene(redis_url: str, tell: Callable[[Scene], Awaitable[None]], owner: Owner | None = None) -> None:
+    """Play what ``tell`` does with a scene."""
+
+    async def test() -> None:
+        made = Scene(redis_url, owner)
+        try:
+            await tell(made)
+        finally:
+            await made.close()
+
+    play(test())
+
+
+__all__ = ["Owner", "Scene", "Wire", "scene"]

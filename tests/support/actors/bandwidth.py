@@ -1,0 +1,153 @@
+"""For tests of what divides: assignments in short, and a small cluster that moves what it may.
+
+The cluster has a virtual clock.  Each second every flow moves what its clients ask for and its shares allow, at most
+what each node really carries, and all nodes tell what happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice_actors.bandwidth.allocator import Divider, Round
+from sluice_actors.bandwidth.methods.weights import poured
+from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share
+from sluice_core.messages.policies import CLUSTER, Assignment, Target
+from sluice_core.testing import assignment
+
+MB = 1e6
+#: Transfers of one tenant at one proxy, where the test does not say.
+TRANSFERS = 4.0
+
+
+def promise(path: str, id: str = "", place: str = PROXY, target: Target | None = None, **params: Any) -> Assignment:  # noqa: A002
+    """What ``SET bandwidth`` compiles to; its policy is called as the path, numbers are MB/s."""
+    given = {name: value * MB if isinstance(value, int | float) else value for name, value in params.items()}
+    return assignment(id or f"{path}.0", path, "bandwidth", BANDWIDTH, params=given, place=place, target=target)
+
+
+def cap(rate: float) -> Assignment:
+    """What ``SET replication WITH max_bw=`` compiles to, in MB/s."""
+    target = Target(CLUSTER, "all")
+    params = {"max_bw": rate * MB}
+    return assignment("cap.0", "", "replication", REPLICATION, params=params, place=STORAGE_NODE, target=target)
+
+
+def load(node: str, number: int, *rows: Load, started: float = 1.0, **more: Any) -> NodeLoad:
+    """What ``node`` tells."""
+    return NodeLoad(node, float(number), started, number, rows=rows, **more)
+
+
+def row(account: str, moved: float, side: str = PROXY, **more: Any) -> Load:
+    """One flow of downloads, in MB/s; as many transfers open as usual, half of them waiting."""
+    given = {"container": "", "method": GET, "policy": 0, "device": "", "open": TRANSFERS, "waiting": 2.0, **more}
+    return Load(side=side, account=account, moved=moved * MB, **given)
+
+
+@dataclass
+class Cluster:
+    """Proxies and storage nodes, by name → what they carry (MB/s) and say that they carry.
+
+    ``asks`` maps a tenant to what its clients ask for at each proxy (MB/s, infinite: all that they get), ``lies`` to
+    the part of its bytes on each storage node.
+    """
+
+    proxies: dict[str, float]
+    storage: dict[str, float]
+    asks: dict[str, dict[str, float]] = field(default_factory=dict)
+    lies: dict[str, dict[str, float]] = field(default_factory=dict)
+    known: bool = True
+    method: str = GET
+    copies: float = 1.0
+    now: float = 100.0
+    number: int = 0
+    divider: Divider = field(default_factory=Divider)
+    last: Round | None = None
+
+    def promise(self, *assignments: Assignment) -> None:
+        """Exactly these are in force."""
+        self.divider.objectives.replace(assignments)
+
+    def run(self, seconds: int) -> dict[str, float]:
+        """Tenant → what it moved in the last second, in MB/s."""
+        moved: dict[str, float] = {}
+        for _ in range(seconds):
+            moved = self._second()
+        return moved
+
+    def _second(self) -> dict[str, float]:
+        self.now += 1.0
+        self.number += 1
+        waits: dict[tuple[str, str], bool] = {}
+        moves: dict[tuple[str, str], float] = {}
+        for account, places in self.asks.items():
+            for proxy, asked in places.items():
+                may = self._may(PROXY, proxy, account)
+                moves[account, proxy] = min(asked, may, 1e4)
+                waits[account, proxy] = asked > may
+        self._hold(moves)
+        for name, carries in self.proxies.items():
+            rows = tuple(
+                Load(PROXY, account, "", self.method, 0, "", moved * MB, TRANSFERS, 2.0 * waits[account, proxy])
+                for (account, proxy), moved in moves.items()
+                if proxy == name
+            )
+            self._tell(name, PROXY, carries, rows)
+        sums: dict[str, float] = {}
+        for (account, _), moved in moves.items():
+            sums[account] = sums.get(account, 0.0) + moved
+        for name, carries in self.storage.items():
+            rows = tuple(
+                Load(
+                    STORAGE_NODE, account, "", self.method, 0, "sdb1", moved * self._part(account, name) * MB, 2.0, 0.0
+                )
+                for account, moved in sums.items()
+                if self._part(account, name)
+            )
+            self._tell(name, STORAGE_NODE, carries, rows)
+        self.last = self.divider.round(self.now + 0.18, self.now)
+        return sums
+
+    def _part(self, account: str, name: str) -> float:
+        """Bytes at this storage node per byte of payload."""
+        lies: Mapping[str, float] = self.lies.get(account) or dict.fromkeys(self.storage, 1 / len(self.storage))
+        return lies.get(name, 0.0) * self.copies
+
+    def _hold(self, moves: dict[tuple[str, str], float]) -> None:
+        """No node moves more than it can; who asks for less than an equal part gets it."""
+        for _ in range(3):
+            for name, carries in self.proxies.items():
+                here = {key: moved for key, moved in moves.items() if key[1] == name}
+                _slow(moves, dict.fromkeys(here, 1.0), carries)
+            for name, carries in self.storage.items():
+                _slow(moves, {key: self._part(key[0], name) for key in moves}, carries)
+
+    def _tell(self, name: str, side: str, carries: float, rows: tuple[Load, ...]) -> None:
+        capacity = {side: {self.method: carries * MB}} if self.known else {}
+        told = load(name, self.number, *rows, sides=(side,), capacity=capacity, server=f"{name}:6200")
+        self.divider.feed(told, self.now + 0.07)
+
+    def _may(self, side: str, node: str, account: str) -> float:
+        shares = None if self.last is None else self.last.shares.get(node)
+        if shares is None:
+            return math.inf
+        found = share(shares.rows, side, Flow(account, self.method))
+        if found is not None:
+            return found.rate / MB if found.rate >= 0 else math.inf
+        return shares.newcomer.get(side, {}).get(self.method, math.inf * MB) / MB
+
+
+def share(rows: tuple[Share, ...], side: str, flow: Flow) -> Share | None:
+    """A flow's share on one side, among those of a node."""
+    return next((one for one in rows if one.side == side and one.flow == flow), None)
+
+
+def _slow(moves: dict[tuple[str, str], float], parts: Mapping[tuple[str, str], float], carries: float) -> None:
+    here = [key for key, part in parts.items() if part]
+    asked = [moves[key] * parts[key] for key in here]
+    if sum(asked) > carries:
+        for key, rate in zip(here, poured(carries, [1.0] * len(here), asked), strict=True):
+            moves[key] = rate / parts[key]

@@ -1,0 +1,319 @@
+"""Clients in a closed loop before object servers that hold back: chunk by chunk, on a clock of its own.
+
+Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one
+of these servers, and the connection stays there until all of it came: so connections pile up where they are slow.
+Servers tell of each second and are told their shares soon after it, and workers ask their node's ledger for credit in
+advance, all as in the real thing; ledger, account and choice are given, since they belong to other rooms.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from sluice_actors.bandwidth.allocator import Divider
+from sluice_core.describe import PROXY, STORAGE_NODE
+from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Shares
+from sluice_core.messages.credit import Asked, Given
+
+CHUNK: Final = 65536
+#: Seconds after the full second: a node's report, the round, and when shares are in force.
+REPORTED: Final = 0.07
+DIVIDED: Final = 0.15
+IN_FORCE: Final = 0.2
+#: When proxies' workers hear which servers have room: their agents tell that with the next second's news.
+HEARD: Final = 1.07
+#: Seconds from one object to the next, and for a chunk that is paid.
+BETWEEN: Final = 0.01
+PASSES: Final = 0.0005
+#: Shortest and longest pause of an agent while somebody waits.
+SHORTEST: Final = 0.002
+LONGEST: Final = 0.05
+
+
+class Ledger(Protocol):
+    """As the agent's."""
+
+    def take(self, shares: Shares, now: float) -> None: ...
+
+    def join(self, worker: str, side: str) -> None: ...
+
+    def ask(self, worker: str, asked: Asked, now: float) -> None: ...
+
+    def due(self, now: float) -> Mapping[str, list[Given]]: ...
+
+    def next_due(self, now: float) -> float | None: ...
+
+    def anew(self) -> list[str]: ...
+
+
+class Account(Protocol):
+    """As a worker's."""
+
+    asked: int
+
+    def take(self, size: int) -> bool: ...
+
+    def wish(self, needs: int = 0) -> int: ...
+
+    def granted(self, size: int, rate: float) -> None: ...
+
+    def give_back(self) -> int: ...
+
+    def anew(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What belongs to others: how to make a node's ledger, and a worker's account of a flow with a clock.
+
+    ``drawn`` puts the servers that have an object (``ip`` and ``port``) in order, by their spares and chance.
+    """
+
+    ledger: Callable[[], Ledger]
+    account: Callable[[Flow, Callable[[], float]], Account]
+    drawn: Callable[[Sequence[Mapping[str, Any]], Mapping[str, float], Callable[[], float]], list[Mapping[str, Any]]]
+
+
+@dataclass(slots=True)
+class _Till:
+    """One flow at one server."""
+
+    flow: Flow
+    account: Account
+    queue: deque[_Connection] = field(default_factory=deque)
+    open: int = 0
+    moved: float = 0.0
+    busy: float = 0.0
+    held: float = 0.0
+    at: float = 0.0
+
+    def turn(self, now: float) -> None:
+        """Count up to now."""
+        self.busy += self.open * (now - self.at)
+        self.held += len(self.queue) * (now - self.at)
+        self.at = now
+
+    def told(self, now: float) -> Load:
+        """The last second, which is forgotten."""
+        self.turn(now)
+        waiting = self.held if self.open else 0.0
+        load = Load(STORAGE_NODE, *_names(self.flow), "sdb1", self.moved, self.busy, waiting)
+        self.moved = self.busy = self.held = 0.0
+        return load
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A client of a tenant; ``left`` bytes of its object are to come, ``size`` of them are asked for now."""
+
+    account: str
+    till: _Till | None = None
+    left: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Server:
+    name: str
+    capacity: float
+    ledger: Ledger
+    tills: dict[str, _Till] = field(default_factory=dict)
+    serving: int = 0  #: number of the only timer that counts
+
+
+class Loop:
+    """``tenants`` maps an account to its connections, ``sizes`` draws an object's bytes, ``servers`` are capacities."""
+
+    def __init__(
+        self,
+        divider: Divider,
+        rooms: Rooms,
+        servers: Iterable[float],
+        tenants: Mapping[str, int],
+        sizes: Callable[[np.random.Generator], int],
+        random: np.random.Generator,
+        popular: Sequence[float] | None = None,
+        copies: int = 3,
+    ) -> None:
+        """
+        :param popular: how often objects lie on each server; None: all equally
+        :param copies: on how many servers an object lies
+        """
+        self.divider, self.rooms, self.random, self.sizes = divider, rooms, random, sizes
+        self.now = 1000.0
+        self.servers = [_Server(f"s{place}", rate, rooms.ledger()) for place, rate in enumerate(servers)]
+        odds = np.ones(len(self.servers)) if popular is None else np.array(popular, dtype=np.float64)
+        self._odds = np.log(odds / odds.sum())
+        self._copies = min(copies, len(self.servers))
+        self._spares: Mapping[str, float] = {}
+        self._nodes = [{"ip": server.name, "port": 6200, "place": place} for place, server in enumerate(self.servers)]
+        self.moved: dict[str, float] = dict.fromkeys(tenants, 0.0)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._number = 0
+        for server in self.servers:
+            server.ledger.join("w", STORAGE_NODE)
+        for account, connections in tenants.items():
+            for _ in range(connections):
+                one = _Connection(account)
+                self._at(self.now + float(random.random()), lambda one=one: self._begin(one))  # type: ignore[misc]
+        self._at(self.now + 1.0, self._second)
+
+    def seconds(self, count: int) -> list[dict[str, float]]:
+        """Tenant → bytes, for each of the next so many seconds."""
+        found = []
+        for _ in range(count):
+            self._run(round(self.now) + 1.0)
+            found.append(dict(self.moved))
+            self.moved = dict.fromkeys(self.moved, 0.0)
+        return found
+
+    def _at(self, time: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time, next(self._order), event))
+
+    def _run(self, until: float) -> None:
+        while self._events and self._events[0][0] <= until:
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+        self.now = until
+
+    # -- clients
+
+    def _begin(self, one: _Connection) -> None:
+        server = self._choose()
+        till = server.tills.get(one.account)
+        if till is None:
+            flow = Flow(one.account, GET)
+            till = server.tills[one.account] = _Till(flow, self.rooms.account(flow, lambda: self.now), at=self.now)
+        till.turn(self.now)
+        till.open += 1
+        one.till, one.left = till, self.sizes(self.random)
+        self._chunk(server, one)
+
+    def _choose(self) -> _Server:
+        keys = self._odds + self.random.gumbel(size=len(self.servers))
+        nodes = [self._nodes[place] for place in np.argsort(-keys)[: self._copies]]
+        first = self.rooms.drawn(nodes, self._spares, self.random.random)[0]
+        return self.servers[int(first["place"])]
+
+    def _chunk(self, server: _Server, one: _Connection) -> None:
+        till = one.till
+        assert till is not None
+        if one.left <= 0:
+            self._end(server, till, one)
+            return
+        one.size = min(CHUNK, one.left)
+        if not till.queue and till.account.take(one.size):
+            self._passes(server, one)
+        else:
+            till.turn(self.now)
+            till.queue.append(one)
+        self._ask(server, till)
+
+    def _end(self, server: _Server, till: _Till, one: _Connection) -> None:
+        till.turn(self.now)
+        till.open -= 1
+        if not till.open and (size := till.account.give_back()):
+            server.ledger.ask("w", Asked(*_names(till.flow), -size), self.now)
+            self._serve_soon(server)
+        self._at(self.now + BETWEEN, lambda: self._begin(one))
+
+    def _passes(self, server: _Server, one: _Connection) -> None:
+        assert one.till is not None
+        one.till.moved += one.size
+        self.moved[one.account] += one.size
+        one.left -= one.size
+        self._at(self.now + PASSES, lambda: self._chunk(server, one))
+
+    # -- workers and agents
+
+    def _ask(self, server: _Server, till: _Till) -> None:
+        size = till.account.wish(sum(one.size for one in till.queue))
+        if size > 0:
+            till.account.asked += size
+            server.ledger.ask("w", Asked(*_names(till.flow), size, len(till.queue)), self.now)
+            self._serve_soon(server)
+
+    def _serve_soon(self, server: _Server, pause: float = 0.0002) -> None:
+        server.serving += 1
+        number = server.serving
+        self._at(self.now + pause, lambda: self._serve(server, number))
+
+    def _serve(self, server: _Server, number: int) -> None:
+        if number != server.serving:
+            return
+        for rows in server.ledger.due(self.now).values():
+            for given in rows:
+                till = server.tills[given.account]
+                till.account.granted(given.size, given.rate)
+                till.turn(self.now)
+                while till.queue and till.account.take(till.queue[0].size):
+                    self._passes(server, till.queue.popleft())
+                self._ask(server, till)
+        due = server.ledger.next_due(self.now)
+        if due is not None:
+            self._serve_soon(server, min(max(due, SHORTEST), LONGEST))
+
+    # -- every second
+
+    def _second(self) -> None:
+        self._number += 1
+        start = round(self.now)
+        totals: dict[str, list[float]] = {}
+        for server in self.servers:
+            rows = tuple(till.told(self.now) for till in server.tills.values())
+            rows = tuple(row for row in rows if row.open or row.moved)
+            for row in rows:
+                sums = totals.setdefault(row.account, [0.0, 0.0])
+                sums[0] += row.moved
+                sums[1] += row.open
+            self._tell(server.name, STORAGE_NODE, server.capacity, rows)
+        for name in ("p0", "p1"):
+            counted = (Load(PROXY, *_names(Flow(one, GET)), "", a / 2, b / 2, 0.0) for one, (a, b) in totals.items())
+            self._tell(name, PROXY, 1e9, tuple(counted))
+        self._at(start + DIVIDED, self._divide)
+        self._at(start + 1.0, self._second)
+
+    def _tell(self, name: str, side: str, capacity: float, rows: tuple[Load, ...]) -> None:
+        load = NodeLoad(
+            name,
+            self.now,
+            0.0,
+            self._number,
+            server=f"{name}:6200" if side == STORAGE_NODE else "",
+            capacity={side: {GET: capacity}},
+            sides=(side,),
+            rows=rows,
+        )
+        self._at(self.now + REPORTED, lambda: self._feed(load))
+
+    def _feed(self, load: NodeLoad) -> None:
+        self.divider.feed(load, self.now)
+
+    def _divide(self) -> None:
+        shares = self.divider.round(self.now).shares
+        self._at(self.now - DIVIDED + IN_FORCE, lambda: self._take(shares))
+        self._at(self.now - DIVIDED + HEARD, lambda: self._hear(shares["p0"].spares))
+
+    def _hear(self, spares: Mapping[str, float]) -> None:
+        self._spares = spares
+
+    def _take(self, shares: Mapping[str, Shares]) -> None:
+        for server in self.servers:
+            server.ledger.take(shares[server.name], self.now)
+            if server.ledger.anew():
+                for till in server.tills.values():
+                    till.account.anew()
+                    self._ask(server, till)
+            self._serve_soon(server)
+
+
+def _names(flow: Flow) -> tuple[str, str, str, int]:
+    return flow.account, flow.container, flow.method, flow.policy

@@ -1,0 +1,48 @@
+"""Floors placed one flow after the other, as Crystal's Algorithm 1 can be read: which order meets more?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from tests.support.simulation.random_clusters import most
+
+from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, Side
+
+
+def few_places(problem: Problem, random: np.random.Generator) -> Problem:
+    """The same cluster with 1 to 12 transfers for each flow, which lies on no more nodes than it has transfers."""
+    transfers = random.integers(1, 13, len(problem.floor))
+
+    def thinned(side: Side) -> Side:
+        starts = np.searchsorted(side.flow, side.flow)
+        kept = np.arange(len(side.flow)) - starts < transfers[side.flow]
+        return replace(side, flow=side.flow[kept], node=side.node[kept], weight=side.weight[kept])
+
+    proxies, storage = thinned(problem.proxies), thinned(problem.storage)
+    return replace(problem, transfers=transfers.astype(np.float64), proxies=proxies, storage=storage)
+
+
+def one_by_one(problem: Problem, order: Iterable[int]) -> FloatArray:
+    """(flows,) what is carried of the floors: each by its weights, what does not fit on its other nodes."""
+    room = [problem.proxies.capacity.copy(), problem.storage.capacity.copy()]
+    sides = (problem.proxies, problem.storage)
+    target = np.minimum(problem.floor, most(problem))
+    carried = np.zeros_like(target)
+    for flow in order:
+        mine = [np.flatnonzero(side.flow == flow) for side in sides]
+        free = [left[side.node[parts]] for left, side, parts in zip(room, sides, mine, strict=True)]
+        carried[flow] = min(target[flow], *(float(one.sum()) for one in free))
+        for left, side, parts, had in zip(room, sides, mine, free, strict=True):
+            left[side.node[parts]] -= _placed(carried[flow], side.weight[parts], had)
+    return carried
+
+
+def _placed(rate: float, weight: FloatArray, room: FloatArray) -> FloatArray:
+    """``rate`` by weight, and what exceeds the room by what room the others have."""
+    first = np.minimum(rate * weight / weight.sum(), room)
+    beside = room - first
+    part = min((rate - float(first.sum())) / max(float(beside.sum()), 1e-9), 1.0)
+    placed: FloatArray = first + beside * part
+    return placed

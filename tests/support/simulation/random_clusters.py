@@ -1,0 +1,158 @@
+"""Random clusters for tests and benchmarks of the division, and what an exact reckoning gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Final
+
+import numpy as np
+
+from sluice_actors.bandwidth.fairness.max_min import FloatArray, IntArray, Problem, Side
+
+#: Sets of nodes are counted out one by one: no side may have more nodes than this.
+MOST_NODES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a random cluster looks like.
+
+    ``parts`` is on how many nodes of a side a flow is, ``skew`` the exponent of Zipf's law by which nodes are more or
+    less popular, ``asked`` the sum of the floors as a part of the smaller side's capacity.
+    """
+
+    flows: int
+    proxies: int
+    storage: int
+    parts: int
+    skew: float = 0.8
+    asked: float = 0.6
+    waiting: float = 0.7  #: part of the flows that want without end
+    capped: float = 0.2  #: part of the flows with a ceiling
+
+
+def random_sizes(random: np.random.Generator) -> Sizes:
+    """A small cluster, of which :func:`expected` can be reckoned."""
+    return Sizes(
+        flows=int(random.integers(3, 40)),
+        proxies=int(random.integers(2, 6)),
+        storage=int(random.integers(3, 10)),
+        parts=int(random.integers(2, 8)),
+        skew=float(random.choice([0.0, 0.6, 1.0])),
+        asked=float(random.choice([0.3, 0.6, 0.9])),
+    )
+
+
+def random_problem(random: np.random.Generator, sizes: Sizes) -> Problem:
+    """A cluster with as much capacity at the proxies as at the storage nodes, each flow a tenant's only one."""
+    count = sizes.flows
+    proxies = _side(random, count, sizes.proxies, sizes.parts, 0.0)
+    storage = _side(random, count, sizes.storage, sizes.parts, sizes.skew)
+    total = min(float(proxies.capacity.sum()), float(storage.capacity.sum()))
+    floor = random.lognormal(0.0, 1.0, count) * (random.random(count) < 0.7)
+    floor *= sizes.asked * total / max(float(floor.sum()), 1e-9)
+    mean = total / count
+    return Problem(
+        floor=floor,
+        ceiling=np.where(random.random(count) < sizes.capped, random.uniform(0.5, 3.0, count) * mean, np.inf),
+        want=np.where(random.random(count) < sizes.waiting, np.inf, random.uniform(0.05, 3.0, count) * mean),
+        tenant=np.arange(count),
+        bound=np.full(count, np.inf),
+        transfers=random.integers(1, 50, count).astype(np.float64),
+        proxies=proxies,
+        storage=storage,
+    )
+
+
+def _side(random: np.random.Generator, flows: int, nodes: int, parts: int, skew: float) -> Side:
+    popular = np.arange(1, nodes + 1) ** -skew
+    random.shuffle(popular)
+    parts = min(parts, nodes)
+    drawn = np.log(popular)[np.newaxis, :] + random.gumbel(size=(flows, nodes))
+    chosen = np.argsort(-drawn, axis=1)[:, :parts]
+    capacity = random.uniform(0.7, 1.3, nodes)
+    return Side(
+        capacity=capacity * 1e9 / capacity.sum(),
+        flow=np.repeat(np.arange(flows), parts),
+        node=chosen.ravel(),
+        weight=random.gamma(2.0, 1.0, flows * parts) + 1e-3,
+        copies=np.ones(flows),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds for rates, exactly: ``matrix @ share <= right``, a row for each set of nodes of a side."""
+
+    matrix: FloatArray
+    right: FloatArray
+
+    def allow(self, share: FloatArray) -> bool:
+        """Can the cluster carry this?"""
+        return bool(np.all(self.matrix @ share <= self.right * (1 + 1e-9) + 1e-9))
+
+
+def limits(problem: Problem) -> Limits:
+    """Flows that lie within a set of nodes cannot move more than these nodes (Hall's condition)."""
+    rows: list[FloatArray] = []
+    right: list[float] = []
+    for side in (problem.proxies, problem.storage):
+        count = len(side.capacity)
+        if count > MOST_NODES:
+            raise ValueError(f"{count} nodes, expected at most {MOST_NODES}")
+        on = np.zeros(len(side.copies), dtype=np.int64)
+        np.bitwise_or.at(on, side.flow, 1 << side.node)
+        for nodes in range(1, 1 << count):
+            inside = (on & ~nodes) == 0
+            if inside.any():
+                rows.append(np.where(inside, side.copies, 0.0))
+                right.append(float(side.capacity[[bool(nodes >> one & 1) for one in range(count)]].sum()))
+    return Limits(np.array(rows), np.array(right))
+
+
+def most(problem: Problem) -> FloatArray:
+    """(flows,) what each may and would take; of problems without bounds."""
+    return np.minimum(problem.want, problem.ceiling)
+
+
+def expected(problem: Problem, limit: Limits) -> FloatArray:
+    """(flows,) floor + equal spare, by progressive filling; floors must be feasible, tenants have a flow each."""
+    end = most(problem)
+    share = np.minimum(problem.floor, end)
+    free = share < end
+    while free.any():
+        rate = limit.matrix @ free
+        slack = np.maximum(limit.right - limit.matrix @ share, 0.0)
+        step = min(float((slack[rate > 0] / rate[rate > 0]).min()), float((end - share)[free].min()))
+        share = share + step * free
+        tight = limit.matrix @ share >= limit.right * (1 - 1e-9)
+        held = (limit.matrix[tight] > 0).any(axis=0)
+        free = free & ~held & (share < end * (1 - 1e-12))
+    return share
+
+
+def shuffled(problem: Problem, random: np.random.Generator) -> tuple[Problem, IntArray]:
+    """The same cluster with flows, nodes and parts in another order; (flows,) where each flow stands now."""
+    place = random.permutation(len(problem.floor))
+    back = np.argsort(place)
+
+    def turned(side: Side) -> Side:
+        nodes, parts = random.permutation(len(side.capacity)), random.permutation(len(side.flow))
+        return Side(
+            side.capacity[np.argsort(nodes)],
+            place[side.flow][parts],
+            nodes[side.node][parts],
+            side.weight[parts],
+            side.copies[back],
+        )
+
+    names = ("floor", "ceiling", "want", "tenant", "transfers")
+    moved = {name: getattr(problem, name)[back] for name in names}
+    return replace(problem, **moved, proxies=turned(problem.proxies), storage=turned(problem.storage)), place
+
+
+def overloads(side: Side, rates: FloatArray) -> list[int]:
+    """Nodes that carry more than they can."""
+    load = np.bincount(side.node, rates, minlength=len(side.capacity))
+    return list(compress(range(len(load)), load > side.capacity * (1 + 1e-6)))
