@@ -1,7 +1,7 @@
 """A client of the Sluice controller, for programs and for people; it imports nothing else of Sluice."""
 
-from sluice_client.client import Client
 from sluice_client.errors import ApiError, ClientError, Unreachable
-from sluice_client.transport import Retries
+from sluice_client.rest.client import Client
+from sluice_client.rest.transport import Retries
 
 __all__ = ["ApiError", "Client", "ClientError", "Retries", "Unreachable"]

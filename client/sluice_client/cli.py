@@ -21,9 +21,9 @@ from cliff.app import App
 from cliff.command import Command
 from cliff.commandmanager import CommandManager
 
-from sluice_client.client import TIMEOUT, Client
 from sluice_client.commands import COMMANDS, EARLIER
 from sluice_client.errors import ClientError
+from sluice_client.rest.client import TIMEOUT, Client
 
 DEFAULT_URL: Final = "http://127.0.0.1:8877"
 _TEXT: Final = "Write policies for Swift and watch them work."

@@ -1,7 +1,7 @@
 """Every command by its words: the one table that ``sluice``, ``openstack`` and the documentation are made of.
 
 A new command is a class in a module of this package, a line here, and the line of ``setup.cfg`` that
-``python -m sluice_client.describe --entry-points`` prints.
+``python -m sluice_client.manual.describe --entry-points`` prints.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_client.command import SluiceCommand
+from sluice_client.command_base.command import SluiceCommand
 from sluice_client.commands import (
     activations,
     bandwidth,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from sluice_client import resources_registry as registry
-from sluice_client.columns import Data
-from sluice_client.command import Argument, seconds
+from sluice_client.command_base.command import Argument, seconds
+from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
 from sluice_client.errors import ClientError
-from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.resources import registry
+from sluice_client.resources.columns import Data
 
 ACTIVATION: Final = Resource(
     "activation",

@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
-from sluice_client import resources_bandwidth as resources
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands.policies import warn
 from sluice_client.errors import ClientError
+from sluice_client.resources import bandwidth as resources
+from sluice_client.resources.columns import Data
 
 METHODS: Final = ("GET", "PUT", "REPLICATION")
 SIDES: Final = ("proxy", "storage_node")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client import resources_code as code
-from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
-from sluice_client.standard_code import (
+from sluice_client.command_base.code_crud import (
     MAIN,
     DownloadIt,
     ListInstances,
@@ -15,6 +13,8 @@ from sluice_client.standard_code import (
     StopThem,
     UploadIt,
 )
+from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.resources import code
 
 CONTROLLER: Final = Resource("controller", "/controllers", "controllers", code.CONTROLLER_LIST, code.CONTROLLER)
 

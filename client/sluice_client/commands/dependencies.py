@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Final
 
-from sluice_client import resources_code as code
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, repeated
-from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
-from sluice_client.standard_code import DownloadIt, UploadIt
+from sluice_client.command_base.code_crud import DownloadIt, UploadIt
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, repeated
+from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.resources import code
+from sluice_client.resources.columns import Data
 
 DEPENDENCY: Final = Resource(
     "dependency",

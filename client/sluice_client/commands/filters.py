@@ -8,21 +8,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from sluice_client import resources, resources_code, resources_registry
-from sluice_client.client import Client
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, pairs, seconds, several
+from sluice_client.command_base.code_crud import DownloadIt, RollBackIt, UploadIt, bring
+from sluice_client.command_base.command import (
+    WAIT,
+    Argument,
+    EachCommand,
+    ListCommand,
+    ShowCommand,
+    pairs,
+    seconds,
+    several,
+)
+from sluice_client.command_base.crud import Resource
+from sluice_client.command_base.watch import Watch
 from sluice_client.errors import ClientError
-from sluice_client.standard import Resource
-from sluice_client.standard_code import DownloadIt, RollBackIt, UploadIt, bring
-from sluice_client.watch import Watch
+from sluice_client.resources import code, policies, registry
+from sluice_client.resources.columns import Data
+from sluice_client.rest.client import Client
 
 _KEYWORD: Final = Argument("keyword", "the word that sentences use", {"metavar": "KEYWORD"})
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
 _CODE: Final = Argument("--code", "upload its code at once", {"default": "", "metavar": "FILE"})
-FILTER: Final = Resource(
-    "filter", "/filters", "filters", resources.FILTER_LIST, resources_code.UPLOADED_FILTER, key="keyword"
-)
+FILTER: Final = Resource("filter", "/filters", "filters", policies.FILTER_LIST, code.UPLOADED_FILTER, key="keyword")
 _FIELDS: Final = (
     Argument("--description", "JSON with any of what follows", {"default": "", "metavar": "FILE"}),
     Argument("--environment", "who runs it: native (inside Swift, with all its rights), process, storlet or wasm"),
@@ -47,7 +54,7 @@ _FIELDS: Final = (
 class ListFilters(ListCommand):
     """List filters that policies can set."""
 
-    columns = resources.FILTER_LIST
+    columns = policies.FILTER_LIST
     arguments = (
         Argument("--all", "every keyword of DO SET, also what this cluster cannot enforce", {"action": "store_true"}),
     )
@@ -61,7 +68,7 @@ class ListFilters(ListCommand):
 class ShowFilter(ShowCommand):
     """Show a filter that was registered at run time."""
 
-    columns = resources_code.UPLOADED_FILTER
+    columns = code.UPLOADED_FILTER
     arguments = (_KEYWORD,)
     examples = ("rot13 -f json",)
 
@@ -73,7 +80,7 @@ class ShowFilter(ShowCommand):
 class CreateFilter(ShowCommand):
     """Register a filter; native code says itself what `--reverse`, `--capability` and `--parameter` would."""
 
-    columns = resources_code.UPLOADED_FILTER
+    columns = code.UPLOADED_FILTER
     arguments: ClassVar[tuple[Argument, ...]] = (_KEYWORD, *_FIELDS, _CODE, WAIT)
     examples = (
         "rot13 --environment native --code rot13.py --wait 20",
@@ -107,7 +114,7 @@ class RegisterFilter(CreateFilter):
 class SetFilter(ShowCommand):
     """Change the description of a registered filter; what is not named stays."""
 
-    columns = resources_code.UPLOADED_FILTER
+    columns = code.UPLOADED_FILTER
     arguments = (_KEYWORD, *_FIELDS)
     examples = ("rot13 --self-service",)
 
@@ -146,7 +153,7 @@ class DownloadFilter(DownloadIt):
 class ShowRollout(ShowCommand):
     """Show which nodes have the newest revision of a filter, and which go on with another one and why."""
 
-    columns = resources_code.ROLLOUT
+    columns = code.ROLLOUT
     arguments = (
         _KEYWORD,
         Argument(
@@ -190,7 +197,7 @@ class DeleteFilter(EachCommand):
 class ListDeployed(ListCommand):
     """List the filters that are set for just this target by policies without metrics."""
 
-    columns = resources_registry.DEPLOYED_LIST
+    columns = registry.DEPLOYED_LIST
     arguments = (_TARGET,)
     examples = ("AUTH_acme/logs",)
 
@@ -202,7 +209,7 @@ class ListDeployed(ListCommand):
 class DeployFilter(ShowCommand):
     """Set a filter for a target; the same again changes nothing, other parameters replace it."""
 
-    columns = resources_registry.DEPLOYED
+    columns = registry.DEPLOYED
     arguments = (
         _TARGET,
         _KEYWORD,

@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
-from sluice_client import resources_registry as registry
-from sluice_client.collection import path_of
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, repeated, several
-from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, repeated, several
+from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.resources import registry
+from sluice_client.resources.columns import Data
+from sluice_client.rest.collection import path_of
 
 _FORCE: Final = "even while policies use it, which keep what it meant"
 GROUP: Final = Resource(

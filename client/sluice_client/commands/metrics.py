@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client import resources, resources_code
-from sluice_client.command import Argument, repeated, seconds
-from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
-from sluice_client.standard_code import (
+from sluice_client.command_base.code_crud import (
     MAIN,
     DownloadIt,
     ListInstances,
@@ -16,13 +13,16 @@ from sluice_client.standard_code import (
     StopThem,
     UploadIt,
 )
+from sluice_client.command_base.command import Argument, repeated, seconds
+from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.resources import code, policies
 
 METRIC: Final = Resource(
     "metric",
     "/registry/metrics",
     "metrics",
-    resources.METRIC_LIST,
-    resources_code.UPLOADED_METRIC,
+    policies.METRIC_LIST,
+    code.UPLOADED_METRIC,
     fields=(
         Argument("--unit", "of its values"),
         Argument("--type", "gauge, counter or rate"),
@@ -111,5 +111,5 @@ class DownloadMetric(DownloadIt):
 class ListMetricInstances(ListInstances):
     """List the nodes that measure an uploaded metric, in which revision, and why not."""
 
-    resource, instances = METRIC, resources_code.METRIC_INSTANCE_LIST
+    resource, instances = METRIC, code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)

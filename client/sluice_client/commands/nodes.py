@@ -5,18 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from sluice_client import resources
-from sluice_client.columns import Data
-from sluice_client.command import Argument, ShowCommand
-from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.command_base.command import Argument, ShowCommand
+from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.resources import policies
+from sluice_client.resources.columns import Data
 
 STATES: Final = ("ok", "stale_history", "failed", "away")
 NODE: Final = Resource(
     "node",
     "/nodes",
     "nodes",
-    resources.NODE_LIST,
-    resources.NODE,
+    policies.NODE_LIST,
+    policies.NODE,
     key="node",
     filters=(
         Argument("--state", "only those in this state", {"choices": STATES}),
@@ -52,7 +52,7 @@ class DeleteNode(DeleteThem):
 class AdoptHistory(ShowCommand):
     """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
 
-    columns = resources.HEAD
+    columns = policies.HEAD
 
     def fetch(self, given: Namespace) -> Data:
         """The history that they take."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from sluice_client import resources, resources_registry
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand, text_of
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand, text_of
+from sluice_client.resources import policies, registry
+from sluice_client.resources.columns import Data
 
 _PLAN: Final = Argument("--plan", "only say what would change", {"action": "store_true"})
 _FORCE: Final = Argument("--force", "even if stored objects could not be read any more", {"action": "store_true"})
@@ -19,7 +19,7 @@ _EPOCH: Final = Argument("epoch", "the change", {"metavar": "EPOCH"})
 class ShowEffective(ShowCommand):
     """Show which policies decide for a request, and which are overridden and why."""
 
-    columns = resources_registry.EFFECTIVE
+    columns = registry.EFFECTIVE
     arguments = (
         Argument("target", "account[/container[/object]]", {"metavar": "TARGET"}),
         Argument("--method", "of the request, PUT when it is not said"),
@@ -38,7 +38,7 @@ class ShowEffective(ShowCommand):
 class ListChanges(ListCommand):
     """List changes, newest first: who changed what when."""
 
-    columns = resources_registry.CHANGE_LIST
+    columns = registry.CHANGE_LIST
     arguments = (
         Argument("--policy", "only those about this policy", {"default": "", "metavar": "ID"}),
         Argument("--by", "only those by this identity", {"default": ""}),
@@ -54,7 +54,7 @@ class ListChanges(ListCommand):
 class ShowChange(ShowCommand):
     """Show a change, with what it replaced."""
 
-    columns = resources_registry.CHANGE
+    columns = registry.CHANGE
     arguments = (_EPOCH,)
     examples = ("412",)
 
@@ -66,7 +66,7 @@ class ShowChange(ShowCommand):
 class RollBack(ShowCommand):
     """Go back to the configuration as it stood after a change, as a new change."""
 
-    columns = resources_registry.OUTCOME
+    columns = registry.OUTCOME
     arguments = (_EPOCH, _PLAN, _FORCE, WAIT)
     examples = (
         "412 --plan",
@@ -92,7 +92,7 @@ class Export(SluiceCommand):
 class Import(ShowCommand):
     """Replace the whole configuration: all of it, or nothing."""
 
-    columns = resources_registry.OUTCOME
+    columns = registry.OUTCOME
     arguments = (
         Argument("file", "YAML as it was exported, or - for standard input", {"metavar": "FILE"}),
         _PLAN,
@@ -113,7 +113,7 @@ class Import(ShowCommand):
 class Health(ShowCommand):
     """Say whether the controller works."""
 
-    columns = resources.HEALTH
+    columns = policies.HEALTH
     examples = ("-f json",)
 
     def fetch(self, given: Namespace) -> Data:

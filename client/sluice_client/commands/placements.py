@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
-from sluice_client import resources_registry as registry
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, ShowCommand
+from sluice_client.command_base.command import WAIT, Argument, ShowCommand
+from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
 from sluice_client.errors import ClientError
-from sluice_client.standard import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.resources import registry
+from sluice_client.resources.columns import Data
 
 _POLICY: Final = Argument("storage_policy", "a storage policy of Swift's", {"metavar": "STORAGE_POLICY"})
 PLACEMENT: Final = Resource(

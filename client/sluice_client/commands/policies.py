@@ -6,9 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sluice_client import resources
-from sluice_client.columns import Data
-from sluice_client.command import (
+from sluice_client.command_base.command import (
     WAIT,
     Argument,
     EachCommand,
@@ -19,8 +17,10 @@ from sluice_client.command import (
     several,
     text_of,
 )
+from sluice_client.command_base.watch import Watch
 from sluice_client.errors import ClientError
-from sluice_client.watch import Watch
+from sluice_client.resources import policies as resources_policies
+from sluice_client.resources.columns import Data
 
 STATES: Final = ("active", "waiting", "failed")
 FIRINGS: Final = ("set", "changed", "taken_back")
@@ -36,7 +36,7 @@ def warn(command: SluiceCommand, policies: Iterable[Data]) -> None:
 class CreatePolicy(ListCommand):
     """Create policies: all sentences of the text, or none."""
 
-    columns = resources.POLICY_LIST
+    columns = resources_policies.POLICY_LIST
     arguments = (_TEXT, WAIT)
     examples = (
         "'FOR TENANT acme WHEN PUTS_SEC > 3 DO SET compression TRANSIENT' --wait 10",
@@ -53,7 +53,7 @@ class CreatePolicy(ListCommand):
 class CheckPolicy(ListCommand):
     """Check sentences; changes nothing."""
 
-    columns = resources.CHECKED_LIST
+    columns = resources_policies.CHECKED_LIST
     arguments = (_TEXT,)
     examples = ("'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",)
 
@@ -67,7 +67,7 @@ class CheckPolicy(ListCommand):
 class ListPolicies(ListCommand):
     """List policies, oldest first."""
 
-    columns = resources.POLICY_LIST
+    columns = resources_policies.POLICY_LIST
     arguments = (
         Argument("--tenant", "only those about this tenant and what is in it", {"default": ""}),
         Argument("--state", "only those in this state", {"default": "", "choices": STATES}),
@@ -82,7 +82,7 @@ class ListPolicies(ListCommand):
 class ShowPolicy(ShowCommand):
     """Show a policy and which nodes enforce it."""
 
-    columns = resources.POLICY
+    columns = resources_policies.POLICY
     arguments = (
         Argument("id", "a policy's id", {"metavar": "ID"}),
         Argument(
@@ -111,7 +111,7 @@ class ShowPolicy(ShowCommand):
 class _Revising(ShowCommand):
     """Changes one policy, unless somebody else changed it at the same time."""
 
-    columns = resources.POLICY
+    columns = resources_policies.POLICY
 
     def revise(self, policy_id: str, changes: Data, wait: float) -> Data:
         """The policy as it is now."""
@@ -175,7 +175,7 @@ class DeletePolicy(EachCommand):
 class ListFirings(ListCommand):
     """List what the actor of a policy did, newest first."""
 
-    columns = resources.FIRING_LIST
+    columns = resources_policies.FIRING_LIST
     arguments = (
         Argument("id", "a policy's id", {"metavar": "ID"}),
         Argument("--what", "only those of this kind", {"default": "", "choices": FIRINGS}),

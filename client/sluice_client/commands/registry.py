@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client import resources_registry as registry
-from sluice_client.command import Argument, pairs, repeated
-from sluice_client.standard import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.command import Argument, pairs, repeated
+from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.resources import registry
 
 _FORCE: Final = "even while policies use it, which keep what it meant"
 TERM: Final = Resource(

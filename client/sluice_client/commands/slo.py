@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Final
 
-from sluice_client import resources_bandwidth as resources
-from sluice_client.columns import Data
-from sluice_client.command import WAIT, Argument, EachCommand, ShowCommand
+from sluice_client.command_base.command import WAIT, Argument, EachCommand, ShowCommand
+from sluice_client.command_base.crud import ListAll, Resource
 from sluice_client.commands.bandwidth import ACCOUNT, UNDER, VALUE
 from sluice_client.commands.policies import warn
-from sluice_client.standard import ListAll, Resource
+from sluice_client.resources import bandwidth as resources
+from sluice_client.resources.columns import Data
 
 NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
 SLO: Final = Resource(

@@ -1,0 +1,32 @@
+"""How a command is put into words, for every sort of documentation."""
+
+from __future__ import annotations
+
+from argparse import BooleanOptionalAction
+
+from sluice_client.command_base.command import Argument, ListCommand, ShowCommand
+
+
+def shown_by(command: type[ListCommand | ShowCommand]) -> str:
+    """The columns of its output, in a sentence."""
+    short = ", ".join(column.title for column in command.columns if not column.long)
+    long = ", ".join(column.title for column in command.columns if column.long)
+    name = "Columns" if issubclass(command, ListCommand) else "Fields"
+    return f"{name}: {short}" + (f"; with `--long` also {long}." if long else ".")
+
+
+def form(argument: Argument) -> str:
+    """An argument as it is typed: ``--wait SECONDS``."""
+    flag = argument.flags.split()[-1]
+    more = argument.more
+    if not flag.startswith("-"):
+        if more.get("nargs") == "?":
+            return f"[{more['metavar']}]"
+        return f"{more['metavar']}{' …' if more.get('nargs') == '+' else ''}"
+    if more.get("action") in ("store_true", "store_const"):
+        return flag
+    if more.get("action") is BooleanOptionalAction:
+        return f"{flag}, --no-{flag.removeprefix('--')}"
+    choices = more.get("choices")
+    value = "{" + ",".join(choices) + "}" if choices else more.get("metavar", flag.removeprefix("--").upper())
+    return f"{flag} {value}"

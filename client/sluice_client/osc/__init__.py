@@ -1,1 +1,0 @@
-"""``openstack sluice …``: how python-openstackclient gets to know the commands."""

@@ -1,0 +1,1 @@
+"""Columns of each resource as the commands print them."""

@@ -1,0 +1,239 @@
+"""The controller's resources as methods."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+from sluice_client.rest.auth import REPEATED, Sender, SessionSender, TokenSender
+from sluice_client.rest.collection import Data, expecting, path_of
+from sluice_client.rest.operations import Operating
+from sluice_client.rest.transport import Retries, Transport
+from sluice_client.rest.uploads import Uploads, waiting
+
+if TYPE_CHECKING:
+    from keystoneauth1.session import Session
+
+TIMEOUT: Final = 10.0
+PAGE: Final = 100
+
+
+class Client(Operating):
+    """Speaks to the controller at ``url``; each thread needs its own.
+
+    Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises
+    :class:`~sluice_client.ApiError` when the controller refuses, and
+    :class:`~sluice_client.Unreachable` when it does not answer.
+
+    ``filter_code``, ``metric_code``, ``controller_code`` and ``dependency_data`` bring code and go back from it.
+
+    :param timeout: seconds for connecting, and for each answer
+    :param retries: how often calls are tried again that mean the same when they happen twice
+    """
+
+    def __init__(self, url: str, token: str = "", timeout: float = TIMEOUT, retries: Retries | None = None) -> None:
+        self._use(TokenSender(url, token, timeout), retries)
+
+    @classmethod
+    def from_session(
+        cls,
+        session: Session,
+        endpoint: str = "",
+        interface: str = "public",
+        region: str = "",
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+    ) -> Self:
+        """A client with the identity of a keystoneauth1 session, which stays its owner's to close.
+
+        :param endpoint: where the controller is; empty for service type ``sluice`` of the catalogue
+        """
+        made = cls.__new__(cls)
+        made._use(SessionSender(session, endpoint, interface, region, timeout), retries)
+        return made
+
+    def _use(self, sender: Sender, retries: Retries | None) -> None:
+        self._transport = Transport(sender, retries or Retries())
+        self._nodes = self.collection("/nodes", "nodes")
+        self._filters = self.collection("/filters", "filters")
+        self._controllers = self.collection("/controllers", "controllers")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
+    def create_policy(self, text: str, wait: float = 0.0) -> Data:
+        """The policy that ``text``, one sentence, became.
+
+        For several sentences it is ``{"policies": [...]}``; :meth:`create_policies` always gives a list.
+
+        :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
+        """
+        created: Data = self._transport.call(
+            "POST",
+            "/policies",
+            body={"policy": text},
+            query=waiting(wait),
+            headers={REPEATED: uuid.uuid4().hex},
+            patience=wait,
+        )
+        return created
+
+    def create_policies(self, text: str, wait: float = 0.0) -> list[Data]:
+        """The policies that the sentences of ``text`` became: all of them, or an error and none."""
+        created = self.create_policy(text, wait)
+        policies: list[Data] = created.get("policies", [created])
+        return policies
+
+    def check_policy(self, text: str) -> list[Data]:
+        """What the sentences of ``text`` would become; nothing is changed."""
+        checked: list[Data] = self._transport.call("POST", "/policies/check", body={"policy": text})["policies"]
+        return checked
+
+    def policies(self, tenant: str = "", state: str = "", page: int = PAGE) -> Iterator[Data]:
+        """All policies, oldest first, fetched ``page`` at a time."""
+        return self.collection("/policies", "policies").all(tenant=tenant, state=state, limit=page)
+
+    def policy(self, policy_id: str) -> Data:
+        """One policy, what its actor observes, and which nodes enforce it."""
+        return self.collection("/policies", "policies").one(policy_id)
+
+    def delete_policy(
+        self, policy_id: str, keep: bool = False, version: int | None = None, wait: float = 0.0
+    ) -> Data | None:
+        """Delete a policy and take back what it set.
+
+        :param keep: leave what is in force, under a new static policy, which is returned
+        :param version: refuse (412) when the policy has another version meanwhile
+        """
+        query: dict[str, Any] = {"keep": "true"} if keep else {}
+        # whoever keeps wants to know what was kept, and a second try could not say
+        kept: Data | None = self._transport.call(
+            "DELETE",
+            path_of("policies", policy_id),
+            query=query | waiting(wait),
+            headers=expecting("" if version is None else f'"{version}"'),
+            patience=wait,
+            once=keep,
+        )
+        return kept
+
+    def nodes(self) -> list[Data]:
+        """All nodes and what they reported last."""
+        return list(self._nodes.all())
+
+    def node(self, node: str) -> Data:
+        """One node."""
+        return self._nodes.one(node)
+
+    def forget_node(self, node: str) -> None:
+        """Forget a node that is no more."""
+        self._nodes.delete(node)
+
+    def adopt(self) -> Data:
+        """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
+        head: Data = self._transport.call("POST", "/nodes/adopt")
+        return head
+
+    def filters(self) -> list[Data]:
+        """The filters that the cluster can run."""
+        return list(self._filters.all())
+
+    def known_filters(self) -> list[Data]:
+        """Every keyword of DO SET, also those that the cluster cannot enforce."""
+        return list(self.collection("/registry/filters", "filters").all())
+
+    def filter(self, keyword: str) -> Data:
+        """A filter that was registered at run time."""
+        return self._filters.one(keyword)
+
+    def filter_and_etag(self, keyword: str) -> tuple[Data, str]:
+        """The same, and its ``ETag`` for :meth:`update_filter`."""
+        return self._filters.one_and_etag(keyword)
+
+    def register_filter(self, description: Mapping[str, Any]) -> Data:
+        """Register a filter for an isolated environment; without code it cannot be used yet.
+
+        :param description: ``keyword``, ``environment``, ``language``, ``main``, ``reverse``,
+            ``capabilities``, ``parameters``, ``help``
+        """
+        return self._filters.create(description)
+
+    def update_filter(self, keyword: str, changes: Mapping[str, Any], etag: str = "") -> Data:
+        """Change the description of a registered filter; what is not named stays.
+
+        :param etag: refuse (412) when the registration has another one meanwhile
+        """
+        return self._filters.update(keyword, changes, etag)
+
+    def upload_filter(self, keyword: str, code: bytes | IO[bytes], wait: float = 0.0, etag: str = "") -> Data:
+        """Give a registered filter its code, or another revision of it; the digest is verified there.
+
+        :param code: a file that can be rewound is read twice: for its digest, and when it is sent
+        :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
+        :param etag: refuse (412) when the registration has another one meanwhile
+        """
+        return self.filter_code.upload(keyword, code, wait, etag)
+
+    @property
+    def filter_code(self) -> Uploads:
+        """The code of registered filters."""
+        return self.uploads("/filters")
+
+    @property
+    def dependency_data(self) -> Uploads:
+        """The data of files that registered filters need; they have no revisions to go back to."""
+        return self.uploads("/filters/dependencies")
+
+    @property
+    def metric_code(self) -> Uploads:
+        """The code of workload metrics that are uploaded; the first makes a metric, which is not measured yet."""
+        return self.uploads("/registry/metrics")
+
+    @property
+    def controller_code(self) -> Uploads:
+        """The code of global controllers; the first makes a controller, which is stopped."""
+        return self.uploads("/controllers")
+
+    def unregister_filter(self, keyword: str, force: bool = False) -> None:
+        """Forget a registered filter that no policy uses.
+
+        :param force: even if objects stored through it cannot be read any more
+        """
+        self._filters.delete(keyword, force="true" if force else "")
+
+    def metrics(self) -> list[Data]:
+        """The workload metrics."""
+        return list(self.collection("/registry/metrics", "metrics").all())
+
+    def metric(self, name: str) -> Data:
+        """One workload metric."""
+        return self.collection("/registry/metrics", "metrics").one(name)
+
+    def controllers(self) -> list[Data]:
+        """The global controllers and how they fare."""
+        return list(self._controllers.all())
+
+    def controller(self, name: str) -> Data:
+        """One global controller."""
+        return self._controllers.one(name)
+
+    def delete_controller(self, name: str) -> None:
+        """Forget a controller and take back what it set."""
+        self._controllers.delete(name)
+
+    def terms(self) -> list[Data]:
+        """The coined terms."""
+        return list(self.collection("/registry/terms", "terms").all())
+
+    def health(self) -> Mapping[str, Any]:
+        """How the controller and what it depends on fare; needs no token."""
+        found: Data = self._transport.call("GET", "/health", accepted=(503,))
+        return found

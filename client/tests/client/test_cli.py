@@ -1,0 +1,159 @@
+"""The command line itself: options, help, exit status, and errors; what it says of each resource is elsewhere."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sluice_client.cli import main
+from sluice_client.commands import COMMANDS, EARLIER
+from sluice_client.resources import columns
+
+MISSING = {"error": {"code": 404, "title": "Not Found", "message": "there is no policy `zz`", "problems": []}}
+
+
+@pytest.fixture
+def run(capsys):
+    """A function that runs ``sluice`` and returns status, output and errors."""
+
+    def go(*words):
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code or 0
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return go
+
+
+def test_url_and_token_come_from_the_environment_unless_they_are_given(run, stub, monkeypatch, tmp_path):
+    (tmp_path / "token").write_text("secret\n")
+    monkeypatch.setenv("SLUICE_URL", stub.url)
+    monkeypatch.setenv("SLUICE_TOKEN_FILE", str(tmp_path / "token"))
+    stub.will(200, {"terms": []}).will(200, {"terms": []})
+    assert run("term", "list")[0] == 0
+    assert run("--token-file", "", "term", "list")[0] == 0
+    assert [one.headers.get("X-Auth-Token") for one in stub.asked] == ["secret", ""]
+    assert run("--url", "http://127.0.0.1:1", "--timeout", "1", "node", "adopt")[0] == 1
+
+
+def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
+    stub.will(404, MISSING)
+    said = "sluice: there is no policy `zz` (HTTP 404) (Request-ID: req-1)\n"
+    assert run("--url", stub.url, "policy", "show", "zz") == (1, "", said)
+
+
+def test_nobody_there_ends_with_one(run, nobody):
+    said = f"sluice: `{nobody}` cannot be reached: [Errno 111] Connection refused\n"
+    assert run("--url", nobody, "node", "adopt") == (1, "", said)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_token_file_that_cannot_be_read_is_named(run, tmp_path, content):
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    status, out, err = run("--token-file", str(path), "policy", "list")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"sluice: the token file `{path}` ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["policy"],
+        ["policy", "drop"],
+        ["nonsense"],
+        ["policy", "list", "--state", "on"],
+        ["policy", "list", "--nonsense"],
+        ["policy", "show"],
+        ["policy", "delete"],
+        ["filter", "set", "scramble", "--capability", "stage"],
+        ["--nonsense", "policy", "list"],
+        ["--time", "3", "policy", "list"],
+    ],
+)
+def test_a_wrong_command_line_ends_with_two(run, words):
+    status, _, _ = run(*words)
+    assert status == 2
+
+
+def test_a_wrong_word_is_answered_with_what_there_is(run):
+    assert "  policy check\n  policy create\n" in run("policy", "drop")[1]
+    assert "  policy check\n" in run("polcy", "list")[1]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_has_help(run, words):
+    status, out, _ = run(*words.split(), "--help")
+    assert status == 0
+    assert f"usage: sluice {words}" in out
+    assert all(argument.help.split()[0] in out for argument in COMMANDS[words].accepted())
+
+
+def test_help_of_a_thing_and_of_all_lists_commands(run):
+    assert run("policy", "--help")[1].split("\n")[1:3] == ["  policy check", "  policy create"]
+    status, out, _ = run("--help")
+    assert status == 0
+    assert all(words in out for words in COMMANDS)
+    assert not [words for words in EARLIER if words in out]
+
+
+def test_a_command_of_the_same_option_as_ours_keeps_it(run, stub):
+    policy = {"state": "active", "enforced": {"nodes": 0, "total": 0, "refused": [], "waiting": [], "away": []}}
+    stub.will(200, {"id": "p", **policy})
+    status, _, err = run("--url", stub.url, "policy", "show", "p", "--watch", "--timeout", "0")
+    assert (status, "not enforced after 0 s: no node has reported" in err) == (1, True)
+
+
+def test_json_is_what_the_controller_said(run, stub):
+    terms = [{"term": "DOCS", "patterns": ["*.pdf"], "what we": "do not know"}]
+    stub.will(200, {"terms": terms})
+    assert json.loads(run("--url", stub.url, "--json", "term", "list")[1]) == terms
+
+
+def test_tracebacks_are_shown_on_demand_only(run, stub):
+    stub.will(404, MISSING).will(404, MISSING)
+    assert "Traceback" not in run("--url", stub.url, "policy", "show", "zz")[2]
+    assert "Traceback" in run("--url", stub.url, "--debug", "policy", "show", "zz")[2]
+
+
+def test_control_characters_never_reach_the_terminal(run, stub):
+    stub.will(200, {"terms": [{"term": "A\x1b[31m\nB\x9b", "patterns": ["\x07日本"]}]})
+    out = run("--url", stub.url, "term", "list")[1]
+    assert "A [31m B " in out
+    assert "日本" in out
+    assert not set(out) & set("\x1b\x9b\x07")
+
+
+def test_whoever_has_seen_enough_is_no_fault(stub):
+    stub.will(200, {"terms": [{"term": "A" * 100, "patterns": []}] * 2000})
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-m", "sluice_client", "--url", stub.url, "term", "list"]
+    done = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+PLAIN = {
+    "nothing": (None, ""),
+    "a number": (1.5, "1.5"),
+    "a list": (["a", 1], "a, 1"),
+    "an object": ({"a": [1, 2], "b": None}, "a=1, 2, b="),
+    "a truth": (True, "True"),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_any_value_can_be_read(name):
+    value, text = PLAIN[name]
+    assert columns.plainly(value) == text
+
+
+def test_milliseconds_are_shown_as_the_controller_shows_times():
+    assert columns.iso_time(1_767_225_600_123) == "2026-01-01T00:00:00.123Z"
