@@ -29,9 +29,9 @@ from benchmarks.bandwidth_storm import storm
 from benchmarks.figures import Figure, Partly, table
 from benchmarks.machine import machine_facts
 from benchmarks.scale import Scale, say
+from tests.support.cluster.bandwidth_cluster import Capacity, Terms
+from tests.support.cluster.load import Load, totals
 
-from sluice_aio.bandwidth_stage import Capacity, Terms
-from sluice_aio.load import Load, totals
 from sluice_client import ClientError
 from sluice_core.errors import SluiceError
 

@@ -22,15 +22,15 @@ from typing import Final
 from benchmarks.bandwidth_row import Row
 from benchmarks.figures import Figure
 from benchmarks.scale import say
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.load import Load, Spec
 
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import Setup
-from sluice_aio.common_conf import USERS
-from sluice_aio.components import PLAIN_SWIFT
-from sluice_aio.layout import OBJECT_DEVICES, Layout
-from sluice_aio.load import Load, Spec
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import PLAIN_SWIFT
+from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster.setup import Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.common import USERS
 
 MB: Final = 1_000_000
 _ACCOUNT: Final = "AUTH_t1"

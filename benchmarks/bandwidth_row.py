@@ -17,11 +17,11 @@ from typing import Final
 from benchmarks.bandwidth_plots import paint
 from benchmarks.machine import file_system
 from benchmarks.scale import Scale, say
+from tests.support.cluster import slow_disk
+from tests.support.cluster.bandwidth_cluster import Stage, Terms
+from tests.support.cluster.load import Load
 
-from sluice_aio import slow_disk
-from sluice_aio.bandwidth_stage import Stage, Terms
-from sluice_aio.layout import OBJECT_DEVICES
-from sluice_aio.load import Load
+from sluice_aio.cluster.layout import OBJECT_DEVICES
 
 MB: Final = 1_000_000
 FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}

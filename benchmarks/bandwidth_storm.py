@@ -1,10 +1,10 @@
 """A ring is rebalanced while three tenants read: what replication takes from them, before it is capped and after.
 
 Objects lie on two of three object servers; then the third joins the ring, and a third of everything moves.  All devices
-are on one slow disk (``sluice_aio.slow_disk``; as root), which gives just what the readers may have, and nothing stays
-in the page cache: what replication reads, they lack.  Little may wait in memory to be written to that disk, so that
-what is copied is written when it is copied: the kernel would else keep it for half a minute, and write it back without
-priority after the cap is set.
+are on one slow disk (``tests.support.cluster.slow_disk``; as root), which gives just what the readers may have, and
+nothing stays in the page cache: what replication reads, they lack.  Little may wait in memory to be written to that
+disk, so that what is copied is written when it is copied: the kernel would else keep it for half a minute, and
+write it back without priority after the cap is set.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from benchmarks.bandwidth_row import CONNECTIONS, FLOORS, MB, Row, await_all, fa
 from benchmarks.figures import Figure
 from benchmarks.scale import say
 from swift.common.ring import RingBuilder
+from tests.support.cluster import slow_disk
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.load import Load
 
-from sluice_aio import slow_disk
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.layout import OBJECT_DEVICES
-from sluice_aio.load import Load
-from sluice_aio.rings import PART_POWER, device
+from sluice_aio.cluster.layout import OBJECT_DEVICES
+from sluice_aio.cluster.rings import PART_POWER, device
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import REPLICATION
 

@@ -16,7 +16,7 @@ from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, Trio
 from benchmarks.works import expect, getting, make_container, put_all, putting, ranging
 
-from sluice_aio.disks import stored_sizes
+from sluice_aio.cluster.disks import stored_sizes
 from sluice_core.errors import PeerError
 from sluice_core.testing import assignment
 from sluice_filters.api import Hint

@@ -3,9 +3,9 @@ clients that read large objects from it, each its own one over and over.
 
 Servers of the same devices take turns, window by window: plain Swift, ours with a thread for every stream, and, where
 all of them may take what the disk gives, plain Swift once more, which says how much a difference of totals means.
-On the *slow* disk (100 MB/s, ``sluice_aio.slow_disk``; as root) nothing is in the page cache when it is asked for; the
-benchmark's readers see to that, for what Swift forgets behind a reader leaves some of each MiB there.  For the page
-cache everything is.
+On the *slow* disk (100 MB/s, ``tests.support.cluster.slow_disk``; as root) nothing is in the page cache when it is
+asked for; the benchmark's readers see to that, for what Swift forgets behind a reader leaves some of each MiB
+there.  For the page cache everything is.
 
 What the hand-over costs is measured where it costs most, out of the page cache, by servers that hand over every step.
 
@@ -33,9 +33,9 @@ from benchmarks.figures import Figure, at_most
 from benchmarks.pairs import PLAIN as FIRST
 from benchmarks.pairs import SLUICE, TWIN, compare, rotated
 from benchmarks.scale import Scale, say
+from tests.support.cluster import slow_disk
 
-from sluice_aio import slow_disk
-from sluice_aio.services import free_port
+from sluice_aio.cluster.services import free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.credit import IDLE
 

@@ -17,14 +17,14 @@ from typing import Final, Self
 from benchmarks.cpu import cpu_seconds
 from benchmarks.pairs import INSTANCES, PLAIN, SLUICE
 
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import KEYS, PROXY, READS, Setup
-from sluice_aio.components import PLAIN_SWIFT, Program, swift_command
-from sluice_aio.layout import OBJECT_DEVICES, Layout
-from sluice_aio.processes import ProcessId
-from sluice_aio.services import ask, free_port
-from sluice_aio.swift_conf import USERS, proxy_conf
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import PLAIN_SWIFT, Program, swift_command
+from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster.processes import ProcessId
+from sluice_aio.cluster.services import ask, free_port
+from sluice_aio.cluster.setup import KEYS, PROXY, READS, Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.swift import USERS, proxy_conf
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Assignment

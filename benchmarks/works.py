@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.blocks import Work
 
-from sluice_aio.swift_http import Answer, SwiftHttp
+from sluice_aio.cluster.swift_http import Answer, SwiftHttp
 from sluice_core.errors import PeerError
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.services import RedisServer, Server, free_port
+from sluice_aio.cluster.services import RedisServer, Server, free_port
 from sluice_client import Client, Retries, Unreachable
 from sluice_client.cli import main
 from sluice_client.testing import StubController

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sluice_aio.services import RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 
 # test modules import parts of the API, which read settings when they are imported
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_aio.services import RabbitServer, RedisServer, free_port
+from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.store.store import Store
 
 

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cluster.certificates import Authority
 
-from sluice_aio.certificates import Authority
 from sluice_core import activation
 from sluice_core.activation import BadUrl, Call, Gate, activate, call_for, check_url, completed, own_url
 from sluice_core.messages.registry import Activation

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sluice_aio import components
-from sluice_aio.cluster import Cluster, stop_recorded
-from sluice_aio.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
-from sluice_aio.records import Record, Records
-from sluice_aio.services import ask
-from sluice_aio.swift_conf import USERS
+from sluice_aio.cluster import components
+from sluice_aio.cluster.cluster import Cluster, stop_recorded
+from sluice_aio.cluster.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
+from sluice_aio.cluster.records import Record, Records
+from sluice_aio.cluster.services import ask
+from sluice_aio.conf.swift import USERS
 from sluice_core.errors import SluiceError
 
 #: Exit status of ``status``: all run, some run, none runs.
@@ -144,7 +144,7 @@ def down(layout: Layout) -> int:
 
 def demo(layout: Layout, keep: bool) -> int:
     """Bring up a cluster, show the main job, stop it again."""
-    from sluice_aio.demo import run_demo  # only here are swiftclient's and Swift's modules needed
+    from sluice_aio.demo.demo import run_demo  # only here are swiftclient's and Swift's modules needed
 
     return run_demo(layout, keep)
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice_aio.services import RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.describe import PROXY
 from sluice_core.store.store import Store
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from sluice_aio.components import script
-from sluice_aio.layout import HOST
-from sluice_aio.services import Server, ask, free_port
+from sluice_aio.cluster.components import script
+from sluice_aio.cluster.layout import HOST
+from sluice_aio.cluster.services import Server, ask, free_port
 
 #: A Redis has sixteen; the cluster uses the first.
 DATABASE = 7

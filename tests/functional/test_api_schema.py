@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from sluice_aio.components import script
+from sluice_aio.cluster.components import script
 
 pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
 

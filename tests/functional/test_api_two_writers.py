@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_aio.cluster_setup import EC21, GOLD
+from sluice_aio.cluster.setup import EC21, GOLD
 
 pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
 

@@ -4,10 +4,10 @@ import contextlib
 import time
 
 import pytest
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_observer import CLOSE, Heard, means, settled
+from tests.support.cluster.load import ENDLESS
 
-from sluice_aio.bandwidth_seen import CLOSE, Heard, means, settled
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.load import ENDLESS
 from sluice_client import ClientError
 
 MB = 1_000_000

@@ -14,12 +14,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_observer import CLOSE, Heard, means, settled
+from tests.support.cluster.load import ENDLESS
 
-from sluice_aio.bandwidth_seen import CLOSE, Heard, means, settled
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.cluster_setup import EC21, GOLD, POLICIES
-from sluice_aio.layout import HOST, OBJECT_DEVICES
-from sluice_aio.load import ENDLESS
+from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES
+from sluice_aio.cluster.setup import EC21, GOLD, POLICIES
 from sluice_core.messages.bandwidth import SIDES
 from sluice_middleware.swift.green import IO_THREAD
 

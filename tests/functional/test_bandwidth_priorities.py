@@ -6,10 +6,10 @@ import os
 import platform
 
 import pytest
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_observer import CLOSE, settled
 
-from sluice_aio.bandwidth_seen import CLOSE, settled
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.layout import OBJECT_DEVICES
+from sluice_aio.cluster.layout import OBJECT_DEVICES
 
 pytestmark = pytest.mark.functional
 

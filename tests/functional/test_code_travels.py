@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
 pytestmark = pytest.mark.functional

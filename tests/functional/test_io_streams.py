@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.cluster import slow_disk
 from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
-from sluice_aio import slow_disk
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.controller import ObjectController
 from sluice_middleware.object_server.iosched import io_priority, page_cache, stream_scheduler

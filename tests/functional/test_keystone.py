@@ -14,13 +14,13 @@ import pytest
 import requests
 from tests.support.sandbox.process import compiled
 
-from sluice_aio import keystone_seed
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import KEYSTONE, Setup
-from sluice_aio.disks import stored_sizes
-from sluice_aio.keystone_http import KeystoneHttp, swift_of
-from sluice_aio.keystone_seed import BELIEVED
-from sluice_aio.layout import Layout
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.disks import stored_sizes
+from sluice_aio.cluster.layout import Layout
+from sluice_aio.cluster.setup import KEYSTONE, Setup
+from sluice_aio.keystone import seed
+from sluice_aio.keystone.http import KeystoneHttp, swift_of
+from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
 
 pytestmark = pytest.mark.functional
@@ -46,9 +46,9 @@ def login(cluster):
     keystone = KeystoneHttp(cluster.keystone_url)
 
     def take(user):
-        if user == keystone_seed.ADMIN:
-            return keystone.login(user, keystone_seed.password(cluster.layout, user), "admin")
-        password, project, _ = keystone_seed.PEOPLE[user]
+        if user == seed.ADMIN:
+            return keystone.login(user, seed.password(cluster.layout, user), "admin")
+        password, project, _ = seed.PEOPLE[user]
         return keystone.login(user, password, project)
 
     return take
@@ -230,7 +230,7 @@ def test_keystone_away_is_503_and_tokens_in_the_cache_go_on(cluster, login, even
 def test_no_log_of_ours_holds_a_secret(cluster, login):
     token = login("alice").id
     ask(cluster, token)
-    secrets = [token, *(keystone_seed.password(cluster.layout, one) for one in (*keystone_seed.SERVICES, "admin"))]
+    secrets = [token, *(seed.password(cluster.layout, one) for one in (*seed.SERVICES, "admin"))]
     for name in ("api", "agent", "actors"):
         text = cluster.log(name)
         assert not [one for one in secrets if one in text]

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from sluice_aio.disks import stored_sizes
+from sluice_aio.cluster.disks import stored_sizes
 
 pytestmark = pytest.mark.functional
 

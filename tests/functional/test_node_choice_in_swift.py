@@ -11,9 +11,8 @@ import time
 from dataclasses import replace
 
 import pytest
-
-from sluice_aio.bandwidth_seen import first_good
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_observer import first_good
 
 pytestmark = pytest.mark.functional
 

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.cluster_setup import EC21
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.setup import EC21
+from sluice_aio.cluster.swift_http import SwiftHttp
 
 pytestmark = pytest.mark.functional
 

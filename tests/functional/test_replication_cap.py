@@ -14,12 +14,12 @@ from datetime import datetime
 
 import pytest
 
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
-from sluice_aio.common_conf import USERS
-from sluice_aio.components import DEFAULT
-from sluice_aio.layout import STORAGE_AGENTS, Layout
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import DEFAULT
+from sluice_aio.cluster.layout import STORAGE_AGENTS, Layout
+from sluice_aio.cluster.setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.common import USERS
 from sluice_client import Client
 
 pytestmark = pytest.mark.functional

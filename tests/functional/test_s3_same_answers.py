@@ -5,8 +5,7 @@ import random
 from urllib.parse import urlsplit
 
 import pytest
-
-from sluice_aio.s3_twins import Both, client_of
+from tests.support.cluster.s3_twins import Both, client_of
 
 pytestmark = pytest.mark.functional
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.docker import Bench
 
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import Setup
-from sluice_aio.layout import Layout
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.layout import Layout
+from sluice_aio.cluster.setup import Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 
 pytestmark = pytest.mark.functional

@@ -6,7 +6,7 @@ import threading
 import pika
 import pytest
 
-from sluice_aio.disks import stored_sizes
+from sluice_aio.cluster.disks import stored_sizes
 from sluice_client import ApiError
 from sluice_core.messages.policies import MetricBatch
 from sluice_core.store.keys import METRICS_EXCHANGE

@@ -14,7 +14,7 @@ from tests.support.actors.host import BUSY, Story, play
 from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_aio.services import RabbitServer, RedisServer, free_port
+from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.messages.policies import Target
 
 pytestmark = pytest.mark.probe

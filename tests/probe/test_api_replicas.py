@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.balancer import Balancer
 
-from sluice_aio.balancer import Balancer
-from sluice_aio.cluster import Cluster
-from sluice_aio.layout import Layout
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.layout import Layout
 from sluice_client import Client, ClientError, Retries
 
 pytestmark = pytest.mark.probe

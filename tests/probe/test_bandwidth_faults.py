@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
+from tests.support.cluster.bandwidth_observer import CLOSE, means, settled, windows
+from tests.support.cluster.load import ENDLESS
 
-from sluice_aio.bandwidth_seen import CLOSE, means, settled, windows
-from sluice_aio.bandwidth_stage import Capacity, Stage, Terms
-from sluice_aio.components import Program, script
-from sluice_aio.load import ENDLESS
+from sluice_aio.cluster.components import Program, script
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.

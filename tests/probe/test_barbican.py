@@ -11,13 +11,14 @@ import pytest
 from castellan import key_manager
 from castellan.common.utils import credential_factory
 from oslo_config import cfg
+from tests.support.cluster.damage import files_of, known_of
 
-from sluice_aio import barbican_conf, components, keystone_seed
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import ALL_PARTS, KEYS, KEYSTONE, Setup
-from sluice_aio.damage import files_of, known_of
-from sluice_aio.keystone_http import KeystoneHttp, swift_of
-from sluice_aio.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster import components
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster.setup import ALL_PARTS, KEYS, KEYSTONE, Setup
+from sluice_aio.keystone import barbican, seed
+from sluice_aio.keystone.http import KeystoneHttp, swift_of
 from sluice_client import Client
 
 pytestmark = pytest.mark.probe
@@ -46,7 +47,7 @@ class Keys:
         keys = {name: self.known[name] for name in (self.known if names is None else names)}
         fresh = self.path.with_suffix(".new")
         fresh.touch(mode=0o600)
-        fresh.write_text(barbican_conf.key_manager_conf(self.layout, active, keys, **login))
+        fresh.write_text(barbican.key_manager_conf(self.layout, active, keys, **login))
         fresh.replace(self.path)
 
     def make(self, name):
@@ -96,12 +97,12 @@ def keys(cluster):
 def swift(cluster, keys, eventually):
     """The account of acme, where one container is encrypted by proxies and one by storage nodes."""
     keystone = KeystoneHttp(cluster.keystone_url)
-    admin = keystone.login("admin", keystone_seed.password(cluster.layout, "admin"), "admin")
+    admin = keystone.login("admin", seed.password(cluster.layout, "admin"), "admin")
     with Client(cluster.api_url, admin.id) as api:
         for place in PLACES:
             made = api.create_policy(f"FOR CONTAINER acme/{place.lower()} DO SET encryption ON {place}", wait=20)
             assert made["enforced"]["nodes"] == made["enforced"]["total"] == 1
-    password, project, _ = keystone_seed.PEOPLE["alice"]
+    password, project, _ = seed.PEOPLE["alice"]
     client = swift_of(cluster.proxy_url, keystone.login("alice", password, project))
     for place in PLACES:
         assert client.request("PUT", place.lower()).status in (201, 202)
@@ -242,7 +243,7 @@ def test_a_barbican_that_says_nothing_keeps_no_proxy_from_starting(cluster, swif
 
 LOGINS = [
     ({"password": "not-the-password"}, "HTTP 401"),
-    ({"user": barbican_conf.SERVICE}, "Secret retrieval attempt not allowed"),
+    ({"user": barbican.SERVICE}, "Secret retrieval attempt not allowed"),
 ]
 
 
@@ -261,7 +262,7 @@ def test_a_login_that_barbican_refuses_is_a_reason_and_no_secret_is_told(cluster
     finally:
         keys.write("first")
     settled(cluster, swift, eventually)
-    passwords = [keystone_seed.password(cluster.layout, one) for one in (barbican_conf.READER, barbican_conf.SERVICE)]
+    passwords = [seed.password(cluster.layout, one) for one in (barbican.READER, barbican.SERVICE)]
     told = [*answers, *(cluster.log(name) for name in (*WITH_KEYS, "agent", "api", "actors"))]
     for secret in (*passwords, *keys.secrets(), "not-the-password"):
         assert not any(secret in one for one in told)

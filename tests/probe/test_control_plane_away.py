@@ -13,8 +13,8 @@ import pytest
 import redis
 from tests.support.actors.team import ScheduledNodes
 
-from sluice_aio.cluster import Cluster
-from sluice_aio.layout import Layout
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.layout import Layout
 from sluice_client import Client
 
 pytestmark = pytest.mark.probe

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sluice_agent.snapshot.storage_daemons import MEMORY
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import EC21, GOLD, KEYS, PROXY, READS, Setup
-from sluice_aio.layout import OBJECT_DEVICES, Layout
-from sluice_aio.swift_conf import write_swift
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, StorageState
 from sluice_middleware.object_server.diskfile.cli import main

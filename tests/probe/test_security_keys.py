@@ -5,10 +5,10 @@ import secrets
 import time
 
 import pytest
+from tests.support.cluster.damage import files_of
 
-from sluice_aio.cluster_setup import EC21, GOLD
-from sluice_aio.damage import files_of
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.setup import EC21, GOLD
+from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_filters.encryption.keys_file import SECRET_SIZE, Ring, parse_ring, render_ring
 
 pytestmark = pytest.mark.probe

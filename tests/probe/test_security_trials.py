@@ -6,11 +6,11 @@ import random
 import socket
 
 import pytest
+from tests.support.cluster.damage import files_of, known_of
 
-from sluice_aio import code_conf
-from sluice_aio.cluster_setup import EC21, GOLD
-from sluice_aio.damage import files_of, known_of
-from sluice_aio.swift_http import SwiftHttp
+from sluice_aio.cluster.setup import EC21, GOLD
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf import code as conf_code
 from sluice_client import ApiError
 from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
@@ -219,7 +219,7 @@ def scramble(api):
 @pytest.fixture
 def code_place(cluster):
     """The account that keeps uploaded code."""
-    return SwiftHttp(cluster.proxy_url).login(code_conf.USER, code_conf.key(cluster.layout))
+    return SwiftHttp(cluster.proxy_url).login(conf_code.USER, conf_code.key(cluster.layout))
 
 
 def send_code(api, code, digest):

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.actors.team import HostProcess, ScheduledNodes
+from tests.support.cluster.certificates import Authority
+from tests.support.cluster.secured_services import MASTER, SecureRabbit, SecureRedis, Sentinel, WatchedRedis
 
-from sluice_aio.certificates import Authority
-from sluice_aio.components import Program, script
-from sluice_aio.secured import MASTER, SecureRabbit, SecureRedis, Sentinel, WatchedRedis
-from sluice_aio.services import HOST, ask, free_port
+from sluice_aio.cluster.components import Program, script
+from sluice_aio.cluster.services import HOST, ask, free_port
 from sluice_client import Client, ClientError, Retries
 from sluice_core.store.store import AsyncStore
 

@@ -11,15 +11,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.cluster.damage import files_of, known_of
+from tests.support.cluster.turns import Turns
 
-from sluice_aio.cluster import Cluster
-from sluice_aio.cluster_setup import EC21, GOLD, KEYS, PROXY, READS, Setup
-from sluice_aio.components import Program, script
-from sluice_aio.damage import files_of, known_of
-from sluice_aio.layout import OBJECT_DEVICES, Layout
-from sluice_aio.swift_conf import write_swift
-from sluice_aio.swift_http import SwiftHttp
-from sluice_aio.turns import Turns
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import Program, script
+from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
+from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.cli import main

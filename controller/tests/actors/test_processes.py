@@ -11,7 +11,7 @@ import pytest
 from tests.support.actors.host import BUSY, Node, Story, play, until
 
 from sluice_actors.testing import plan_of
-from sluice_aio.services import RabbitServer, RedisServer, free_port
+from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.errors import PeerError
 
 

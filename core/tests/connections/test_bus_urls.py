@@ -4,10 +4,10 @@ import asyncio
 import logging
 
 import pytest
+from tests.support.cluster.certificates import Authority
+from tests.support.cluster.secured_services import SecureRabbit
 
-from sluice_aio.certificates import Authority
-from sluice_aio.secured import SecureRabbit
-from sluice_aio.services import HOST, free_port
+from sluice_aio.cluster.services import HOST, free_port
 from sluice_core.connections.bus import Consumer, Publisher
 
 LIMIT = 120

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sluice_aio.services import RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.store import AsyncStore, Draft, Store
 from sluice_core.testing import assignment

@@ -4,10 +4,10 @@ import asyncio
 import shutil
 
 import pytest
+from tests.support.cluster.certificates import Authority
+from tests.support.cluster.secured_services import MASTER, SecureRedis, Sentinel, WatchedRedis
 
-from sluice_aio.certificates import Authority
-from sluice_aio.secured import MASTER, SecureRedis, Sentinel, WatchedRedis
-from sluice_aio.services import HOST, free_port
+from sluice_aio.cluster.services import HOST, free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.store import AsyncStore, Draft, Gap, Store
 from sluice_core.testing import assignment

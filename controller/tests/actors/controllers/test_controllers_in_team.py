@@ -9,7 +9,7 @@ from tests.support.actors.host import Story, play, until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import Ring
-from sluice_aio.services import RabbitServer, free_port
+from sluice_aio.cluster.services import RabbitServer, free_port
 from sluice_core.store.fencing import slot_of
 
 pytestmark = pytest.mark.functional

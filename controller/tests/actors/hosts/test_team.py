@@ -11,7 +11,7 @@ from sluice_actors.hosts.members import GROUP, Members, _Driver
 from sluice_actors.hosts.team import Ring, Team
 from sluice_actors.policies.replay import Replay
 from sluice_actors.testing import batch_of, plan_of
-from sluice_aio.services import RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import Fenced
 from sluice_core.messages.policies import Firing, PolicyState, Target
 from sluice_core.store import fencing

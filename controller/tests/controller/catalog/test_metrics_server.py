@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.services import Server, free_port
+from sluice_aio.cluster.services import Server, free_port
 
 REQUESTS = 12
 

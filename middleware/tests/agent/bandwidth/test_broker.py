@@ -8,7 +8,7 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_aio.services import RabbitServer, RedisServer, free_port
+from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares

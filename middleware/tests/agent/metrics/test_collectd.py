@@ -7,14 +7,14 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.cluster.certificates import Authority
+from tests.support.cluster.collectd import CollectdDaemon
+from tests.support.cluster.secured_services import SecureRabbit
 
 from sluice_agent.agent import Agent
 from sluice_agent.metrics.collectd import NodeValues
 from sluice_agent.settings import Settings
-from sluice_aio.certificates import Authority
-from sluice_aio.collectd import CollectdDaemon
-from sluice_aio.secured import SecureRabbit
-from sluice_aio.services import HOST, RedisServer, free_port
+from sluice_aio.cluster.services import HOST, RedisServer, free_port
 from sluice_core.connections.bus import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import MetricBatch

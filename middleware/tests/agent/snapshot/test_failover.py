@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 
 import pytest
+from tests.support.cluster.secured_services import MASTER, Sentinel, WatchedRedis
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_aio.secured import MASTER, Sentinel, WatchedRedis
-from sluice_aio.services import free_port
+from sluice_aio.cluster.services import free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.store import AsyncStore, Draft
 from sluice_core.testing import assignment

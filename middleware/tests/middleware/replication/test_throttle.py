@@ -12,7 +12,7 @@ from swift.common.concurrency import GreenPool
 from swift.common.ring import RingBuilder
 from tests.support.middleware.object_server import Log, swift_conf
 
-from sluice_aio.services import Server, ask, free_port
+from sluice_aio.cluster.services import Server, ask, free_port
 from sluice_core.messages.bandwidth import COPIES
 from sluice_core.messages.credit import Given, Grant
 from sluice_core.options import OptionError

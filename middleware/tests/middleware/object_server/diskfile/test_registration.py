@@ -14,7 +14,7 @@ from sluice_agent.metrics.workers import Workers
 from sluice_agent.settings import Settings
 from sluice_agent.snapshot.refusals import Capabilities
 from sluice_agent.snapshot.storage_daemons import MEMORY, READY, StorageDaemons
-from sluice_aio.services import RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_core.metrics.totals import Totals

@@ -1,0 +1,1 @@
+"""The all-in-one cluster: services, rings, processes, their folders and ports."""

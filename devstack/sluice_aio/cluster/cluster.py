@@ -1,0 +1,389 @@
+"""One whole cluster: start, wait, stop, and what tests do to its processes.
+
+Whoever started a cluster may be gone when it is stopped, so :func:`stop_recorded` works from what
+the cluster's folder says, and :class:`Cluster` itself stops in the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from sluice_aio.cluster import components, daemons
+from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.cluster.processes import ProcessId, end_all
+from sluice_aio.cluster.records import Record, Records
+from sluice_aio.cluster.rings import build_rings
+from sluice_aio.cluster.services import RabbitServer, RedisServer, Server
+from sluice_aio.cluster.setup import KEYSTONE, Setup
+from sluice_aio.conf.sluice import ensure_token, write_sluice
+from sluice_aio.conf.storage import WITH_RSYNC
+from sluice_aio.conf.swift import write_swift
+from sluice_aio.errors import LaunchError
+from sluice_aio.keystone import barbican, seed, venv
+from sluice_client import Client, ClientError
+from sluice_core.errors import PeerError
+
+#: Seconds that a service gets to serve, and to end after SIGTERM.
+START_LIMIT = 90.0
+STOP_LIMIT = 15.0
+
+
+class Cluster:
+    """The services ``names`` of the cluster at ``layout``; nothing happens before :meth:`start`.
+
+    Without a ``setup`` Swift gets all of Sluice, unless no agent is among the services.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        names: Collection[str] = components.DEFAULT,
+        plain: bool = False,
+        setup: Setup | None = None,
+    ) -> None:
+        self.layout = layout
+        self._names = frozenset(names) | ({"plain"} if plain else frozenset())
+        self.setup = setup or (Setup() if "agent" in self._names else Setup.plain())
+        if self.setup.auth == KEYSTONE:
+            self._names |= {"keystone"}
+        if "barbican" in self._names and "keystone" not in self._names:
+            raise LaunchError('barbican asks Keystone who asks it, use a set-up with `auth="keystone"`')
+        self._servers: dict[str, Server] = {}
+        self._records = Records(layout.run)
+
+    def start(self, say: Callable[[str], None] = lambda line: None) -> None:
+        """Write the configurations, start all services and wait until they serve.
+
+        On any failure, Ctrl-C included, everything that was started is stopped again.
+
+        :raises LaunchError: when it runs already, a port is taken or a service does not serve
+        """
+        with held(self._records):
+            self.refuse_when_running()
+            check_ports(self.layout, self._names)
+            if "keystone" in self._names:
+                venv.python(say)
+            if "barbican" in self._names:
+                venv.python(say, service="barbican")
+            self._servers = components.make_servers(self.layout, self._names)
+            self._configure()
+            try:
+                for wave in components.WAVES:
+                    self._start_wave([name for name in wave if name in self._servers], say)
+                self._wait(self._servers, say)
+                if "keystone" in self._servers:
+                    seed.seed(self.layout)
+                if "barbican" in self._servers:
+                    barbican.seed_barbican(self.layout)
+                self._settle(say)
+            except PeerError as error:
+                self._stop()
+                raise LaunchError(str(error)) from error
+            except BaseException:
+                self._stop()
+                raise
+
+    def refuse_when_running(self) -> None:
+        """Does nothing when no cluster runs in the folder.
+
+        :raises LaunchError: when one does
+        """
+        if any(record.alive() for record in self._records.load().values()):
+            raise LaunchError(f"a cluster runs in `{self.layout.folder}` already, stop it with `make down`")
+
+    def stop(self) -> None:
+        """Stop everything that this cluster started; harmless when nothing runs."""
+        with held(self._records):
+            self._stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def add(self, names: Collection[str]) -> None:
+        """Start further services of a running cluster, those of ``names`` that do not run, and wait until they serve.
+
+        :raises LaunchError: as :meth:`start`
+        """
+        fresh = components.make_servers(self.layout, set(names) - self._servers.keys())
+        check_ports(self.layout, fresh.keys())
+        self._servers |= fresh
+        try:
+            for wave in components.WAVES:
+                self._start_wave([name for name in wave if name in fresh], lambda line: None)
+            self._wait(fresh, lambda line: None)
+        except PeerError as error:
+            raise LaunchError(str(error)) from error
+
+    def remove(self, name: str) -> None:
+        """Stop service ``name`` for good."""
+        self._end(name)
+        self._servers.pop(name, None)
+        self._record()
+
+    def run_daemon(
+        self,
+        name: str,
+        once: bool = True,
+        servers: Collection[str] | None = None,
+        options: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+    ) -> dict[str, str]:
+        """Run Swift's daemon ``name`` (``object-replicator``) on ``servers``, by default on all that have one.
+
+        :param once: one round, one server after the other; False leaves them running as services
+            (``object-replicator@object1``)
+        :param options: more options of the daemon's section, for a round only
+        :param arguments: more arguments on its command line, for a round only
+        :returns: server → what the daemon logged in its round
+        :raises LaunchError: for an unknown daemon, or when a round fails or does not end
+        """
+        confs = daemons.servers_of(name, servers)
+        if name in WITH_RSYNC:
+            self.add({"rsync"})
+        if not once:
+            self.add({f"{name}@{conf}" for conf in confs})
+            return {}
+        return {conf: daemons.run_once(self.layout, name, conf, options or {}, arguments) for conf in confs}
+
+    def restart(self, name: str) -> None:
+        """Stop service ``name`` (dead or alive), start it again and wait until it serves."""
+        self._end(name)
+        server = self._servers[name]
+        server.start()
+        self._record()
+        server.wait_ready(START_LIMIT)
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Send signal ``number``; SIGKILL goes to the service with all its workers and is waited for."""
+        process = self.process(name)
+        if number != signal.SIGKILL:
+            process.signal(number)
+            return
+        for member in [process, *process.session()]:
+            member.signal(signal.SIGKILL)
+            member.wait(STOP_LIMIT)
+        self._servers[name].kill()
+
+    def process(self, name: str) -> ProcessId:
+        """The main process of service ``name``.
+
+        :raises LaunchError: when the service is not of this cluster
+        """
+        record = self._records.load().get(name)
+        if record is None:
+            raise LaunchError(f"service `{name}` was not started here")
+        return record.processes[0]
+
+    def workers(self, name: str) -> list[ProcessId]:
+        """The live processes that service ``name`` forked."""
+        main = self.process(name)
+        return [member for member in main.session() if member != main]
+
+    @property
+    def proxy_url(self) -> str:
+        """The Swift proxy with Sluice."""
+        return self.layout.url("proxy")
+
+    @property
+    def plain_url(self) -> str:
+        """The Swift proxy without Sluice, over the same storage."""
+        return self.layout.url("plain")
+
+    @property
+    def api_url(self) -> str:
+        """The controller API."""
+        return self.layout.url("api")
+
+    @property
+    def keystone_url(self) -> str:
+        """Keystone, when the set-up has it."""
+        return self.layout.keystone_url
+
+    @property
+    def redis_url(self) -> str:
+        """The metadata store."""
+        return self._redis().url
+
+    @property
+    def amqp_url(self) -> str:
+        """The broker."""
+        return self._rabbit().url
+
+    @property
+    def token(self) -> str:
+        """The admin token of the API."""
+        return ensure_token(self.layout)
+
+    @property
+    def device_folders(self) -> tuple[Path, ...]:
+        """The folders that stand for the object servers' disks."""
+        return tuple(self.layout.device(server) for server in OBJECT_DEVICES)
+
+    def log(self, name: str) -> str:
+        """Everything that service ``name`` has logged."""
+        return self._servers[name].log.read_text(encoding="utf-8", errors="replace")
+
+    def _redis(self) -> RedisServer:
+        return RedisServer(self.layout.ports["redis"], self.layout.data / "redis")
+
+    def _rabbit(self) -> RabbitServer:
+        ports = self.layout.ports
+        return RabbitServer(ports["rabbit"], ports["rabbit_dist"], ports["epmd"], self.layout.data / "rabbit")
+
+    def _configure(self) -> None:
+        for folder in (self.layout.logs, self.layout.run, self.layout.data, self.layout.configs):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.layout.agent_socket.unlink(missing_ok=True)  # its existence says that the agent is ready
+        for agent in ("agent2", *STORAGE_AGENTS):
+            self.layout.node_of(agent).agent_socket.unlink(missing_ok=True)
+        if "keystone" in self._names:
+            seed.password(self.layout, seed.ADMIN)
+        if "barbican" in self._names:
+            barbican.write_barbican(self.layout)
+        write_swift(self.layout, self.setup)
+        write_sluice(self.layout, self._redis().url, self._rabbit().url, self.setup)
+        build_rings(self.layout)
+
+    def _start_wave(self, names: Collection[str], say: Callable[[str], None]) -> None:
+        if not names:
+            return
+        say(f"starting {', '.join(names)}")
+        for name in names:
+            self._servers[name].start()
+            self._record()
+        if "redis" in names:  # who comes next reads it first of all
+            self._servers["redis"].wait_ready(START_LIMIT)
+
+    def _wait(self, names: Collection[str], say: Callable[[str], None]) -> None:
+        say(f"waiting for {', '.join(names)}")
+        for name in names:
+            self._servers[name].wait_ready(START_LIMIT)
+        for name in names:
+            if not self._servers[name].running:
+                raise LaunchError(f"{name} ended: {tail(self._servers[name].log)}")
+
+    def _settle(self, say: Callable[[str], None]) -> None:
+        """Wait until the API, asked for all it depends on, says that the parts have found each other."""
+        if not {"redis", "rabbit", "agent", "actors", "api"} <= self._servers.keys():
+            return
+        say("waiting for agent and actors to report")
+        deadline = time.monotonic() + START_LIMIT
+        with Client(self.api_url) as client:
+            while (health := self._health(client))["status"] != "ok":
+                dead = [name for name, server in self._servers.items() if not server.running]
+                if dead:
+                    raise LaunchError(f"{dead[0]} ended: {tail(self._servers[dead[0]].log)}")
+                if time.monotonic() > deadline:
+                    raise LaunchError(f"the cluster is not well after {START_LIMIT:g} s: {health}")
+                time.sleep(0.05)
+
+    @staticmethod
+    def _health(client: Client) -> Mapping[str, Any]:
+        try:
+            return client.health()
+        except ClientError as error:
+            return {"status": str(error)}
+
+    def _record(self) -> None:
+        records = []
+        for name, server in self._servers.items():
+            processes = [ProcessId.of(pid) for pid in server.pids]
+            found = tuple(process for process in processes if process is not None)
+            if found:
+                port = server.port or None
+                records.append(Record(name, port, found))
+        self._records.save(records)
+
+    def _end(self, name: str) -> None:
+        with contextlib.suppress(LaunchError):
+            self.process(name).end(STOP_LIMIT)
+        self._servers[name].stop()
+
+    def _stop(self) -> None:
+        with uninterrupted():
+            self._record_started()
+            _stop_all(self._records)
+            for server in self._servers.values():
+                server.stop()  # reaps our own children
+
+    def _record_started(self) -> None:
+        """Also what was started after the last record, as when Ctrl-C came in between."""
+        if self._servers:
+            self._record()
+
+
+def stop_recorded(layout: Layout) -> list[str]:
+    """Stop the cluster in the layout's folder, whoever started it; the names of what still ran."""
+    records = Records(layout.run)
+    with held(records), uninterrupted():
+        return _stop_all(records)
+
+
+def _stop_all(records: Records) -> list[str]:
+    known = records.load()
+    running = [name for name, record in known.items() if record.alive()]
+    for wave in reversed(components.WAVES):
+        members = [known[name] for name in wave if name in known]
+        end_all([record.processes[0] for record in members], STOP_LIMIT)
+        end_all([helper for record in members for helper in record.processes[1:]], STOP_LIMIT)
+    if known:
+        records.save(())
+    return running
+
+
+def check_ports(layout: Layout, names: Collection[str]) -> None:
+    """Refuse to start when somebody listens on a port that is needed.
+
+    :raises LaunchError: naming the port, the service and the option
+    """
+    for name in [port for service in components.ALL if service in names for port in components.ports_of(service)]:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, layout.ports[name]))
+            except OSError as error:
+                raise LaunchError(
+                    f"port {layout.ports[name]} (for {name}) is taken: {os.strerror(error.errno or 0).lower()}, "
+                    "choose other ports with SLUICE_PORT_BASE"
+                ) from error
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines of a log file."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return "\n".join(["", *(f"    {line}" for line in text.splitlines()[-lines:])])
+
+
+@contextlib.contextmanager
+def held(records: Records) -> Iterator[None]:
+    """One command at a time in one folder."""
+    descriptor = records.hold()
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals to end wait until this is over: a second Ctrl-C must not leave half a cluster."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,188 @@
+"""The services of a cluster: what is started, how, and how one sees that it serves."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.cluster.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
+from sluice_aio.conf.storage import DAEMONS, kind_of
+from sluice_aio.conf.swift import PROXIES
+from sluice_aio.errors import LaunchError
+from sluice_aio.keystone import barbican, venv
+from sluice_sandbox.docker import locations
+
+#: A daemon of Swift beside one server is a service: ``object-replicator@object1``.
+DAEMON_SERVICES: Final = tuple(f"{name}@{conf}" for name, confs in DAEMONS.items() for conf in confs)
+#: Started in this order, wave by wave, and stopped in the reverse one.
+WAVES: Final = (
+    ("keystone", "barbican", "redis", "rabbit", "memcached", "rsync", "account", "container", *OBJECT_DEVICES),
+    ("agent", "agent2", *STORAGE_AGENTS, "actors", "api", "api2", "sandbox"),
+    PROXIES,
+    DAEMON_SERVICES,
+)
+ALL: Final = tuple(name for wave in WAVES for name in wave)
+#: What ``up`` brings up: one node of each sort with Sluice.
+DEFAULT: Final = frozenset(
+    {"redis", "rabbit", "memcached", "account", "container", *OBJECT_DEVICES, "agent", "actors", "api", "proxy"}
+)
+#: A second proxy with an agent of its own, as another node would have.
+SECOND_NODE: Final = frozenset({"agent2", "proxy2"})
+#: Replicas of the API: they share nothing but Redis.
+APIS: Final = ("api", "api2")
+#: Those that speak HTTP.
+HTTP: Final = frozenset({"account", "container", *OBJECT_DEVICES, *APIS, *PROXIES})
+#: Swift without anything of ours in its pipeline.
+PLAIN_SWIFT: Final = frozenset({"memcached", "account", "container", *OBJECT_DEVICES, "plain"})
+
+_HEALTHCHECK: Final = b"GET /healthcheck HTTP/1.0\r\n\r\n"
+_HEALTH: Final = b"GET /health HTTP/1.0\r\n\r\n"
+_VERSION: Final = b"GET /v3 HTTP/1.0\r\n\r\n"
+_VERSIONS: Final = b"GET / HTTP/1.0\r\n\r\n"
+#: Ports that a service takes beside the one of its own name.
+_MORE_PORTS: Final = {"rabbit": ("rabbit_dist", "epmd")}
+
+
+class Program(Server):
+    """A program of this environment (Swift's or ours), its log in the common folder."""
+
+    def __init__(self, name: str, port: int, log_folder: Path, command: Sequence[str], ready: Callable[[], bool]):
+        super().__init__(port, log_folder)
+        self.name = name
+        self._command = list(command)
+        self._ready = ready
+
+    def argv(self) -> list[str]:
+        return self._command
+
+    def answers(self) -> bool:
+        return self._ready()
+
+
+def script(name: str) -> str:
+    """Path of a program that is installed beside the running Python.
+
+    :raises LaunchError: when it is not
+    """
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        raise LaunchError(f"`{name}` is not installed beside `{sys.executable}`, run `tools/bootstrap`")
+    return str(path)
+
+
+def ports_of(name: str) -> tuple[str, ...]:
+    """Names of the ports that service ``name`` listens on; agents, actors and daemons have none."""
+    if name in ("agent", "agent2", *STORAGE_AGENTS, "actors", "sandbox", *DAEMON_SERVICES):
+        return ()
+    return (name, *_MORE_PORTS.get(name, ()))
+
+
+def _status(port: int, question: bytes) -> bytes:
+    """The three digits of the answer's status, empty without one."""
+    answer = ask(port, question)
+    return answer[9:12] if answer.startswith(b"HTTP/1.") else b""
+
+
+def swift_command(layout: Layout, program: str, *arguments: str) -> list[str]:
+    """The command line of Swift's ``program``, with the swift.conf of this cluster.
+
+    :raises LaunchError: when it is not installed
+    """
+    script(program)
+    # -P: what lies in the folder we happen to be in must not be imported
+    return [sys.executable, "-P", "-m", "sluice_aio.conf.swift_program", str(layout.swift_dir), program, *arguments]
+
+
+def _swift(layout: Layout, name: str) -> Server:
+    kind = "proxy" if name in PROXIES else kind_of(name)
+    port = layout.ports[name]
+    # -v sends the log to the terminal, hence to our file; without it, it needs a syslog daemon
+    command = swift_command(layout, f"swift-{kind}-server", str(layout.swift_dir / f"{name}.conf"), "-v")
+    return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTHCHECK) == b"200")
+
+
+def _daemon(layout: Layout, name: str) -> Server:
+    daemon, _, conf = name.partition("@")
+    command = swift_command(layout, f"swift-{daemon}", str(layout.swift_dir / f"{conf}.conf"), "-v")
+    return Program(name, 0, layout.logs, command, lambda: True)
+
+
+def _rsync(layout: Layout) -> Server:
+    port = layout.ports["rsync"]
+    command = ["rsync", "--daemon", "--no-detach", f"--address={HOST}", f"--port={port}"]
+    command.append(f"--config={layout.swift_dir / 'rsyncd.conf'}")
+    return Program("rsync", port, layout.logs, command, lambda: ask(port, b"").startswith(b"@RSYNCD:"))
+
+
+def _sandbox(layout: Layout) -> Server:
+    """The supervisor of jailed filters; its cache must be where everybody may look."""
+    cache = locations.cache_folder() if os.geteuid() else Path(tempfile.gettempdir()) / f"sluice-jail-{os.getuid()}"
+    command = [script("sluice-sandbox"), "serve", "--folder", str(layout.sandbox), "--cache", str(cache)]
+    return Program("sandbox", 0, layout.logs, command, (layout.sandbox / "control").exists)
+
+
+def _ours(layout: Layout, name: str) -> Server:
+    program = "agent" if name in STORAGE_AGENTS else name.removesuffix("2")
+    command = [script(f"sluice-{program}"), "--config", str(layout.configs / f"{name}.conf")]
+    if name in APIS:
+        port = layout.ports[name]
+        # a 503 comes from a living API that misses somebody else, who is waited for by himself
+        return Program(name, port, layout.logs, command, lambda: _status(port, _HEALTH) in (b"200", b"503"))
+    ready = layout.node_of(name).agent_socket.exists if program == "agent" else lambda: True
+    return Program(name, 0, layout.logs, command, ready)
+
+
+def _keystone(layout: Layout) -> Server:
+    port = layout.ports["keystone"]
+    program = Path(__file__).parents[1] / "keystone" / "keystone_program.py"
+    # isolated: what lies in the folder we happen to be in, or in our own environment, is none of its business
+    command = [str(venv.python()), "-I", str(program), str(layout.data / "keystone"), str(port)]
+    return Program("keystone", port, layout.logs, command, lambda: _status(port, _VERSION) == b"200")
+
+
+def _barbican(layout: Layout) -> Server:
+    port = layout.ports["barbican"]
+    program = Path(__file__).parents[1] / "keystone" / "barbican_program.py"
+    python = venv.python(service="barbican")
+    command = [str(python), "-I", str(program), str(barbican.folder(layout)), str(port)]
+    return Program("barbican", port, layout.logs, command, lambda: _status(port, _VERSIONS) == b"300")
+
+
+def _server(layout: Layout, name: str) -> Server:
+    ports = layout.ports
+    if name == "keystone":
+        return _keystone(layout)
+    if name == "barbican":
+        return _barbican(layout)
+    if name == "redis":
+        return RedisServer(ports["redis"], layout.data / "redis")
+    if name == "rabbit":
+        return RabbitServer(ports["rabbit"], ports["rabbit_dist"], ports["epmd"], layout.data / "rabbit")
+    if name == "memcached":
+        return MemcachedServer(ports["memcached"], layout.data / "memcached")
+    if name == "rsync":
+        return _rsync(layout)
+    if name == "sandbox":
+        return _sandbox(layout)
+    if name in DAEMON_SERVICES:
+        return _daemon(layout, name)
+    return (_ours if name in WAVES[1] else _swift)(layout, name)
+
+
+def make_servers(layout: Layout, names: Collection[str]) -> dict[str, Server]:
+    """The servers called ``names``, in starting order; nothing is started.
+
+    :raises LaunchError: for a name that is no service, or a program that is not installed
+    """
+    unknown = sorted(set(names) - set(ALL))
+    if unknown:
+        near = "".join(f", did you mean `{one}`" for one in difflib.get_close_matches(unknown[0], ALL, 1))
+        plain = ", ".join(name for name in ALL if name not in DAEMON_SERVICES)
+        raise LaunchError(f"no service `{unknown[0]}`, expected one of {plain}, or a daemon{near}")
+    return {name: _server(layout, name) for name in ALL if name in names}

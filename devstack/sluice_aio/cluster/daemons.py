@@ -1,0 +1,78 @@
+"""One round of a background daemon of Swift: replicator, auditor, updater, reconstructor, expirer, sharder …"""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.cluster.components import swift_command
+from sluice_aio.cluster.layout import Layout
+from sluice_aio.cluster.processes import ProcessId
+from sluice_aio.conf.storage import DAEMONS
+from sluice_aio.errors import LaunchError
+
+#: Seconds that one round may take.
+ROUND_LIMIT: Final = 120.0
+
+
+def servers_of(name: str, servers: Collection[str] | None = None) -> tuple[str, ...]:
+    """Where daemon ``name`` runs: ``servers``, or everywhere it can.
+
+    :raises LaunchError: for a daemon that Swift has not, or a server that has not this one
+    """
+    if name not in DAEMONS:
+        raise LaunchError(f"no daemon `{name}`, expected one of {', '.join(DAEMONS)}")
+    known = DAEMONS[name]
+    unknown = sorted(set(servers or ()) - set(known))
+    if unknown:
+        raise LaunchError(f"no {name} on `{unknown[0]}`, expected some of {', '.join(known)}")
+    return known if servers is None else tuple(one for one in known if one in servers)
+
+
+def run_once(layout: Layout, name: str, conf: str, options: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """One round with the configuration ``conf``; returns what was logged, which is in the log folder too.
+
+    :raises LaunchError: when it fails or does not end
+    """
+    file = _with_options(layout, name, conf, options)
+    command = swift_command(layout, f"swift-{name}", str(file), "once", "-v", *arguments)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        known = ProcessId.of(process.pid)
+        try:
+            output, _ = process.communicate(timeout=ROUND_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise LaunchError(f"{name} of {conf} did not end in {ROUND_LIMIT:g} s") from None
+        finally:
+            if known is not None:
+                known.end(0.0)
+    with open(layout.logs / f"{name}@{conf}.log", "a", encoding="utf-8") as log:
+        log.write(output)
+    if process.returncode != 0:
+        raise LaunchError(f"{name} of {conf} ended with status {process.returncode}: {output[-2000:]}")
+    return output
+
+
+def _with_options(layout: Layout, name: str, conf: str, options: Mapping[str, str]) -> Path:
+    """The server's configuration; with ``options`` a changed copy of it."""
+    file = layout.swift_dir / f"{conf}.conf"
+    if not options:
+        return file
+    parser = configparser.ConfigParser(interpolation=None, default_section="")
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(file)
+    parser[name].update(options)
+    changed = layout.swift_dir / f"{conf}-{name}.conf"
+    with open(changed, "w", encoding="utf-8") as out:
+        parser.write(out)
+    return changed

@@ -1,0 +1,215 @@
+"""Where a cluster keeps its files and which ports it listens on.
+
+Everything lies below one folder, and every port is a base plus a fixed offset, so that two clones
+run side by side with another base (``SLUICE_PORT_BASE``) and folder (``SLUICE_DIR``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Self
+
+from sluice_aio.cluster.services import free_ports
+from sluice_aio.errors import LaunchError
+
+HOST: Final = "127.0.0.1"
+DEFAULT_FOLDER: Final = ".sluice"
+DEFAULT_PORT_BASE: Final = 15500
+
+#: Offset of every port from the base; the order is what ``status`` prints.
+OFFSETS: Final[Mapping[str, int]] = {
+    "proxy": 0,
+    "plain": 1,
+    "api": 2,
+    "account": 3,
+    "container": 4,
+    "object1": 5,
+    "object2": 6,
+    "object3": 7,
+    "memcached": 8,
+    "redis": 9,
+    "rabbit": 10,
+    "rabbit_dist": 11,
+    "epmd": 12,
+    "proxy2": 13,
+    "encrypted": 14,
+    "rsync": 15,
+    "keystone": 16,
+    "api2": 17,
+    "barbican": 18,
+}
+
+#: Devices of the account and container servers: three replicas on one server each.
+DATABASE_DEVICES: Final = ("db1", "db2", "db3")
+#: Object server → its one device.
+OBJECT_DEVICES: Final[Mapping[str, str]] = {"object1": "disk1", "object2": "disk2", "object3": "disk3"}
+
+#: Agents of object servers that are nodes of their own.
+STORAGE_AGENTS: Final = tuple(f"agent-{server}" for server in OBJECT_DEVICES)
+
+#: Linux refuses unix socket paths of more than 107 bytes.
+_SOCKET_PATH_LIMIT: Final = 107
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Folder and ports of one cluster; see :data:`OFFSETS` for the ports' names.
+
+    ``disks`` holds the folders that stand for disks, by default in ``folder``.  ``suffix`` tells the files of one node
+    from those of another.
+    """
+
+    folder: Path
+    ports: Mapping[str, int] = field(default_factory=dict)
+    node: str = "node1"
+    disks: Path | None = None
+    suffix: str = ""
+
+    @classmethod
+    def at(cls, folder: str | Path, port_base: int = DEFAULT_PORT_BASE) -> Self:
+        """The layout in ``folder`` with every port counted from ``port_base``.
+
+        :raises LaunchError: when a port would be no port, or the folder's path is too long
+        """
+        if not 1024 <= port_base <= 65535 - len(OFFSETS):
+            raise LaunchError(f"port base is `{port_base}`, expected 1024 to {65535 - len(OFFSETS)}")
+        return cls(Path(folder), {name: port_base + offset for name, offset in OFFSETS.items()})._checked()
+
+    @classmethod
+    def free(cls, folder: str | Path, node: str = "node1") -> Self:
+        """The layout in ``folder`` on ports that are free at this moment.
+
+        :raises LaunchError: when the folder's path is too long
+        """
+        ports = free_ports(len(OFFSETS))
+        return cls(Path(folder), dict(zip(OFFSETS, ports, strict=True)), node)._checked()
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], clone: Path) -> Self:
+        """The layout that ``SLUICE_DIR`` and ``SLUICE_PORT_BASE`` ask for, by default in ``clone``.
+
+        :raises LaunchError: when the base is no number
+        """
+        base = environment.get("SLUICE_PORT_BASE", str(DEFAULT_PORT_BASE))
+        if not base.isdecimal():
+            raise LaunchError(f"SLUICE_PORT_BASE is `{base}`, expected a number")
+        return cls.at(clone / environment.get("SLUICE_DIR", DEFAULT_FOLDER), int(base))
+
+    def for_demo(self) -> Self:
+        """The same ports with a folder below: the demo starts from nothing and spoils nothing."""
+        return replace(self, folder=self.folder / "demo")._checked()
+
+    def _checked(self) -> Self:
+        if len(str(self.run / "agent-object1.sock.credit").encode()) > _SOCKET_PATH_LIMIT:
+            raise LaunchError(f"the path of `{self.folder}` is too long for a unix socket in it, use a shorter one")
+        return self
+
+    @property
+    def root(self) -> Path:
+        """The folder, absolute: Swift's servers change to ``/``."""
+        return self.folder.absolute()
+
+    @property
+    def swift_dir(self) -> Path:
+        """swift.conf, the rings and the servers' configurations."""
+        return self.root / "swift"
+
+    @property
+    def configs(self) -> Path:
+        """Configurations of our own processes."""
+        return self.root / "etc"
+
+    @property
+    def logs(self) -> Path:
+        """One log file per service."""
+        return self.root / "log"
+
+    @property
+    def run(self) -> Path:
+        """Process ids, sockets and locks."""
+        return self.root / "run"
+
+    @property
+    def data(self) -> Path:
+        """What redis, rabbitmq and memcached keep."""
+        return self.root / "data"
+
+    @property
+    def devices(self) -> Path:
+        """The plain folders that stand for disks; nothing is ever mounted."""
+        return self.root / "devices" if self.disks is None else self.disks.absolute()
+
+    @property
+    def snapshots(self) -> Path:
+        """The agent's LMDB snapshot."""
+        return self.root / f"snapshot{self.suffix}"
+
+    @property
+    def cache(self) -> Path:
+        """The proxy node's cached objects."""
+        return self.root / f"cache{self.suffix}"
+
+    @property
+    def agent_socket(self) -> Path:
+        """Where Swift's workers reach the agent."""
+        return self.run / f"agent{self.suffix}.sock"
+
+    def second_node(self) -> Self:
+        """The same cluster as agent and proxy of a second node see it: with another snapshot and socket."""
+        return replace(self, node=f"{self.node}-second", suffix="2")._checked()
+
+    def storage_node(self, server: str) -> Self:
+        """The same cluster as an object server with an agent of its own sees it (``Setup.storage_agents``)."""
+        return replace(self, node=f"{self.node}-{server}", suffix=f"-{server}")._checked()
+
+    def node_of(self, agent: str) -> Self:
+        """The cluster as the node of the service ``agent``, ``agent2``, ``agent-object1`` … sees it."""
+        if agent == "agent2":
+            return self.second_node()
+        server = agent.removeprefix("agent").removeprefix("-")
+        return self.storage_node(server) if server else self
+
+    @property
+    def token_file(self) -> Path:
+        """The admin token of the API, mode 0600."""
+        return self.configs / "token"
+
+    @property
+    def key_file(self) -> Path:
+        """The root secrets of encryption, mode 0600."""
+        return self.configs / "keys.json"
+
+    @property
+    def code_key_file(self) -> Path:
+        """The key of the Swift user that owns uploaded code, mode 0600."""
+        return self.configs / "code.key"
+
+    @property
+    def code(self) -> Path:
+        """The node's copies of uploaded code."""
+        return self.root / f"code{self.suffix}"
+
+    @property
+    def sandbox(self) -> Path:
+        """Sockets of the supervisor of jailed filters."""
+        return self.run / "sandbox"
+
+    @property
+    def recon(self) -> Path:
+        """What Swift's daemons remember of their last round."""
+        return self.data / "recon"
+
+    def device(self, server: str) -> Path:
+        """The device folder of an object server."""
+        return self.devices / server / OBJECT_DEVICES[server]
+
+    @property
+    def keystone_url(self) -> str:
+        """Keystone's API."""
+        return f"{self.url('keystone')}/v3"
+
+    def url(self, service: str) -> str:
+        """``http://127.0.0.1:<port>`` of ``service``."""
+        return f"http://{HOST}:{self.ports[service]}"

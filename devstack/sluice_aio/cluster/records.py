@@ -1,0 +1,71 @@
+"""What is running, written down, so that another command can find it and stop it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice_aio.cluster.processes import ProcessId
+from sluice_aio.errors import LaunchError
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The processes of one service: the service itself first, then its helpers."""
+
+    service: str
+    port: int | None
+    processes: tuple[ProcessId, ...]
+
+    def alive(self) -> bool:
+        """True while the service itself runs."""
+        return self.processes[0].alive()
+
+
+class Records:
+    """The file in a cluster's folder that names every process the cluster started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "processes.json"
+        self._lock = folder / "lock"
+
+    def load(self) -> dict[str, Record]:
+        """Service → record, in the order in which they were started."""
+        try:
+            data = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise LaunchError(f"cannot read `{self._file}`: {error}") from error
+        return {
+            name: Record(name, one["port"], tuple(ProcessId(pid, started) for pid, started in one["processes"]))
+            for name, one in data.items()
+        }
+
+    def save(self, records: Iterable[Record]) -> None:
+        """Replace the file in one step."""
+        data: Mapping[str, object] = {
+            one.service: {"port": one.port, "processes": [(p.pid, p.started) for p in one.processes]} for one in records
+        }
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(data, indent=1), encoding="utf-8")
+        fresh.replace(self._file)
+
+    def hold(self) -> int:
+        """Take the folder for one command; the lock ends with the descriptor or the process.
+
+        :raises LaunchError: when another command has it
+        """
+        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise LaunchError(f"another command is at work in `{self._lock.parent.parent}`") from None
+        return descriptor

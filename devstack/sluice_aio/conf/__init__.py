@@ -1,0 +1,1 @@
+"""The configuration files of the all-in-one cluster."""

@@ -1,0 +1,134 @@
+"""The configuration of a proxy: with Sluice, without it, or with Swift's own encryption in its place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sluice_aio.cluster import setup as cluster_setup
+from sluice_aio.cluster.layout import HOST, Layout
+from sluice_aio.cluster.setup import Setup
+from sluice_aio.conf import code
+from sluice_aio.conf.common import GROUPS, USERS, Options, default, section
+from sluice_aio.keystone import seed
+
+#: Left of where sub-requests are made; s3api asks tempauth, so it stands between these two.
+_LEFT: Final = (
+    "catch_errors gatekeeper healthcheck list-endpoints proxy-logging cache domain_remap etag-quoter listing_formats "
+    "container_sync bulk tempurl formpost"
+)
+_AUTH: Final = {cluster_setup.TEMPAUTH: "tempauth", cluster_setup.KEYSTONE: "authtoken keystoneauth"}
+_BEHIND_AUTH: Final = "staticweb copy container-quotas account-quotas"
+#: What turns one request into several.
+_MIDDLE: Final = "slo dlo versioned_writes symlink"
+
+#: The domain that ``domain_remap`` answers for.
+STORAGE_DOMAIN: Final = "example.com"
+#: Bytes of a node's cache.
+_CACHE_SIZE: Final = 256 << 20
+#: On a machine that is busy memcached may be slow; Swift would give it up for a minute, and it has the tokens.
+_PATIENT: Final = {
+    "connect_timeout": "10",
+    "pool_timeout": "10",
+    "io_timeout": "10",
+    "error_suppression_limit": "1000000",
+}
+#: ``sluice on one machine, only for play``: no secret at all.
+_ROOT_FOR_PLAY: Final = "c2x1aWNlIG9uIG9uZSBtYWNoaW5lLCBvbmx5IGZvciBwbGF5"
+_OPTIONS: Final[dict[str, Options]] = {
+    "etag-quoter": {"enable_by_default": "false"},
+    "domain_remap": {"storage_domain": STORAGE_DOMAIN},
+    "container_sync": {"current": "//sluice/aio"},
+    "s3api": {"s3_acl": "yes", "check_bucket_owner": "yes"},
+    "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"},
+    "keymaster": {"encryption_root_secret": _ROOT_FOR_PLAY},
+    "keystoneauth": {"operator_roles": "admin, member", "project_reader_roles": "reader", "reseller_prefix": "AUTH"},
+}
+#: Where the entry point's name is not the filter's with underscores.
+_ENTRIES: Final = {"cache": "memcache"}
+_OURS: Final = {"sluice": "proxy", "sluice-reads": "reads"}
+
+
+def pipeline(setup: Setup, plain: bool, encrypted: bool = False) -> list[str]:
+    """The names of the filters and the app in running order."""
+    parts = frozenset() if plain or encrypted else setup.parts
+    # with Keystone s3api would need keys of Keystone's own, and a middleware that asks for them
+    s3api = setup.s3api and setup.auth == cluster_setup.TEMPAUTH
+    s3 = [*(["sluice-s3select"] if cluster_setup.S3SELECT in parts else []), "s3api"] if s3api else []
+    left = [*_LEFT.split(), *s3, *_AUTH[setup.auth].split(), *_BEHIND_AUTH.split()]
+    reads = ["sluice-reads"] if cluster_setup.READS in parts else []
+    sluice = ["sluice"] if cluster_setup.PROXY in parts else []
+    encryption = ["keymaster", "encryption"] if encrypted else []
+    return [*left, *reads, *_MIDDLE.split(), *sluice, *encryption, "proxy-logging", "proxy-server"]
+
+
+def proxy_conf(
+    layout: Layout,
+    plain: bool,
+    workers: int | None = None,
+    setup: Setup | None = None,
+    server: str | None = None,
+) -> str:
+    """proxy-server.conf; ``plain`` is the same pipeline without Sluice.
+
+    ``server`` names the service whose port it takes, by default ``plain`` or ``proxy``; ``encrypted`` is plain with
+    Swift's own encryption.  ``workers`` goes before the set-up's.
+    """
+    setup = Setup() if setup is None else setup
+    server = server or ("plain" if plain else "proxy")
+    names = pipeline(setup, plain, encrypted=server == "encrypted")
+    general = default(layout, layout.ports[server], setup.proxy_workers if workers is None else workers)
+    ours = not plain and cluster_setup.PROXY in setup.parts
+    app = {"use": "egg:swift#proxy", "account_autocreate": "true", "allow_account_management": "true"}
+    app |= {"use": "egg:sluice#proxy_server", "sluice_agent_socket": str(layout.agent_socket)} if ours else {}
+    sections = [
+        section("DEFAULT", general),
+        section("pipeline:main", {"pipeline": " ".join(names)}),
+        section("app:proxy-server", app),
+        *(section(f"filter:{name}", proxy_filter(layout, setup, name)) for name in dict.fromkeys(names[:-1])),
+    ]
+    return "\n".join(sections)
+
+
+def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
+    """What the section of the proxy filter ``name`` says."""
+    if name == "sluice-s3select":
+        return {"use": "egg:sluice#s3select"}
+    if name in _OURS:
+        cache = _cache(layout) if name == "sluice" and cluster_setup.CACHE in setup.parts else {}
+        more = setup.proxy_options if name == "sluice" else setup.reads_options
+        return {"use": f"egg:sluice#{_OURS[name]}", **_of_the_node(layout, setup), **cache, **more}
+    if name == "authtoken":
+        return _authtoken(layout)
+    options = {"use": f"egg:swift#{_ENTRIES.get(name, name.replace('-', '_'))}", **_OPTIONS.get(name, {})}
+    if name == "cache":
+        options["memcache_servers"] = f"{HOST}:{layout.ports['memcached']}"
+        options["memcache_max_connections"] = "64"  # with Swift's two, tokens get lost at a hundred requests at once
+        options |= _PATIENT
+    elif name == "tempauth":
+        options |= {"reseller_prefix": "AUTH, SERVICE", "SERVICE_require_group": "service"}
+        for user, (key, _) in USERS.items():
+            options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
+        if cluster_setup.PROXY in setup.parts:
+            options[f"user_{code.USER.replace(':', '_')}"] = f"{code.key(layout)} .admin .reseller_admin"
+    return options
+
+
+def _authtoken(layout: Layout) -> Options:
+    """keystonemiddleware before keystoneauth; it keeps tokens in Swift's own cache."""
+    return {
+        "paste.filter_factory": "keystonemiddleware.auth_token:filter_factory",
+        **seed.authtoken(layout, "swift"),
+        "delay_auth_decision": "true",
+        "cache": "swift.cache",
+        "include_service_catalog": "false",
+    }
+
+
+def _cache(layout: Layout) -> dict[str, str]:
+    return {"cache_dir": str(layout.cache), "cache_size": str(_CACHE_SIZE)}
+
+
+def _of_the_node(layout: Layout, setup: Setup) -> dict[str, str]:
+    keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
+    node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
+    return {**node, **keys, **code.host(layout)}

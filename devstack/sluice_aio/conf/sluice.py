@@ -1,0 +1,117 @@
+"""The configuration of our own processes: agent, actor host, API and its token."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from sluice_aio.cluster.layout import HOST, STORAGE_AGENTS, Layout
+from sluice_aio.cluster.setup import CACHE, KEYSTONE, PROXY, Setup
+from sluice_aio.conf import code
+from sluice_aio.conf.common import section
+from sluice_aio.keystone import seed
+from sluice_aio.keystone.kept_secrets import kept
+from sluice_filters.encryption.keys_file import SECRET_SIZE, Ring, render_ring
+
+_AGENT: Final = """\
+[agent]
+node = {node}
+redis_url = {redis}
+amqp_url = {amqp}
+socket = {socket}
+snapshot_dir = {snapshots}
+cache_dir = {cache}
+storage_daemons = {daemons}
+code_dir = {code}
+swift_python = {python}
+sandbox_dir = {sandbox}
+storlets_engine = {engine}
+wasm = true
+"""
+
+_ACTORS: Final = """\
+[actors]
+host = {node}
+redis_url = {redis}
+amqp_url = {amqp}
+code_dir = {code}
+"""
+
+_API: Final = """\
+[api]
+bind = {bind}
+redis_url = {redis}
+token_file = {token_file}
+auth = {auth}
+erasure_coded = *
+"""
+
+
+def ensure_token(layout: Layout) -> str:
+    """The admin token; made at the first call, readable by its owner only."""
+    return kept(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
+
+
+def ensure_keys(layout: Layout) -> None:
+    """The key file; made at the first call with one key in it, readable by its owner only."""
+    kept(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
+
+
+def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
+    """agent.conf and api.conf, those of a second node and a replica, actors.conf, the token and the key file."""
+    layout.configs.mkdir(parents=True, exist_ok=True)
+    ensure_token(layout)
+    ensure_keys(layout)
+    setup = Setup() if setup is None else setup
+    with_disks = STORAGE_AGENTS if setup.storage_agents else ("agent",)
+    caching = CACHE in setup.parts
+    # code lies behind the proxy, if there is one that runs it
+    shelf = _lines(code.shelf(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
+    agents = dict.fromkeys(("agent", "agent2", *(STORAGE_AGENTS if setup.storage_agents else ())), _AGENT)
+    for name, template in {**agents, "actors": _ACTORS, "api": _API, "api2": _API}.items():
+        node = layout.node_of(name) if name in agents else layout
+        values = {
+            "node": node.node,
+            "redis": redis_url,
+            "amqp": amqp_url,
+            "socket": node.agent_socket,
+            "snapshots": node.snapshots,
+            "cache": node.cache if caching and name not in STORAGE_AGENTS else "",
+            # Swift's daemons are no services here, unless a test makes them; they would say hello themselves
+            "daemons": "object-server" if name in with_disks else "",
+            "bind": f"{HOST}:{layout.ports.get(name, 0)}",
+            "token_file": layout.token_file,
+            "code": node.code,
+            "python": sys.executable,
+            "sandbox": node.sandbox,
+            "engine": setup.proxy_options.get("storlets_engine", ""),
+            "auth": "keystone" if setup.auth == KEYSTONE else "token",
+        }
+        text = template.format(**values) + shelf + _lines(setup.agent_options.get(name, {}))
+        if template is _API:
+            text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
+        path = layout.configs / f"{name}.conf"
+        path.touch(mode=0o600)  # that of the API may hold a password
+        path.write_text(text, encoding="utf-8")
+
+
+def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
+    """What the API asks of Swift, and as whom."""
+    if PROXY not in setup.parts:
+        return {}
+    url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}
+    if setup.auth == KEYSTONE:
+        return url
+    return {**url, "swift_user": code.USER, "swift_key_file": str(layout.code_key_file)}
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "".join(f"{name} = {value}\n" for name, value in options.items())
+
+
+def _authtoken(layout: Layout, setup: Setup) -> str:
+    if setup.auth != KEYSTONE:
+        return ""
+    return "\n" + section("keystone_authtoken", seed.authtoken(layout, "sluice"))

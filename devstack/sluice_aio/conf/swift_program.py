@@ -1,0 +1,56 @@
+"""``python -m sluice_aio.conf.swift_program <folder> <program> <arguments>``: a program of Swift with our swift.conf.
+
+Swift reads storage policies and constraints from /etc/swift/swift.conf when certain modules of it
+are imported; the option ``swift_dir`` moves the rings alone, and comes too late for these.  So the
+folder must be set after ``swift.common.utils`` is imported and before anything else of Swift is, which
+no program of Swift lets one do.  From there on everything is Swift's own, but for the daemons of which we have our own:
+they run where their configuration names an agent.
+
+A server that is asked to reload itself (SIGUSR1) would start without us: not supported here.
+"""
+
+from __future__ import annotations
+
+import configparser
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+#: What reads swift.conf when it is imported.
+_TOO_EARLY: Final = ("swift.common.storage_policy", "swift.common.constraints")
+#: Swift's daemon → the one that is it, with Sluice.
+_OURS: Final = {
+    "swift-object-reconstructor": "sluice-object-reconstructor",
+    "swift-object-replicator": "sluice-object-replicator",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> Any:
+    """Run the program; returns what it returns, most often nothing."""
+    folder, program, *arguments = sys.argv[1:] if argv is None else argv
+    if program in _OURS and _names_agent(arguments):
+        program = _OURS[program]
+    found = entry_points(group="console_scripts", name=program)
+    if not found:
+        raise SystemExit(f"`{program}` is no installed program")
+    from swift.common import utils
+
+    early = [name for name in _TOO_EARLY if name in sys.modules]
+    if early:
+        raise SystemExit(f"`{early[0]}` was imported before swift.conf was found")
+    utils.set_swift_dir(folder)
+    sys.argv = [program, *arguments]
+    (point,) = found
+    return point.load()()
+
+
+def _names_agent(arguments: Sequence[str]) -> bool:
+    """Whether the configuration, the first argument, is that of a node with Sluice."""
+    parser = configparser.RawConfigParser()
+    parser.read(arguments[:1])
+    return "sluice_agent_socket" in parser.defaults()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

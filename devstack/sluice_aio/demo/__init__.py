@@ -1,0 +1,1 @@
+"""``make demo``: a policy that switches on and off under load, and the checks."""

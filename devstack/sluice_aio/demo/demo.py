@@ -1,0 +1,157 @@
+"""The main job before your eyes: a live workload switches compression on, and off again.
+
+A policy compresses what a tenant uploads while it uploads more than three objects a second.  Real
+files go up at one a second, at eight, and at one again; then everything is downloaded and compared,
+and the object servers' disks are looked at.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from typing import Final
+
+from sluice_aio.cluster import disks
+from sluice_aio.cluster.cluster import Cluster, uninterrupted
+from sluice_aio.cluster.layout import Layout
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.conf.swift import USERS
+from sluice_aio.demo import corpus, judge, verify
+from sluice_aio.demo.table import Line, Table, human
+from sluice_aio.demo.upload import Upload, Uploader
+from sluice_aio.demo.watch import Watcher
+from sluice_client import ApiError, Client, Unreachable
+
+SENTENCE: Final = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression WITH engine=zstd ON PROXY TRANSIENT"
+CONTAINER: Final = "demo"
+
+#: Uploads a second, and for how many seconds.
+SLOW: Final = 1.0
+FAST: Final = 8.0
+SLOW_SECONDS: Final = 8
+FAST_SECONDS: Final = 15
+#: How long the policy may take to be taken back, and how long uploads go on after that.
+BACK_LIMIT: Final = 30
+AFTER_SECONDS: Final = 5
+#: Enough objects for all phases.
+_OBJECTS: Final = int(SLOW_SECONDS * SLOW + FAST_SECONDS * FAST + (BACK_LIMIT + AFTER_SECONDS) * SLOW) + 10
+_REPLICAS: Final = 3
+
+
+class Demo:
+    """One run against a cluster that is up."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        user, (key, self._account) = next(iter(USERS.items()))
+        self._cluster = cluster
+        self._swift = SwiftHttp(cluster.proxy_url).login(user, key)
+        self._client = Client(cluster.api_url, cluster.token)
+        self._table = Table()
+
+    def run(self) -> bool:
+        """True when everything held."""
+        samples = corpus.choose(_OBJECTS)
+        policy = self._client.create_policy(SENTENCE, wait=10)
+        print(f"\npolicy     {policy['policy']}\nid         {policy['id']}\n")
+        self._swift.request("PUT", CONTAINER)
+        failures = (ApiError, Unreachable)
+        watcher = Watcher(lambda: self._client.policy(policy["id"]), failures)
+        uploader = Uploader(self._swift, CONTAINER, samples)
+        watcher.start()
+        try:
+            self._workload(watcher, uploader)
+        finally:
+            uploader.stop()
+            watcher.stop()
+        return self._judge(watcher, uploader.done)
+
+    def _workload(self, watcher: Watcher, uploader: Uploader) -> None:
+        print(self._table.head())
+        while not watcher.polls:
+            time.sleep(0.05)  # the first uploads are judged by it too
+        uploader.start(SLOW)
+        self._phase("slow", SLOW, SLOW_SECONDS, watcher, uploader)
+        uploader.set_rate(FAST)
+        self._phase("fast", FAST, FAST_SECONDS, watcher, uploader)
+        uploader.set_rate(SLOW)
+        for _ in range(BACK_LIMIT):
+            if watcher.taken_back():
+                break
+            self._phase("slow again", SLOW, 1, watcher, uploader)
+        self._phase("after", SLOW, AFTER_SECONDS, watcher, uploader)
+
+    def _phase(self, name: str, rate: float, seconds: int, watcher: Watcher, uploader: Uploader) -> None:
+        """Print a line a second."""
+        for _ in range(seconds):
+            self._table.wait()
+            logical = uploader.logical_bytes() * _REPLICAS
+            stored = disks.stored_bytes(self._cluster.device_folders)
+            line = Line(name, rate, watcher.seen, len(uploader.done), logical, stored)
+            print(self._table.row(line), flush=True)
+
+    def _judge(self, watcher: Watcher, uploads: list[Upload]) -> bool:
+        verdicts = {one.sample.name: judge.verdict(watcher.polls, one.begin, one.end) for one in uploads}
+        sizes = disks.stored_sizes(self._cluster.device_folders, f"{self._account}/{CONTAINER}")
+        checks = [
+            verify.check_uploads(uploads),
+            verify.Check("the policy was enforced on all nodes", watcher.ever(judge.IN_FORCE), "while it was busy"),
+            verify.Check("and taken back by itself", watcher.taken_back(), "when it was calm again"),
+            *verify.check_answers(self._swift, CONTAINER, uploads),
+            verify.check_listing(self._swift, CONTAINER, uploads),
+            verify.check_coverage(uploads, verdicts),
+            verify.check_disks(uploads, verdicts, sizes),
+        ]
+        self._swift.close()
+        self._summary(checks, uploads, verdicts, sizes)
+        return all(check.good for check in checks)
+
+    @staticmethod
+    def _summary(
+        checks: list[verify.Check], uploads: list[Upload], verdicts: dict[str, str], sizes: dict[str, list[int]]
+    ) -> None:
+        print()
+        for check in checks:
+            print(f"{'ok  ' if check.good else 'FAIL'} {check.name:<46} {check.detail}")
+        unsure = [name for name, word in verdicts.items() if word == judge.UNDECIDABLE]
+        if unsure:
+            print(f"\nnot judged, because the policy changed around them: {', '.join(unsure)}")
+        print(f"\n{'':12} {'objects':>8} {'x 3 replicas':>14} {'on the disks':>14}")
+        counts = Counter(verdicts.values())
+        for word in (judge.INSIDE, judge.OUTSIDE, judge.UNDECIDABLE):
+            members = [one for one in uploads if verdicts[one.sample.name] == word]
+            logical = sum(len(one.sample.body) for one in members) * _REPLICAS
+            stored = sum(sum(sizes.get(one.sample.name, [])) for one in members)
+            print(f"{word:12} {counts[word]:>8} {human(logical):>14} {human(stored):>14}")
+
+
+def run_demo(layout: Layout, keep: bool) -> int:
+    """Bring up a cluster of its own, run, stop it again; exit status 0 only if everything held."""
+    began = time.monotonic()
+    own = layout.for_demo()
+    cluster = Cluster(own)
+    for one in (Cluster(layout), cluster):  # both would want the same ports
+        one.refuse_when_running()
+    _clear(own)
+    good = finished = False
+    try:
+        cluster.start(lambda line: print(line, flush=True))
+        good = Demo(cluster).run()
+        finished = True
+    finally:
+        if not (keep and finished):
+            with uninterrupted():
+                cluster.stop()
+    print(f"\n{'everything held' if good else 'NOT everything held'}, {time.monotonic() - began:.0f} seconds")
+    if keep:
+        print(f"the cluster runs on: swift {cluster.proxy_url}, api {cluster.api_url}; stop it with `make down`")
+    elif good:
+        _clear(own)
+    else:
+        print(f"logs and data are in {own.folder}")
+    return 0 if good else 1
+
+
+def _clear(layout: Layout) -> None:
+    if layout.folder.exists():
+        shutil.rmtree(layout.folder)

@@ -1,0 +1,1 @@
+"""Keystone and Barbican of the all-in-one cluster."""

@@ -1,0 +1,100 @@
+"""As much of a Keystone client as the launcher and tests need."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_core.errors import PeerError
+
+#: The domain of everybody.
+DOMAIN: Final = "default"
+_TIMEOUT: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What Keystone gives for a password; ``project_id`` is empty for the whole system."""
+
+    id: str = field(repr=False)
+    user_id: str
+    project_id: str = ""
+
+
+class KeystoneHttp:
+    """Requests to the Keystone at ``url``, which ends in ``/v3``; one connection each."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._address, self._path = parts.netloc, parts.path.rstrip("/")
+        self.token = ""
+
+    def login(self, user: str, password: str, project: str = "") -> Token:
+        """A token of ``user`` in ``project``; without one, for the whole system.
+
+        :raises PeerError: when it is not given
+        """
+        named = {"name": user, "domain": {"id": DOMAIN}, "password": password}
+        scope: dict[str, Any] = {"system": {"all": True}}
+        if project:
+            scope = {"project": {"name": project, "domain": {"id": DOMAIN}}}
+        identity = {"methods": ["password"], "password": {"user": named}}
+        status, headers, data = self._send("POST", "/auth/tokens", {"auth": {"identity": identity, "scope": scope}})
+        if status != 201:
+            raise PeerError(f"keystone gives no token to `{user}` for `{project or 'the system'}`: status {status}")
+        found = data["token"]
+        return Token(headers["x-subject-token"], found["user"]["id"], found.get("project", {}).get("id", ""))
+
+    def revoke(self, token: Token) -> None:
+        """End a token before its time, by itself."""
+        status, _, _ = self._send(
+            "DELETE", "/auth/tokens", None, {"X-Auth-Token": token.id, "X-Subject-Token": token.id}
+        )
+        if status != 204:
+            raise PeerError(f"keystone does not revoke a token: status {status}")
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """One call with :attr:`token`.
+
+        :raises PeerError: when it is refused
+        """
+        status, _, data = self._send(method, path, body, {"X-Auth-Token": self.token})
+        if status >= 300:
+            raise PeerError(f"keystone: {method} {path}: status {status}")
+        return data
+
+    def ensure(self, kind: str, wanted: Mapping[str, Any]) -> str:
+        """The id of the ``kind`` (``project``, ``user``, ``service``) of that name, made if there is none."""
+        found = self.call("GET", f"/{kind}s?name={quote(wanted['name'])}")[f"{kind}s"]
+        made = found[0] if found else self.call("POST", f"/{kind}s", {kind: wanted})[kind]
+        return str(made["id"])
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, str], Any]:
+        connection = http.client.HTTPConnection(self._address, timeout=_TIMEOUT)
+        try:
+            content = None if body is None else json.dumps(body).encode()
+            connection.request(
+                method, self._path + path, content, {"Content-Type": "application/json", **(headers or {})}
+            )
+            answer = connection.getresponse()
+            raw = answer.read()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return answer.status, found, json.loads(raw) if raw else None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise PeerError(f"keystone: {method} {path}: {error!r}") from error
+        finally:
+            connection.close()
+
+
+def swift_of(proxy_url: str, token: Token) -> SwiftHttp:
+    """Swift as whoever holds ``token`` sees it, in the account of its project."""
+    found = SwiftHttp(proxy_url)
+    found.token, found.account = token.id, f"/v1/AUTH_{token.project_id}"
+    return found

@@ -1,0 +1,85 @@
+"""Projects, users and roles of a cluster with Keystone, and what its services log in with."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from sluice_aio.cluster.layout import HOST, Layout
+from sluice_aio.conf import code
+from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
+from sluice_aio.keystone.kept_secrets import kept
+
+#: User → (password, project, role); they are for play, so that everybody may know their passwords.
+PEOPLE: Final = {
+    "alice": ("alice-plays", "acme", "member"),
+    "rita": ("rita-plays", "acme", "reader"),
+    "ada": ("ada-plays", "acme", "admin"),
+    "ulf": ("ulf-plays", "umbrella", "member"),
+}
+#: Users of services, all in this project; their passwords are made for each cluster.
+SERVICE_PROJECT: Final = "service"
+SERVICES: Final = ("sluice", "swift")
+ADMIN: Final = "admin"
+#: Seconds for which services believe a token without asking again; a revoked one is refused after that.
+BELIEVED: Final = 10
+
+
+def password(layout: Layout, user: str) -> str:
+    """The password of the administrator or of a service's user; made at the first call."""
+    folder = layout.data / "keystone"
+    folder.mkdir(parents=True, exist_ok=True)
+    return kept(folder / f"{user}.password", secrets.token_urlsafe(24).encode()).decode("ascii")
+
+
+def authtoken(layout: Layout, user: str) -> dict[str, str]:
+    """Options of keystonemiddleware for the service ``user``."""
+    url = layout.keystone_url
+    return {
+        "www_authenticate_uri": url,
+        "auth_url": url,
+        "auth_type": "password",
+        "username": user,
+        "password": password(layout, user),
+        "user_domain_id": DOMAIN,
+        "project_name": SERVICE_PROJECT,
+        "project_domain_id": DOMAIN,
+        "token_cache_time": str(BELIEVED),
+    }
+
+
+def seed(layout: Layout) -> None:
+    """Make what is not there yet.
+
+    :raises PeerError: when Keystone refuses
+    """
+    keystone = KeystoneHttp(layout.keystone_url)
+    keystone.token = keystone.login(ADMIN, password(layout, ADMIN), "admin").id
+    roles = {one["name"]: str(one["id"]) for one in keystone.call("GET", "/roles")["roles"]}
+    wanted = [*PEOPLE.items(), *((one, (password(layout, one), SERVICE_PROJECT, "service")) for one in SERVICES)]
+    project, _, owner = code.USER.partition(":")
+    wanted.append((owner, (code.key(layout), project, "member")))
+    projects = {
+        name: keystone.ensure("project", {"name": name, "domain_id": DOMAIN})
+        for name in dict.fromkeys(project for _, (_, project, _) in wanted)
+    }
+    for name, (secret, project, role) in wanted:
+        user = keystone.ensure("user", {"name": name, "password": secret, "domain_id": DOMAIN})
+        keystone.call("PUT", f"/projects/{projects[project]}/users/{user}/roles/{roles[role]}")
+        if name == "sluice":  # reads the names of all projects
+            keystone.call("PUT", f"/system/users/{user}/roles/{roles['reader']}")
+    endpoint(keystone, "object-store", f"http://{HOST}:{layout.ports['proxy']}/v1/AUTH_%(project_id)s")
+    endpoint(keystone, "sluice", layout.url("api"))
+
+
+def endpoint(keystone: KeystoneHttp, kind: str, url: str) -> None:
+    """Where clients find the service of this ``kind``."""
+    service = keystone.ensure("service", {"name": kind, "type": kind})
+    known = keystone.call("GET", f"/endpoints?service_id={service}")["endpoints"]
+    for interface in ("public", "internal", "admin"):
+        old = [one for one in known if one["interface"] == interface]
+        body = {"endpoint": {"service_id": service, "interface": interface, "url": url, "region_id": "RegionOne"}}
+        if not old:
+            keystone.call("POST", "/endpoints", body)
+        elif old[0]["url"] != url:
+            keystone.call("PATCH", f"/endpoints/{old[0]['id']}", {"endpoint": {"url": url}})

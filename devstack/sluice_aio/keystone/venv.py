@@ -1,0 +1,83 @@
+"""Virtual environments of Keystone's and of Barbican's own: their dependencies are none of ours.
+
+Each is made with pip at the first use, from the versions in ``devstack/<service>-constraints.txt``, and kept in the
+user's cache folder under a name that changes with that file.  It appears under its name when it is complete, so that
+an interrupted installation leaves nothing that looks like one; two who need it at once make it once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from sluice_aio.errors import LaunchError
+from sluice_sandbox.docker.locations import cache_folder
+
+CONSTRAINTS: Final = Path(__file__).resolve().parents[2] / "keystone-constraints.txt"
+#: What pip says of each package; the rest of its talk is kept for errors.
+_TOLD: Final = ("Collecting ", "Installing collected")
+
+
+def python(
+    say: Callable[[str], None] = lambda line: None, cache: Path | None = None, service: str = "keystone"
+) -> Path:
+    """The Python of an environment with ``service``, which is made if there is none.
+
+    :param say: told what is being installed, line by line
+    :raises LaunchError: when it cannot be made
+    """
+    constraints = CONSTRAINTS.with_name(f"{service}-constraints.txt")
+    try:
+        pinned = constraints.read_bytes()
+    except OSError as error:
+        raise LaunchError(f"`{constraints}` cannot be read: {service} is started out of a clone") from error
+    folder = cache_folder() if cache is None else cache
+    root = folder / f"{service}-{hashlib.sha256(pinned).hexdigest()[:12]}-py{sys.version_info[0]}{sys.version_info[1]}"
+    with _alone(folder, service):
+        if not root.exists():
+            say(f"installing {service} into an environment of its own, once")
+            _make(root, constraints, service, say)
+    return root / "bin" / "python"
+
+
+def _make(root: Path, constraints: Path, service: str, say: Callable[[str], None]) -> None:
+    fresh = root.with_name(root.name + ".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        _run([sys.executable, "-m", "venv", str(fresh)], say)
+        pip = [str(fresh / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        _run([*pip, "--constraint", str(constraints), service], say)
+        fresh.rename(root)  # only its Python is used, which finds its packages from wherever it lies
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _run(command: list[str], say: Callable[[str], None]) -> None:
+    said: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith(_TOLD):
+                say(f"  {line.strip()[:100]}")
+    if process.returncode != 0:
+        raise LaunchError(f"`{command[-1]}` cannot be installed: {''.join(said)[-1500:]}")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, service: str) -> Iterator[None]:
+    """One process at a time; the lock ends with whoever holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{service}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

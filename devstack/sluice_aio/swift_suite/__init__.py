@@ -1,0 +1,1 @@
+"""Swift's own functional tests in every set-up, compared with plain Swift."""

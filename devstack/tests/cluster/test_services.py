@@ -1,0 +1,94 @@
+"""Servers start, answer, die and leave nothing behind."""
+
+import os
+import socket
+
+import pytest
+
+from sluice_aio.cluster import services
+from sluice_aio.cluster.services import HOST, MemcachedServer, RedisServer, ask, free_port, free_ports
+from sluice_core.errors import PeerError
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("make", [RedisServer, MemcachedServer])
+def test_a_server_serves_between_start_and_stop(make, tmp_path):
+    server = make(free_port(), tmp_path / "data", tied=True)
+    assert (server.pid, server.pids, server.running) == (None, (), False)
+    with server:
+        assert server.running
+        assert server.answers()
+        assert HOST in server.url
+        assert server.log.exists()
+        pid = server.pid
+        server.start()
+        assert server.pid == pid, "it runs already"
+    assert not server.running
+    assert gone(pid)
+    server.stop()
+
+
+def test_redis_keeps_what_was_written_when_it_is_killed(tmp_path):
+    with RedisServer(free_port(), tmp_path, tied=True) as server:
+        assert ask(server.port, b"SET a 1\r\n") == b"+OK\r\n"
+        server.kill()
+        assert ask(server.port, b"PING\r\n") == b""
+        server.start()
+        server.wait_ready()
+        assert ask(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
+        server.restart()
+        assert ask(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
+
+
+def test_a_server_that_cannot_start_says_why_at_once(tmp_path):
+    with RedisServer(free_port(), tmp_path / "a", tied=True) as first:
+        second = RedisServer(first.port, tmp_path / "b", tied=True)
+        second.start()
+        second.answers = lambda: False  # the first one would answer for it
+        with pytest.raises(PeerError, match=r"redis ended instead of serving: [\s\S]*[Aa]ddress already in use"):
+            second.wait_ready()
+        second.stop()
+
+
+def test_a_server_that_never_serves_is_given_up_in_time(tmp_path):
+    server = RedisServer(free_port(), tmp_path, tied=True)
+    server.answers = lambda: False
+    server.start()
+    with pytest.raises(PeerError, match="does not serve"):
+        server.wait_ready(0.2)
+    server.stop()
+
+
+def test_a_program_that_is_not_installed_is_told(tmp_path):
+    server = RedisServer(free_port(), tmp_path)
+    server.argv = lambda: ["no-such-program"]
+    with pytest.raises(PeerError, match="cannot start `no-such-program`"):
+        server.start()
+    assert not server.running
+
+
+def test_free_ports_are_different_and_no_outgoing_connection_gets_one():
+    first_outgoing = int(services._OUTGOING.read_text().split()[0])
+    found = free_ports(50)
+    assert len(set(found)) == 50
+    assert all(1024 < port < first_outgoing for port in found)
+
+
+def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch, tmp_path):
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        narrow = tmp_path / "range"
+        narrow.write_text(f"{port + 1} 60999")
+        monkeypatch.setattr(services, "_OUTGOING", narrow)
+        monkeypatch.setattr(services, "_FIRST_FREE", port)
+        with pytest.raises(PeerError, match=f"0 ports from {port} to {port} are free, expected 1"):
+            free_port()
