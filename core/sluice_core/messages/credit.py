@@ -2,14 +2,14 @@
 apart (SEQPACKET) at the agent's socket's path with :data:`CREDIT_SUFFIX`.
 
 * A worker says :class:`CreditHello`, then :class:`Ask` whenever a flow needs bytes and, just after each second,
-  :class:`Used`.
+  :class:`TrafficReport`.
 * The agent answers with :class:`Grant` as soon as it has credit to give, in the order of asking within a flow, and
   never gives more than it has.  Each second it tells the rates that have become others, in a :class:`Grant` of no
-  bytes, so that those of all workers together are about what was divided.  It tells :class:`Standing` when that
-  changes, and :class:`Anew` when answers of before (that a flow is free) hold no longer.
+  bytes, so that those of all workers together are about what was divided.  It tells :class:`PriorityUpdate` when that
+  changes, and :class:`Renegotiate` when answers of before (that a flow is free) hold no longer.
 
 A worker that hears nothing for two seconds, or whose connection ends, goes on at the last rate that it was told, with
-flows of which it was told nothing at :attr:`Standing.alone`.
+flows of which it was told nothing at :attr:`PriorityUpdate.alone`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice_core.messages.bounds import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, B
 CREDIT_SUFFIX: Final = ".credit"
 #: No message is longer; rows that do not fit go with the next.
 MESSAGE_LIMIT: Final = 64 * 1024
-#: Credit without end, in :attr:`Given.size`.
+#: Credit without end, in :attr:`CreditGrant.size`.
 FREE: Final = -1
 #: Level of a flow that gets what others leave (I/O class *idle*); 0 is for those below their floor.
 IDLE: Final = 8
@@ -45,7 +45,7 @@ _MOVED: Final[Bounds] = {
 }
 
 
-class Asked(NamedTuple):
+class CreditRequest(NamedTuple):
     """``size`` bytes more are wanted; negative: so many are given back.  ``waiting`` transfers wait for them.
 
     ``ceiling`` (bytes per second, 0: none) is what policies bound the flow to, over the whole cluster, as far as the
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
         return Flow(self.account, self.method, self.policy, self.container)
 
 
-class Given(NamedTuple):
+class CreditGrant(NamedTuple):
     """``size`` bytes, maybe none, or :data:`FREE`; ``rate`` (bytes per second) is what this worker may go on with
     alone, -1 for what is free."""
 
@@ -81,7 +81,7 @@ class Given(NamedTuple):
         return Flow(self.account, self.method, self.policy, self.container)
 
 
-class Moved(NamedTuple):
+class TrafficSample(NamedTuple):
     """Running totals of one flow on one device in this worker, since it said hello.
 
     ``moved`` bytes; ``busy`` and ``held`` are transfer-seconds, open and held back by us; ``open`` and ``waiting``
@@ -138,13 +138,13 @@ class CreditHello(Message):
 class Ask(Message):
     """What flows of this worker need."""
 
-    rows: tuple[Asked, ...]
+    rows: tuple[CreditRequest, ...]
 
     binary: ClassVar[bool] = True
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Ask, cls).from_data({**data, "rows": tuple(Asked(*row) for row in data.get("rows", ()))})
+        made = super(Ask, cls).from_data({**data, "rows": tuple(CreditRequest(*row) for row in data.get("rows", ()))})
         rows_within(made.rows, _ASKED)
         return made
 
@@ -153,36 +153,36 @@ class Ask(Message):
 class Grant(Message):
     """Credit for flows of this worker."""
 
-    rows: tuple[Given, ...]
+    rows: tuple[CreditGrant, ...]
 
     binary: ClassVar[bool] = True
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Grant, cls).from_data({**data, "rows": tuple(Given(*row) for row in data.get("rows", ()))})
+        made = super(Grant, cls).from_data({**data, "rows": tuple(CreditGrant(*row) for row in data.get("rows", ()))})
         rows_within(made.rows, _GIVEN)
         return made
 
 
 @dataclass(frozen=True, slots=True)
-class Used(Message):
+class TrafficReport(Message):
     """Totals of the flows that changed since the last one, and the objects under way."""
 
     at: float
-    rows: tuple[Moved, ...] = ()
+    rows: tuple[TrafficSample, ...] = ()
     objects: tuple[MovedObject, ...] = ()
 
     binary: ClassVar[bool] = True
 
     def to_data(self) -> dict[str, Any]:
-        return {**super(Used, self).to_data(), "objects": [one.told() for one in self.objects]}
+        return {**super(TrafficReport, self).to_data(), "objects": [one.told() for one in self.objects]}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Used, cls).from_data(
+        made = super(TrafficReport, cls).from_data(
             {
                 **data,
-                "rows": tuple(Moved(*row) for row in data.get("rows", ())),
+                "rows": tuple(TrafficSample(*row) for row in data.get("rows", ())),
                 "objects": tuple(MovedObject(*row) for row in data.get("objects", ())),
             }
         )
@@ -192,7 +192,7 @@ class Used(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Message):
+class PriorityUpdate(Message):
     """Levels of I/O: all that are not :data:`~sluice_core.messages.bandwidth.NO_CLASS`; ``active`` when any
     objective is.
 
@@ -209,14 +209,16 @@ class Standing(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Standing, cls).from_data({**data, "rows": tuple(Level(*row) for row in data.get("rows", ()))})
-        rates_within("Standing.spares", made.spares or {})
-        rates_within("Standing.alone", made.alone)
+        made = super(PriorityUpdate, cls).from_data(
+            {**data, "rows": tuple(Level(*row) for row in data.get("rows", ()))}
+        )
+        rates_within("PriorityUpdate.spares", made.spares or {})
+        rates_within("PriorityUpdate.alone", made.alone)
         return made
 
 
 @dataclass(frozen=True, slots=True)
-class Anew(Message):
+class Renegotiate(Message):
     """Ask again: what was said to be free may not be any more."""
 
     binary: ClassVar[bool] = True
@@ -226,9 +228,9 @@ _KINDS: Final[Mapping[int, type[Message]]] = {
     1: CreditHello,
     2: Ask,
     3: Grant,
-    4: Used,
-    5: Standing,
-    6: Anew,
+    4: TrafficReport,
+    5: PriorityUpdate,
+    6: Renegotiate,
 }
 _NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 

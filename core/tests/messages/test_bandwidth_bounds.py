@@ -8,7 +8,17 @@ import pytest
 from sluice_core.describe import PROXY
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import GET, Load, MovedObject, NodeLoad, Share, Shares
-from sluice_core.messages.credit import Ask, Asked, Given, Grant, Moved, Standing, Used, pack, unpack
+from sluice_core.messages.credit import (
+    Ask,
+    CreditGrant,
+    CreditRequest,
+    Grant,
+    PriorityUpdate,
+    TrafficReport,
+    TrafficSample,
+    pack,
+    unpack,
+)
 
 BAD = (math.nan, math.inf, -math.inf, -2.0, 1e21, "much", None)
 
@@ -73,16 +83,28 @@ def test_rates_of_newcomers_and_spares_as_well(value):
 @pytest.mark.parametrize(
     ("made", "field"),
     [
-        (lambda value: Ask((Asked("a", "", GET, 0, 1, value),)), "Asked.waiting"),
-        (lambda value: Ask((Asked("a", "", GET, 0, 1, 0, value),)), "Asked.ceiling"),
-        (lambda value: Grant((Given("a", "", GET, 0, value, 1.0),)), "Given.size"),
-        (lambda value: Grant((Given("a", "", GET, 0, 1, value),)), "Given.rate"),
-        (lambda value: Used(1.0, (Moved("a", "", GET, 0, "", value, 0.0, 0.0, 0, 0),)), "Moved.moved"),
-        (lambda value: Used(1.0, (Moved("a", "", GET, 0, "", 1, value, 0.0, 0, 0),)), "Moved.busy"),
-        (lambda value: Used(1.0, (Moved("a", "", GET, 0, "", 1, 0.0, 0.0, 0, value),)), "Moved.waiting"),
-        (lambda value: Used(1.0, (), (MovedObject("sda", 0, "a", "o", GET, "0-end", value),)), "MovedObject.rate"),
-        (lambda value: Standing((), True, {"h:1": value}), "Standing.spares.h:1"),
-        (lambda value: Standing((), True, {}, {GET: value}), "Standing.alone.GET"),
+        (lambda value: Ask((CreditRequest("a", "", GET, 0, 1, value),)), "CreditRequest.waiting"),
+        (lambda value: Ask((CreditRequest("a", "", GET, 0, 1, 0, value),)), "CreditRequest.ceiling"),
+        (lambda value: Grant((CreditGrant("a", "", GET, 0, value, 1.0),)), "CreditGrant.size"),
+        (lambda value: Grant((CreditGrant("a", "", GET, 0, 1, value),)), "CreditGrant.rate"),
+        (
+            lambda value: TrafficReport(1.0, (TrafficSample("a", "", GET, 0, "", value, 0.0, 0.0, 0, 0),)),
+            "TrafficSample.moved",
+        ),
+        (
+            lambda value: TrafficReport(1.0, (TrafficSample("a", "", GET, 0, "", 1, value, 0.0, 0, 0),)),
+            "TrafficSample.busy",
+        ),
+        (
+            lambda value: TrafficReport(1.0, (TrafficSample("a", "", GET, 0, "", 1, 0.0, 0.0, 0, value),)),
+            "TrafficSample.waiting",
+        ),
+        (
+            lambda value: TrafficReport(1.0, (), (MovedObject("sda", 0, "a", "o", GET, "0-end", value),)),
+            "MovedObject.rate",
+        ),
+        (lambda value: PriorityUpdate((), True, {"h:1": value}), "PriorityUpdate.spares.h:1"),
+        (lambda value: PriorityUpdate((), True, {}, {GET: value}), "PriorityUpdate.alone.GET"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -93,9 +115,9 @@ def test_what_workers_and_agents_say_to_each_other_as_well(made, field, value):
 
 @pytest.mark.parametrize("size", [math.nan, math.inf, 1e16, -1e16, "much"])
 def test_no_more_is_asked_for_or_given_back_than_there_can_be(size):
-    with pytest.raises(DecodeError, match=r"`Asked\.size`"):
-        unpack(pack(Ask((Asked("a", "", GET, 0, size),))))
-    assert unpack(pack(Ask((Asked("a", "", GET, 0, -5),)))).rows[0].size == -5
+    with pytest.raises(DecodeError, match=r"`CreditRequest\.size`"):
+        unpack(pack(Ask((CreditRequest("a", "", GET, 0, size),))))
+    assert unpack(pack(Ask((CreditRequest("a", "", GET, 0, -5),)))).rows[0].size == -5
 
 
 def test_objects_have_the_server_of_their_device_after_any_way():

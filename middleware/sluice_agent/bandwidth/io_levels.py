@@ -17,7 +17,7 @@ from typing import Final
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
-from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, Standing, pack
+from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, pack
 
 #: Below its floor counts who moves less than this part of it, until it moves all of it.
 _BELOW: Final = 0.95
@@ -60,7 +60,7 @@ class Levels:
         self._below: set[Flow] = set()
         self._above: set[Flow] = set()
         #: Side → what its workers are told.
-        self.told = {PROXY: Standing(), STORAGE_NODE: Standing()}
+        self.told = {PROXY: PriorityUpdate(), STORAGE_NODE: PriorityUpdate()}
 
     def look(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
         """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
@@ -68,8 +68,8 @@ class Levels:
         active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
         spares = self._spares(shares)
         found = {
-            PROXY: Standing((), active, spares),
-            STORAGE_NODE: Standing(tuple(self._levels(rows, moving)), active),
+            PROXY: PriorityUpdate((), active, spares),
+            STORAGE_NODE: PriorityUpdate(tuple(self._levels(rows, moving)), active),
         }
         before, self.told = self.told, found
         return tuple(side for side, standing in found.items() if active or standing != before[side])
@@ -118,7 +118,7 @@ class Levels:
         return NO_CLASS if fact.share is None else fact.share.priority
 
 
-def packed(standing: Standing) -> bytes:
+def packed(standing: PriorityUpdate) -> bytes:
     """For the socket: the last rows are left out where not all fit, which stand where classes put them."""
     raw = pack(standing)
     rows, spares = standing.rows, standing.spares

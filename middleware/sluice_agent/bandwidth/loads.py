@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import MOST_OBJECTS, SIDES, Flow, Load, MovedObject, NodeLoad
 from sluice_core.messages.bounds import MOST
-from sluice_core.messages.credit import CreditHello, Used
+from sluice_core.messages.credit import CreditHello, TrafficReport
 
 PERIOD: Final = 1.0
 #: Seconds between two messages of a node where nothing moves and nothing is held back …
@@ -103,7 +103,7 @@ class Loads:
         """A worker is gone; what it told is counted all the same."""
         self._workers.pop(worker, None)
 
-    def used(self, worker: str, used: Used) -> None:
+    def used(self, worker: str, used: TrafficReport) -> None:
         """Running totals of a worker that has joined."""
         known = self._workers[worker]
         for row in used.rows:

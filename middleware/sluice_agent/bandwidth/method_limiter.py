@@ -164,7 +164,7 @@ class Book:
     def ask(self, worker: str, flow: Flow, size: int, now: float, ceiling: float = 0.0) -> bool:
         """A worker wants bytes, or gives some back (negative).  False: the flow moves as it likes.
 
-        :param ceiling: as in ``credit_wire.Asked``
+        :param ceiling: as in ``CreditRequest``
         """
         if not self._governs(flow) and (not ceiling or size <= 0 or flow in self._free):
             return False

@@ -19,12 +19,12 @@ from typing import Final
 
 from sluice_agent.bandwidth.method_limiter import Book
 from sluice_core.messages.bandwidth import Flow, Share, Shares
-from sluice_core.messages.credit import FREE, Asked, Given
+from sluice_core.messages.credit import FREE, CreditGrant, CreditRequest
 
 #: As the rate of what moves as it likes.
 _NO_RATE: Final = -1.0
 
-Grants = Mapping[str, list[Given]]
+Grants = Mapping[str, list[CreditGrant]]
 
 
 class Ledger:
@@ -95,7 +95,7 @@ class Ledger:
         self._anew.discard(worker)
         self._free = [one for one in self._free if one[0] != worker]
 
-    def ask(self, worker: str, asked: Asked, now: float) -> None:
+    def ask(self, worker: str, asked: CreditRequest, now: float) -> None:
         """A worker that has joined wants bytes, or gives some back."""
         where = self._sides[worker], asked.method
         book = self._books.get(where)
@@ -157,9 +157,9 @@ class Ledger:
                 self._anew.add(worker)
 
 
-def _by_worker(rows: Iterable[tuple[str, Flow, int, float]]) -> dict[str, list[Given]]:
-    grants: dict[str, list[Given]] = {}
+def _by_worker(rows: Iterable[tuple[str, Flow, int, float]]) -> dict[str, list[CreditGrant]]:
+    grants: dict[str, list[CreditGrant]] = {}
     for worker, flow, size, rate in rows:
-        given = Given(flow.account, flow.container, flow.method, flow.policy, size, rate)
+        given = CreditGrant(flow.account, flow.container, flow.method, flow.policy, size, rate)
         grants.setdefault(worker, []).append(given)
     return grants

@@ -30,14 +30,14 @@ from sluice_core.messages.bandwidth import SIDES, Shares
 from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     MESSAGE_LIMIT,
-    Anew,
     Ask,
-    Asked,
+    CreditGrant,
     CreditHello,
-    Given,
+    CreditRequest,
     Grant,
-    Moved,
-    Used,
+    Renegotiate,
+    TrafficReport,
+    TrafficSample,
     pack,
     unpack,
 )
@@ -113,7 +113,7 @@ class CreditDoor:
         self._serve()
         self._ledger.take(shares, self._clock())
         for name in self._ledger.anew():
-            self._send(self._names[name], pack(Anew()))
+            self._send(self._names[name], pack(Renegotiate()))
         self._serve()
 
     def tell_levels(self, sides: Collection[str]) -> None:
@@ -179,7 +179,7 @@ class CreditDoor:
             for row in message.rows:
                 self._ledger.ask(worker.name, row, now)
             self._serve_soon()
-        elif isinstance(message, Used):
+        elif isinstance(message, TrafficReport):
             if not all(map(_sound, message.rows)):
                 raise DecodeError(f"used `{message.rows}`")
             self._loads.used(worker.name, message)
@@ -220,7 +220,7 @@ class CreditDoor:
             pause = min(max(due, SHORTEST), LONGEST)
             self._timer = asyncio.get_running_loop().call_later(pause, self._serve)
 
-    def _grant(self, worker: _Worker, rows: Sequence[Given]) -> None:
+    def _grant(self, worker: _Worker, rows: Sequence[CreditGrant]) -> None:
         raw = pack(Grant(tuple(rows)))
         if len(raw) > MESSAGE_LIMIT and len(rows) > 1:
             half = len(rows) // 2
@@ -258,8 +258,8 @@ class CreditDoor:
             self._hang_up(number)
 
 
-def _sound(row: Asked | Moved) -> bool:
+def _sound(row: CreditRequest | TrafficSample) -> bool:
     """What should be names are; numbers were looked at when they came."""
     if not (isinstance(row.policy, int) and all(isinstance(name, str) for name in row[:3])):
         return False
-    return isinstance(row.size, int) if isinstance(row, Asked) else isinstance(row.device, str)
+    return isinstance(row.size, int) if isinstance(row, CreditRequest) else isinstance(row.device, str)

@@ -31,12 +31,12 @@ from sluice_core.messages.bandwidth import Flow
 from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     MESSAGE_LIMIT,
-    Anew,
     Ask,
-    Asked,
     CreditHello,
+    CreditRequest,
     Grant,
-    Standing,
+    PriorityUpdate,
+    Renegotiate,
     pack,
     unpack,
 )
@@ -305,10 +305,10 @@ class CreditLine:
             return
         if isinstance(message, Grant):
             self._grant(message)
-        elif isinstance(message, Standing):
+        elif isinstance(message, PriorityUpdate):
             levels = {one.flow: one.level for one in message.rows}
             self._standing = Standings(levels, message.active, message.spares or {}, message.alone)
-        elif isinstance(message, Anew):
+        elif isinstance(message, Renegotiate):
             for till in self._tills.values():
                 if till.account.free:
                     till.account.anew()
@@ -349,7 +349,7 @@ class CreditLine:
         if len(self._tallies) > _MOST:
             self.hang_up()  # totals begin anew with the next hello
 
-    def _say(self, asked: Asked) -> bool:
+    def _say(self, asked: CreditRequest) -> bool:
         return self._send(pack(Ask((asked,))))
 
     def _send(self, raw: bytes) -> bool:
@@ -368,9 +368,9 @@ class CreditLine:
         return True
 
 
-def _asked(till: Till, size: int) -> Asked:
+def _asked(till: Till, size: int) -> CreditRequest:
     account, method, policy, container = till.account.flow
-    return Asked(account, container, method, policy, size, len(till.queue), till.account.ceiling)
+    return CreditRequest(account, container, method, policy, size, len(till.queue), till.account.ceiling)
 
 
 #: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.

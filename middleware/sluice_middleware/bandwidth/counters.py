@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sluice_core.messages.bandwidth import MOST_OBJECTS, Flow, MovedObject
-from sluice_core.messages.credit import MESSAGE_LIMIT, Moved, Used, pack
+from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSample, pack
 
 #: Objects that ended within the second, of which the fastest are told too.
 _ENDED: Final = 1000
@@ -46,12 +46,12 @@ class Tally:
         self._busy = self._held = 0.0
         self._since = self.moved
 
-    def row(self, now: float) -> Moved:
+    def row(self, now: float) -> TrafficSample:
         """As the agent wants it."""
         self.turn(now)
         account, method, policy, container = self.flow
         moved = self.moved - self._since
-        return Moved(
+        return TrafficSample(
             account, container, method, policy, self.device, moved, self._busy, self._held, self.open, self.waiting
         )
 
@@ -134,7 +134,7 @@ class Tallies:
             one.told = one.moved
         return Changed(list(self._active), objects)
 
-    def rows(self, tallies: list[Tally]) -> tuple[Moved, ...]:
+    def rows(self, tallies: list[Tally]) -> tuple[TrafficSample, ...]:
         """Their totals as of now."""
         now = self._clock()
         return tuple(one.row(now) for one in tallies)
@@ -144,9 +144,9 @@ class Tallies:
         self._active.difference_update([one for one in tallies if not one.open])
 
 
-def in_parts(at: float, rows: tuple[Moved, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
-    """Messages :class:`~sluice_core.messages.credit.Used` with all of it, none longer than the limit, in that order."""
-    raw = pack(Used(at, rows, objects))
+def in_parts(at: float, rows: tuple[TrafficSample, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
+    """:class:`~sluice_core.messages.credit.TrafficReport` messages with all of it, none longer than the limit."""
+    raw = pack(TrafficReport(at, rows, objects))
     if len(raw) <= MESSAGE_LIMIT or len(rows) + len(objects) < 2:
         return [raw]
     if rows and objects:

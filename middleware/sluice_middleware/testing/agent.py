@@ -15,12 +15,12 @@ from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     FREE,
     Ask,
-    Asked,
+    CreditGrant,
     CreditHello,
-    Given,
+    CreditRequest,
     Grant,
-    Moved,
-    Used,
+    TrafficReport,
+    TrafficSample,
     pack,
     unpack,
 )
@@ -45,23 +45,23 @@ class Clock:
         return self.now
 
 
-def free(asked: Asked) -> Given | None:
+def free(asked: CreditRequest) -> CreditGrant | None:
     """Everything is free."""
     return _given(asked, FREE, 0.0)
 
 
-def nothing(asked: Asked) -> Given | None:
+def nothing(asked: CreditRequest) -> CreditGrant | None:
     """No answer at all."""
     return None
 
 
-def plenty(asked: Asked) -> Given | None:
+def plenty(asked: CreditRequest) -> CreditGrant | None:
     """What is asked for, at once."""
     return _given(asked, asked.size, 1e9)
 
 
-def _given(asked: Asked, size: int, rate: float) -> Given:
-    return Given(asked.account, asked.container, asked.method, asked.policy, size, rate)
+def _given(asked: CreditRequest, size: int, rate: float) -> CreditGrant:
+    return CreditGrant(asked.account, asked.container, asked.method, asked.policy, size, rate)
 
 
 def paying(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
@@ -79,7 +79,7 @@ def paying(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
 class FakeAgent:
     """Listens where workers of the agent at ``path`` look for credit; everything it hears is in ``heard``."""
 
-    def __init__(self, path: str, answer: Callable[[Asked], Given | None] = free) -> None:
+    def __init__(self, path: str, answer: Callable[[CreditRequest], CreditGrant | None] = free) -> None:
         """
         :param answer: what asks are answered with at once, unless their flow has a pace
         """
@@ -114,13 +114,13 @@ class FakeAgent:
         """All messages of one kind so far."""
         return [one for one in self.heard if isinstance(one, kind)]
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[CreditRequest]:
         """All that workers asked for so far."""
         return [row for ask in self.hear(Ask) for row in ask.rows]
 
-    def moved(self) -> list[Moved]:
+    def moved(self) -> list[TrafficSample]:
         """All that workers said of what moved so far."""
-        return [row for used in self.hear(Used) for row in used.rows]
+        return [row for used in self.hear(TrafficReport) for row in used.rows]
 
     @property
     def workers(self) -> int:
@@ -189,7 +189,7 @@ class FakeAgent:
             if not raw:
                 return self._gone(connection)
             message = unpack(raw)
-            assert isinstance(message, CreditHello | Ask | Used), message
+            assert isinstance(message, CreditHello | Ask | TrafficReport), message
             self.heard.append(message)
             if isinstance(message, Ask):
                 for one in message.rows:
@@ -202,7 +202,7 @@ class FakeAgent:
         self._nap.end()
         return False
 
-    def _asked(self, connection: socket.socket, asked: Asked) -> None:
+    def _asked(self, connection: socket.socket, asked: CreditRequest) -> None:
         flow = asked.flow
         rate = self._paces.get(flow)
         if asked.size < 0:
@@ -219,7 +219,7 @@ class FakeAgent:
         given = _given(asked, asked.size, rate)
         green.later(max(0.0, due - now), lambda: self._give(connection, given))
 
-    def _give(self, connection: socket.socket, given: Given | None) -> None:
+    def _give(self, connection: socket.socket, given: CreditGrant | None) -> None:
         if given is None or connection not in self._open:
             return
         if given.size != FREE:

@@ -20,7 +20,7 @@ import numpy as np
 from sluice_actors.bandwidth.allocator import Divider
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Shares
-from sluice_core.messages.credit import Asked, Given
+from sluice_core.messages.credit import CreditGrant, CreditRequest
 
 CHUNK: Final = 65536
 #: Seconds after the full second: a node's report, the round, and when shares are in force.
@@ -44,9 +44,9 @@ class Ledger(Protocol):
 
     def join(self, worker: str, side: str) -> None: ...
 
-    def ask(self, worker: str, asked: Asked, now: float) -> None: ...
+    def ask(self, worker: str, asked: CreditRequest, now: float) -> None: ...
 
-    def due(self, now: float) -> Mapping[str, list[Given]]: ...
+    def due(self, now: float) -> Mapping[str, list[CreditGrant]]: ...
 
     def next_due(self, now: float) -> float | None: ...
 
@@ -221,7 +221,7 @@ class Loop:
         till.turn(self.now)
         till.open -= 1
         if not till.open and (size := till.account.give_back()):
-            server.ledger.ask("w", Asked(*_names(till.flow), -size), self.now)
+            server.ledger.ask("w", CreditRequest(*_names(till.flow), -size), self.now)
             self._serve_soon(server)
         self._at(self.now + BETWEEN, lambda: self._begin(one))
 
@@ -238,7 +238,7 @@ class Loop:
         size = till.account.wish(sum(one.size for one in till.queue))
         if size > 0:
             till.account.asked += size
-            server.ledger.ask("w", Asked(*_names(till.flow), size, len(till.queue)), self.now)
+            server.ledger.ask("w", CreditRequest(*_names(till.flow), size, len(till.queue)), self.now)
             self._serve_soon(server)
 
     def _serve_soon(self, server: _Server, pause: float = 0.0002) -> None:

@@ -1,7 +1,7 @@
 """Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
 
-The level of a flow comes from the node's agent (``credit_wire.Standing``); whoever hears from it offers
-:class:`Standings`.
+The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``);
+whoever hears from it offers :class:`Standings`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,17 @@ from sluice_agent.bandwidth.service import Credit
 from sluice_agent.settings import Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
-from sluice_core.messages.credit import CREDIT_SUFFIX, FREE, Ask, Asked, CreditHello, Grant, Standing, pack, unpack
+from sluice_core.messages.credit import (
+    CREDIT_SUFFIX,
+    FREE,
+    Ask,
+    CreditHello,
+    CreditRequest,
+    Grant,
+    PriorityUpdate,
+    pack,
+    unpack,
+)
 
 MB = 1e6
 NAN = math.nan
@@ -55,7 +65,7 @@ class Node:
             for _ in range(100):
                 self.now += 0.01
                 for worker in busy:
-                    self.ledger.ask(worker, Asked(account, "", GET, 0, 40_000, 1), self.now)
+                    self.ledger.ask(worker, CreditRequest(account, "", GET, 0, 40_000, 1), self.now)
                 self.hear(self.ledger.due(self.now))
             self.ledger.take(self.rows, self.now)
             self.hear(self.ledger.due(self.now))
@@ -205,11 +215,11 @@ def test_a_worker_hears_what_it_may_go_on_with_alone(tmp_path):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as line:
             line.connect(path + CREDIT_SUFFIX)
             line.send(pack(CreditHello("w", PROXY, 1)))
-            assert (await hear(line, Standing)).alone == {GET: 3 * MB}
-            line.send(pack(Ask((Asked("T", "", GET, 0, 10_000),))))
+            assert (await hear(line, PriorityUpdate)).alone == {GET: 3 * MB}
+            line.send(pack(Ask((CreditRequest("T", "", GET, 0, 10_000),))))
             assert (await hear(line, Grant)).rows[0][4:] == (10_000, MB)
             second(MB / 2)
-            assert (await hear(line, Standing)).alone == {GET: 3 * MB}
+            assert (await hear(line, PriorityUpdate)).alone == {GET: 3 * MB}
             assert (await hear(line, Grant)).rows[0][4:] == (0, MB / 2)
         credit.door.close()
 

@@ -15,13 +15,13 @@ from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 from sluice_core.messages.credit import (
     CREDIT_SUFFIX,
     FREE,
-    Anew,
     Ask,
-    Asked,
     CreditHello,
+    CreditRequest,
     Grant,
-    Moved,
-    Used,
+    Renegotiate,
+    TrafficReport,
+    TrafficSample,
     pack,
     unpack,
 )
@@ -76,22 +76,22 @@ def test_loads_go_to_the_broker_and_shares_come_from_it(tmp_path):
 
     async def divided(line, loads, publisher):
         line.send(pack(CreditHello("w", PROXY, 1)))
-        line.send(pack(Ask((Asked("a", "", GET, 0, 1),))))
+        line.send(pack(Ask((CreditRequest("a", "", GET, 0, 1),))))
         assert (await heard(line, Grant)).rows[0].size == FREE
         await loads.get()  # a young agent keeps to itself what it hears
-        line.send(pack(Used(time.time(), (Moved("a", "", GET, 0, "", 1000, 0.5, 0.0, 0, 0),))))
+        line.send(pack(TrafficReport(time.time(), (TrafficSample("a", "", GET, 0, "", 1000, 0.5, 0.0, 0, 0),))))
         while not (load := await loads.get()).rows:
             pass
         assert (load.node, load.rows[0].moved, load.sides) == ("node.1", 1000.0, (PROXY,))
         # whoever divides goes on each second; the first may come before the agent listens
         rows = (Share(PROXY, "a", "", GET, 0, 40_000.0),)
-        told = asyncio.create_task(heard(line, Anew))
+        told = asyncio.create_task(heard(line, Renegotiate))
         number = 0
         while not told.done():
             number += 1
             publisher.publish(shares_routing_key("node.1"), Shares("node.1", 1, number, 0.0, rows).encode())
             await asyncio.wait([told], timeout=0.2)
-        line.send(pack(Ask((Asked("a", "", GET, 0, 10_000),))))
+        line.send(pack(Ask((CreditRequest("a", "", GET, 0, 10_000),))))
         assert (await heard(line, Grant)).rows[0][4:] == (10_000, 40_000.0)
 
     async def limited(redis, rabbit):

@@ -5,7 +5,7 @@ import pytest
 from sluice_agent.bandwidth.node_limiter import Ledger
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Share, Shares
-from sluice_core.messages.credit import FREE, Asked
+from sluice_core.messages.credit import FREE, CreditRequest
 
 MB = 1_000_000
 PIECE = 64 * 1024
@@ -39,7 +39,7 @@ class Node:
         return found
 
     def ask(self, account, size, ceiling=0.0):
-        self.ledger.ask("w", Asked(account, "", GET, 0, size, 0, ceiling), self.now)
+        self.ledger.ask("w", CreditRequest(account, "", GET, 0, size, 0, ceiling), self.now)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_bytes_that_come_back_need_no_account(node):
 
 def test_a_worker_that_did_not_know_of_it_is_called_back_when_there_is_a_row(node):
     node.ledger.join("late", PROXY)
-    node.ledger.ask("late", Asked("a", "", GET, 0, PIECE), node.now)
+    node.ledger.ask("late", CreditRequest("a", "", GET, 0, PIECE), node.now)
     assert node.ledger.due(node.now)["late"][0].size == FREE
     node.moved({"a": 2 * MB}, 0.5)
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))

@@ -7,7 +7,7 @@ import pytest
 from sluice_agent.bandwidth.io_levels import SILENCE, Levels, packed
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES, GET, Flow, Share, Shares
-from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, Standing, unpack
+from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, unpack
 
 
 def flow(account):
@@ -44,7 +44,7 @@ def test_who_borrows_while_others_wait_stands_last():
 def test_who_has_no_transfer_open_is_not_below():
     levels = Levels()
     levels.look(Shares("n1", 1, 1, 0.0, (share("a", floor=100.0),)), {flow("b"): (80.0, 1.0, 0.0)})
-    assert levels.told[STORAGE_NODE] == Standing((), True)
+    assert levels.told[STORAGE_NODE] == PriorityUpdate((), True)
 
 
 def test_nobody_goes_to_and_fro():
@@ -113,7 +113,7 @@ def test_while_any_objective_is_in_force_everybody_is_told_each_time():
 def test_what_does_not_fit_leaves_out_those_that_stand_by_class():
     rows = (Level("first", "", GET, 0, 0), *(Level(f"AUTH_{n:060d}", "", GET, 0, 7) for n in range(3000)))
     spares = {f"node{n:060d}": 0.1 for n in range(3000)}
-    raw = packed(Standing(rows, True, spares, {GET: 5.0}))
+    raw = packed(PriorityUpdate(rows, True, spares, {GET: 5.0}))
     assert len(raw) <= MESSAGE_LIMIT
     found = unpack(raw)
     assert found.rows[0] == rows[0]

@@ -12,7 +12,7 @@ from sluice_agent.bandwidth.node_limiter import Ledger
 from sluice_agent.bandwidth.token_bucket import DEPTH
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
-from sluice_core.messages.credit import FREE, Asked
+from sluice_core.messages.credit import FREE, CreditRequest
 
 KIB = 1024
 MB = 1_000_000.0
@@ -27,7 +27,7 @@ def shares(*rows, newcomer=None):
 
 
 def asked(account, size, method=GET):
-    return Asked(account, "", method, 0, size)
+    return CreditRequest(account, "", method, 0, size)
 
 
 class Node:

@@ -5,7 +5,7 @@ import pytest
 from sluice_agent.bandwidth.loads import Loads, moved_at_disks
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, MovedObject, NodeLoad
-from sluice_core.messages.credit import CreditHello, Moved, Used
+from sluice_core.messages.credit import CreditHello, TrafficReport, TrafficSample
 
 DELAY = 0.06
 
@@ -20,8 +20,8 @@ class Node:
         self.loads.join(name, CreditHello("w", side, 1, "h:1" if side == STORAGE_NODE else "", {"0": "gold"}))
 
     def used(self, moved, name="1", busy=0.0, held=0.0, open=0, waiting=0, device="", method=GET, objects=()):  # noqa: A002
-        row = Moved("a", "", method, 0, device, moved, busy, held, open, waiting)
-        self.loads.used(name, Used(self.now, (row,), objects))
+        row = TrafficSample("a", "", method, 0, device, moved, busy, held, open, waiting)
+        self.loads.used(name, TrafficReport(self.now, (row,), objects))
 
     def second(self, count=1, governed=False):
         self.now += count

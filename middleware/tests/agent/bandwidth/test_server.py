@@ -19,14 +19,14 @@ from sluice_core.messages.credit import (
     FREE,
     IDLE,
     MESSAGE_LIMIT,
-    Anew,
     Ask,
-    Asked,
     CreditHello,
+    CreditRequest,
     Grant,
-    Moved,
-    Standing,
-    Used,
+    PriorityUpdate,
+    Renegotiate,
+    TrafficReport,
+    TrafficSample,
     pack,
     unpack,
 )
@@ -45,7 +45,7 @@ def shares(*rows, number=1, newcomer=None, spares=None):
 
 
 def asked(account, size):
-    return Asked(account, "", GET, 0, size)
+    return CreditRequest(account, "", GET, 0, size)
 
 
 class Worker:
@@ -111,7 +111,7 @@ def test_what_is_not_held_back_is_free_and_called_back(tmp_path):
         worker.ask(asked("a", 1), asked("b", 1))
         assert [(row.account, row.size) for row in (await worker.hear(Grant)).rows] == [("a", FREE), ("b", FREE)]
         node.door.take(shares(share("a", 40_000.0)))
-        await worker.hear(Anew)
+        await worker.hear(Renegotiate)
         worker.ask(asked("a", 10_000))
         [row] = (await worker.hear(Grant)).rows
         assert (row.account, row.size, row.rate) == ("a", 10_000, 40_000.0)
@@ -145,7 +145,7 @@ def test_who_hangs_up_waits_for_nothing_and_who_says_nonsense_is_hung_up_on(tmp_
         strange.line.send(pack(Grant(())))
         with pytest.raises(EOFError):
             await strange.hear(Grant)
-        late.say(Ask((Asked("a", "", GET, 0, 1.5),)))
+        late.say(Ask((CreditRequest("a", "", GET, 0, 1.5),)))
         with pytest.raises(EOFError):
             await late.hear(Grant)
         assert node.door.count == 0
@@ -207,17 +207,18 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
         first = Credit(settings, Bus(), lambda: now, silent=0.0)
         first.open()
         worker = Worker(settings.socket, STORAGE_NODE)
-        assert not (await worker.hear(Standing)).active
+        assert not (await worker.hear(PriorityUpdate)).active
         given = shares(share("a", 50_000.0, STORAGE_NODE, 40_000.0), share("b", -1.0, STORAGE_NODE), spares={"n2": 0.5})
         first.inbox.received("shares.n1", given.encode())
         rows = [
-            Moved(account, "", GET, 0, "sda", moved, 1.0, 0.0, 1, 0) for account, moved in (("a", 9), ("b", 70_000))
+            TrafficSample(account, "", GET, 0, "sda", moved, 1.0, 0.0, 1, 0)
+            for account, moved in (("a", 9), ("b", 70_000))
         ]
-        worker.say(Used(now, tuple(rows)))
+        worker.say(TrafficReport(now, tuple(rows)))
         worker.ask(asked("a", 1))
         await worker.hear(Grant)
         first.tick()
-        standing = await worker.hear(Standing)
+        standing = await worker.hear(PriorityUpdate)
         assert {row.account: row.level for row in standing.rows} == {"a": 0, "b": IDLE, "": IDLE}
         assert standing.active
         [(key, load)] = first._bus.sent
@@ -229,7 +230,7 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
         again = Credit(settings, Bus())
         again.open()
         worker = Worker(settings.socket, STORAGE_NODE)
-        await worker.hear(Standing)
+        await worker.hear(PriorityUpdate)
         again.tick()  # what its workers said until now is not of a whole second
         assert not again._bus.sent
         worker.ask(asked("a", 1_000_000), asked("b", 1))

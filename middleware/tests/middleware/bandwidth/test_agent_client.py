@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import Flow
-from sluice_core.messages.credit import FREE, Anew, CreditHello, Given, Grant, Standing
+from sluice_core.messages.credit import FREE, CreditGrant, CreditHello, Grant, PriorityUpdate, Renegotiate
 from sluice_middleware.bandwidth import agent_client, wait_queue
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
 from sluice_middleware.swift import green
@@ -52,15 +52,15 @@ def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, lin
     other, there = paying(second, KB, KB, 60 * KB)
     agent.until(lambda: agent.asked())
     assert sum(row.size for row in agent.asked()) >= 61 * KB
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, 60 * KB, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, 60 * KB, 1e6),)))
     agent.until(lambda: passed)
     assert not there  # it would have fitted, but came later than the other's first piece
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, KB, 1e6),)))
     agent.until(lambda: there)
     assert (passed, there) == ([60 * KB], [KB])
     agent.until(lambda: sum(row.size for row in agent.asked()) >= 122 * KB)
     assert agent.asked()[-1].waiting
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, 121 * KB, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, 121 * KB, 1e6),)))
     agent.finish(thread)
     agent.finish(other)
 
@@ -91,7 +91,7 @@ def test_a_thread_that_is_killed_while_it_waits_leaves_the_queue_to_the_others(a
     thread, passed = paying(two, KB)
     agent.until(lambda: agent.asked())
     killed.kill()
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, KB, 1e6),)))
     agent.finish(thread)
     assert passed == [KB]
 
@@ -116,7 +116,7 @@ def test_credit_that_comes_too_late_goes_back(agent, line):
     line.tick()
     line.open(FLOW).close()
     agent.until(lambda: agent.asked())
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 1e6), Given("AUTH_b", "c", "GET", 1, 7, 1e6))))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, KB, 1e6), CreditGrant("AUTH_b", "c", "GET", 1, 7, 1e6))))
     agent.until(lambda: {(row.flow, row.size) for row in agent.asked()} >= {(FLOW, -KB), (OTHER, -7)})
 
 
@@ -149,22 +149,22 @@ def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece
     transfer = line.open(FLOW)
     agent.finish(green.run(transfer.pay, 10**9))
     agent.answer = nothing
-    agent.say(Anew())
+    agent.say(Renegotiate())
     agent.until(lambda: len(agent.asked()) == 2)
     thread, passed = paying(transfer, KB, 10**9)
     agent.settle()
     assert not passed
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, KB, 5.0),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, KB, 5.0),)))
     agent.until(lambda: passed)
     assert transfer.rate == 5.0
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, FREE, 0.0),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, FREE, 0.0),)))
     agent.finish(thread)
     assert transfer.rate is None
 
 
 def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_it(agent, line, clock, often, caplog):
     caplog.set_level(logging.INFO)
-    agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
+    agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line.tick()
     transfer = line.open(FLOW)
     agent.finish(green.run(transfer.pay, 64 * KB))
@@ -192,7 +192,7 @@ def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_i
 
 def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
-    agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
+    agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditLine(path, PROXY)
     line.tick()
     transfer = line.open(FLOW)
@@ -213,7 +213,7 @@ def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeyp
 
 def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
-    agent.answer = lambda row: Given(*row[:4], row.size, 1e6)
+    agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditLine(path, PROXY)
     line.tick()
     transfers = [line.open(FLOW) for _ in range(3)]
@@ -231,7 +231,7 @@ def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monk
 
 
 def test_when_the_agent_says_nothing_for_two_seconds_transfers_go_on_alone(agent, line, clock, often):
-    agent.answer = lambda row: Given(*row[:4], row.size, 1e5)
+    agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e5)
     line.tick()
     transfer = line.open(FLOW)
     agent.finish(green.run(transfer.pay, KB))
@@ -246,7 +246,7 @@ def test_when_the_agent_says_nothing_for_two_seconds_transfers_go_on_alone(agent
     clock.now += 1.0
     agent.until(lambda: passed)
     agent.answer = plenty
-    agent.say(Standing())
+    agent.say(PriorityUpdate())
     agent.finish(thread)
     assert not line._alone
     assert line._socket is not None
@@ -271,16 +271,16 @@ def test_nobody_waits_longer_than_swift_does_and_what_passed_is_debt(agent, path
     thread, passed = paying(line.open(FLOW), 64 * KB, 64 * KB)
     while not passed:
         clock.now += 0.5
-        agent.say(Standing())
+        agent.say(PriorityUpdate())
         agent.settle()
     assert clock.now - 1000.0 == pytest.approx(PATIENCE[side], abs=1.1)
     assert line.unpaid == 1
     assert "waited" in caplog.text
     agent.until(lambda: sum(row.size for row in agent.asked()) >= 128 * KB)
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, 128 * KB - 1, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, 128 * KB - 1, 1e6),)))
     agent.settle()
     assert len(passed) == 1
-    agent.say(Grant((Given("AUTH_a", "", "GET", 0, 1, 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, 1, 1e6),)))
     agent.finish(thread)
     line.hang_up()
     agent.settle()

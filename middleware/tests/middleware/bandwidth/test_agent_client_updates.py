@@ -10,9 +10,9 @@ from sluice_core.messages.credit import (
     MESSAGE_LIMIT,
     CreditHello,
     Level,
-    Moved,
-    Standing,
-    Used,
+    PriorityUpdate,
+    TrafficReport,
+    TrafficSample,
     pack,
 )
 from sluice_middleware.bandwidth import agent_client
@@ -35,13 +35,13 @@ def test_a_worker_says_hello_and_each_second_what_moved(agent, line, clock):
     clock.now += 2
     line.tick()
     line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 4)
+    agent.until(lambda: len(agent.hear(TrafficReport)) == 4)
     (hello,) = agent.hear(CreditHello)
     assert (hello.side, hello.pid, hello.policies, hello.server) == (PROXY, os.getpid(), {"0": "gold"}, "")
-    assert [used.rows for used in agent.hear(Used)] == [
+    assert [used.rows for used in agent.hear(TrafficReport)] == [
         (),
-        (Moved("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 1, 0),),
-        (Moved("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 0, 0),),
+        (TrafficSample("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 1, 0),),
+        (TrafficSample("AUTH_a", "", "GET", 0, "", 7, 2.0, 0.0, 0, 0),),
         (),
     ]
 
@@ -61,7 +61,7 @@ def test_levels_are_those_of_the_container_else_of_the_tenant(agent, line):
     assert (line.standing().active, line.standing().level(FLOW)) == (False, NO_CLASS)
     agent.until(lambda: agent.workers)
     rows = (Level("AUTH_a", "", "GET", 0, 0), Level("AUTH_a", "c", "GET", 0, IDLE))
-    agent.say(Standing(rows, True, {"n1": 0.5}))
+    agent.say(PriorityUpdate(rows, True, {"n1": 0.5}))
     agent.until(lambda: line.standing().active)
     level = line.standing().level
     assert [level(FLOW), level(FLOW._replace(container="c")), level(FLOW._replace(container="d"))] == [0, IDLE, 0]
@@ -80,8 +80,8 @@ def test_objects_under_way_are_told_the_fastest_first_each_once(agent, path, clo
     line.tick()
     clock.now += 1.0
     line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 3)
-    told = agent.hear(Used)
+    agent.until(lambda: len(agent.hear(TrafficReport)) == 3)
+    told = agent.hear(TrafficReport)
     assert [(one.device, one.account, one.oid, one.method, one.range, one.rate) for one in told[1].objects] == [
         ("sda", "AUTH_a", "c/o2", "GET", "0-end", 2500.0),
         ("sda", "AUTH_a", "c/o1", "GET", "0-end", 500.0),
@@ -108,11 +108,11 @@ def test_long_news_travels_in_several_messages(agent, line):
 
 
 def test_no_part_of_a_long_message_is_too_long():
-    row = Moved("AUTH_" + "x" * 250, "c" * 250, "GET", 0, "sda", 1, 1.0, 0.0, 1, 0)
+    row = TrafficSample("AUTH_" + "x" * 250, "c" * 250, "GET", 0, "sda", 1, 1.0, 0.0, 1, 0)
     parts = in_parts(1.0, (row,) * 500, ())
     assert len(parts) > 2
     assert all(len(part) <= MESSAGE_LIMIT for part in parts)
-    assert len(pack(Used(1.0, (row,) * 500))) > MESSAGE_LIMIT
+    assert len(pack(TrafficReport(1.0, (row,) * 500))) > MESSAGE_LIMIT
 
 
 def test_totals_begin_anew_with_each_connection(agent, line, clock):
@@ -125,7 +125,7 @@ def test_totals_begin_anew_with_each_connection(agent, line, clock):
     line.tick()
     transfer.pay(7)
     line.tick()
-    agent.until(lambda: len(agent.hear(Used)) == 4)
+    agent.until(lambda: len(agent.hear(TrafficReport)) == 4)
     assert [row.moved for row in agent.moved()] == [1000, 0, 7]
 
 

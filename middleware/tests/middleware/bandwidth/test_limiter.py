@@ -10,7 +10,7 @@ from tests.support.middleware.reads import Node
 
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
-from sluice_core.messages.credit import Ask, CreditHello, Given, Grant, Used
+from sluice_core.messages.credit import Ask, CreditGrant, CreditHello, Grant, TrafficReport
 from sluice_core.testing import assignment
 from sluice_middleware.bandwidth import limiter
 from sluice_middleware.bandwidth.agent_client import CreditLine
@@ -70,7 +70,7 @@ def told(agent, *lines):
     for line in lines:
         line.tick()
     agent.settle()
-    return {(row.flow, row.device): row for used in agent.hear(Used) for row in used.rows}
+    return {(row.flow, row.device): row for used in agent.hear(TrafficReport) for row in used.rows}
 
 
 def put(stand, body=BODY, **more):
@@ -128,7 +128,7 @@ def test_bytes_of_a_download_are_never_more_than_those_given(stand, agent):
     assert pieces == []
     given = 0
     for size in (65536, 65535, 1, 100_000, 100_000):
-        agent.say(Grant((Given("AUTH_a", "", "GET", 0, size, 1e6),)))
+        agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, size, 1e6),)))
         given += size
         agent.settle()
         assert given - 65536 < sum(map(len, pieces)) <= given
@@ -144,7 +144,7 @@ def test_an_upload_pays_before_swift_gets_it(stand, agent):
     agent.settle()
     assert PATH not in stand.swift.objects
     agent.answer = plenty
-    agent.say(Grant((Given("AUTH_a", "", "PUT", 0, len(BODY), 1e6),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", "PUT", 0, len(BODY), 1e6),)))
     agent.finish(thread)
     assert stand.swift.objects[PATH].body == BODY
 
@@ -239,7 +239,7 @@ def test_an_object_server_counts_uploads_and_holds_back_downloads(stand, node, a
         (Flow("AUTH_a", PUT), "sda1"): len(BODY),
         (ONE, "sda1"): len(BODY) - 100,
     }
-    objects = {(one.oid, one.method, one.range) for used in agent.hear(Used) for one in used.objects}
+    objects = {(one.oid, one.method, one.range) for used in agent.hear(TrafficReport) for one in used.objects}
     assert objects == {("c/o", "PUT", "0-end"), ("c/o", "GET", "100-end")}
     assert {hello.server for hello in agent.hear(CreditHello)} == {"", "127.0.0.1:6200"}
 

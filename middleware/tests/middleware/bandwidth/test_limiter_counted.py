@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, Flow
-from sluice_core.messages.credit import CreditHello, Used
+from sluice_core.messages.credit import CreditHello, TrafficReport
 from sluice_middleware.bandwidth.agent_client import CreditLine
 from sluice_middleware.bandwidth.limiter import PayingInput, Regulator
 
@@ -41,7 +41,7 @@ def counted(agent, line):
     """What the agent heard last: bytes, and transfers that are open."""
     line.tick()
     agent.settle()
-    rows = [row for used in agent.hear(Used) for row in used.rows if (row.flow, row.device) == (FLOW, "sda1")]
+    rows = [row for used in agent.hear(TrafficReport) for row in used.rows if (row.flow, row.device) == (FLOW, "sda1")]
     return rows[-1].moved, rows[-1].open
 
 
@@ -69,7 +69,7 @@ def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, 
     transfer.close()
     source.read()  # what a server throws away is nobody's
     assert counted(agent, regulator.line) == (100_005, 0)
-    objects = [(one.oid, one.method) for used in agent.hear(Used) for one in used.objects]
+    objects = [(one.oid, one.method) for used in agent.hear(TrafficReport) for one in used.objects]
     assert objects == [("c/o", "PUT")] * 2
 
 

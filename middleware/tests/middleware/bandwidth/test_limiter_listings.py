@@ -6,7 +6,7 @@ import pytest
 
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
-from sluice_core.messages.credit import Given, Grant
+from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth.agent_client import CreditLine
 from sluice_middleware.bandwidth.limiter import Regulator
 from sluice_middleware.swift import green
@@ -82,7 +82,7 @@ def known(agent, regulator, answer):
 
 
 def test_a_list_of_a_free_flow_stays_the_list_and_is_counted(agent, regulator):
-    known(agent, regulator, lambda asked: Given(*asked[:4], -1, -1.0))
+    known(agent, regulator, lambda asked: CreditGrant(*asked[:4], -1, -1.0))
     body = Body(BODY)
     found, headers = download(regulator, body)
     assert found is body
@@ -105,7 +105,7 @@ def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
     assert pieces == []
     given = 0
     for size in (KIB, 63 * KIB, 64 * KIB, 100 * KIB):
-        agent.say(Grant((Given("AUTH_a", "", GET, 0, size, 1e6),)))
+        agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, size, 1e6),)))
         given += size
         agent.settle()
         assert given - 64 * KIB < sum(map(len, pieces)) <= given
@@ -155,6 +155,6 @@ def test_the_length_is_told_though_a_list_is_none_any_more(agent, regulator, sta
     assert told == [*(headers or (("Content-Length", str(len(WHOLE))),))]
     agent.answer = plenty
     agent.until(lambda: agent.asked())
-    agent.say(Grant((Given("AUTH_a", "", GET, 0, len(WHOLE), 1e9),)))
+    agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, len(WHOLE), 1e9),)))
     assert b"".join(taken(agent, found)) == WHOLE
     found.close()

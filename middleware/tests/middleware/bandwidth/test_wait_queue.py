@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow
-from sluice_core.messages.credit import Given, Grant
+from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth import wait_queue
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
 from sluice_middleware.bandwidth.limiter import PayingBody
@@ -60,7 +60,7 @@ class Crowd:
     def grant(self, size, rate):
         """The agent gives, and whoever is served goes on."""
         self.given += size
-        self.agent.say(Grant((Given("AUTH_a", "", GET, 0, size, rate),)))
+        self.agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, size, rate),)))
         self.settled(lambda: self.line._heard == self.clock.now)
 
     def settled(self, holds):

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.messages.bandwidth import GET, PUT, Flow
-from sluice_core.messages.credit import Anew, Given, Grant, Standing
+from sluice_core.messages.credit import CreditGrant, Grant, PriorityUpdate, Renegotiate
 from sluice_middleware.bandwidth.token_account import BURST, LEAST, CreditAccount
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import free, nothing, paying, plenty
@@ -27,7 +27,7 @@ def line(agent, line):
 
 
 def told(agent, line, **alone):
-    agent.say(Standing(alone=alone))
+    agent.say(PriorityUpdate(alone=alone))
     agent.until(lambda: line.standing().alone == alone)
 
 
@@ -71,9 +71,9 @@ def test_it_moves_a_piece_each_second_however_many_newcomers_there_are(agent, li
 
 def test_a_flow_that_the_agent_named_a_rate_for_keeps_that_one(agent, line, clock):
     transfer = line.open(KNOWN)
-    agent.answer = lambda asked: Given(*asked[:4], asked.size, 5.0 * MB)
+    agent.answer = lambda asked: CreditGrant(*asked[:4], asked.size, 5.0 * MB)
     agent.finish(green.run(transfer.pay, KB))
-    agent.say(Grant((Given(*KNOWN[:1], "", GET, 0, 0, 3.0 * MB),)))
+    agent.say(Grant((CreditGrant(*KNOWN[:1], "", GET, 0, 0, 3.0 * MB),)))
     agent.until(lambda: transfer.rate == 3.0 * MB)
     told(agent, line, GET=2.0 * MB)
     agent.hang_up()
@@ -93,7 +93,7 @@ def test_a_flow_that_was_free_stays_so_and_one_that_is_no_longer_goes_as_newcome
     agent.until(lambda: agent.workers)
     told(agent, line, GET=3.0 * MB)
     agent.answer = nothing
-    agent.say(Anew())
+    agent.say(Renegotiate())
     agent.settle()
     agent.hang_up()
     assert passed(agent, line, KNOWN, clock) == pytest.approx(12 * MB, rel=0.1)
@@ -143,7 +143,7 @@ def test_who_waited_too_long_owes_one_piece_however_many_they_are(agent, line, c
     threads = [paying(line.open(KNOWN), 64 * KB) for _ in range(20)]
     while not all(sizes for _, sizes in threads):
         clock.now += 1.0
-        agent.say(Standing())
+        agent.say(PriorityUpdate())
         agent.settle()
     agent.finish(*(thread for thread, _ in threads))
     assert line.unpaid == 20

@@ -7,7 +7,7 @@ import pytest
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES
-from sluice_core.messages.credit import Standing
+from sluice_core.messages.credit import PriorityUpdate
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
 from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, LinePayer
@@ -73,7 +73,7 @@ def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
 
     def alive():
         while True:
-            agent.say(Standing())  # as an agent does
+            agent.say(PriorityUpdate())  # as an agent does
             green.Nap().wait(1.0)
 
     with payer.open("sda") as payment:

@@ -14,7 +14,7 @@ from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_aio.cluster.services import Server, ask, free_port
 from sluice_core.messages.bandwidth import COPIES
-from sluice_core.messages.credit import Given, Grant
+from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_core.options import OptionError
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import CreditLine
@@ -337,7 +337,7 @@ def runs(agent, line, monkeypatch):
 
 def give(agent, size):
     agent.until(lambda: agent.workers)
-    agent.say(Grant((Given("", "", COPIES.method, COPIES.policy, size, RATE),)))
+    agent.say(Grant((CreditGrant("", "", COPIES.method, COPIES.policy, size, RATE),)))
     agent.settle()
 
 
