@@ -19,7 +19,7 @@ from sluice_agent.snapshot.follower import Follower, Surroundings
 from sluice_agent.snapshot.refusals import Capabilities
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.bus import Publisher
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Hello, Upload
@@ -53,7 +53,7 @@ class Agent:
         self.writer = SnapshotWriter(settings.snapshot_dir, group=settings.worker_group)
         self.bus = Publisher(settings.amqp_url) if settings.amqp_url else None
         self.workers = Workers(settings.socket, self._totals, self._arrived, self._left) if settings.socket else None
-        shelf = None if settings.shelf is None else CodeShelf(settings.shelf)
+        shelf = None if settings.shelf is None else SwiftCodeStore(settings.shelf)
         swift = interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
         store = CodeStore(settings.code_dir)
         self._code = CodeFetcher(shelf, store, self._uploads, self._say_soon, swift)

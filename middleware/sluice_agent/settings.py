@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from sluice_agent.bandwidth.capacity import OPTIONS as CAPACITY_OPTIONS
 from sluice_agent.bandwidth.capacity import read_capacity
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
-from sluice_core.code.swift_code_store import ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.options import Option, OptionError
 
 SECTION: Final = "agent"
@@ -90,7 +90,7 @@ class Settings:
     sandbox_dir: str = ""
     storlets_engine: str = ""
     wasm: bool = False
-    shelf: ShelfSettings | None = None
+    shelf: SwiftCodeStoreSettings | None = None
     capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
@@ -115,6 +115,6 @@ class Settings:
         given = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         node = values["node"] or socket.gethostname()
         daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())
-        shelf = ShelfSettings.from_options(values)
+        shelf = SwiftCodeStoreSettings.from_options(values)
         made = {"node": node, "worker_mode": mode, "publish_delay": delay, "storage_daemons": daemons, "shelf": shelf}
         return cls(**{**given, **made, "capacity": read_capacity(values)})

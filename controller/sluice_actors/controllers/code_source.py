@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sluice_core.code.code_store import CodeStore
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import SluiceError
 
 
@@ -15,7 +15,7 @@ class CodeSource:
     :param shelf: None when the host was given no place for code
     """
 
-    def __init__(self, shelf: CodeShelf | None, store: CodeStore) -> None:
+    def __init__(self, shelf: SwiftCodeStore | None, store: CodeStore) -> None:
         self._shelf = shelf
         self._store = store
 

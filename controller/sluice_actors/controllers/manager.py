@@ -22,7 +22,7 @@ from sluice_actors.metrics.metric_router import Hub
 from sluice_actors.policies.decision_writer import Fences, Writer
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.code.code_store import CodeStore
-from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.messages.policies import CONTROLLER_CODE, Change, Upload, upload_key
 from sluice_core.store.operations import Operation, decoded
 from sluice_core.store.store import AsyncStore
@@ -60,8 +60,8 @@ class Controllers:
         committed: Committed,
         told: Callable[[], None],
     ) -> None:
-        place = ShelfSettings.from_options(settings)
-        source = CodeSource(None if place is None else CodeShelf(place), CodeStore(settings["code_dir"]))
+        place = SwiftCodeStoreSettings.from_options(settings)
+        source = CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"]))
         memory = settings["controller_memory_mb"] << 20
         self._registered = Registered()
         self._office = Office(

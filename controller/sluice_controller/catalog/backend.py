@@ -15,7 +15,7 @@ from sluice_controller.catalog.policy_cache import Contents, Shelf
 from sluice_controller.catalog.vocabulary import build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
-from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.store.store import Store
 from sluice_dsl.catalogue.base import Catalogue
 
@@ -35,7 +35,7 @@ class Backend:
     shelf: Shelf
     waiters: threading.BoundedSemaphore
     now: Callable[[], float] = time.time
-    code: CodeShelf | None = None
+    code: SwiftCodeStore | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -55,8 +55,8 @@ def open_backend(config: Config) -> Backend:
     """The backend of ``config``; connects when it is first asked, hence after the fork."""
     store = CountedStore(config.redis_url, config.redis_prefix)
     waiters = threading.BoundedSemaphore(config.threads - 1)
-    place = ShelfSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
-    code = None if place is None else CodeShelf(place)
+    place = SwiftCodeStoreSettings.from_options({option.name: getattr(config, option.name) for option in CODE_OPTIONS})
+    code = None if place is None else SwiftCodeStore(place)
     native = build_catalogue(config.default_tenant, config.erasure_coded)
     if config.auth == KEYSTONE:
         native = with_projects(native, config)

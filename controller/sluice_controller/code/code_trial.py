@@ -14,12 +14,12 @@ from sluice_controller.catalog.backend import Backend
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.code.loader import check_source
 from sluice_core.code.sandbox_trial import Trial, try_code
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.policies import Revision, Upload
 
 
-def tried(backend: Backend, shelf: CodeShelf, old: Upload, code: bytes, wanted: Revision) -> Revision:
+def tried(backend: Backend, shelf: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
     """``wanted`` with what its ``code`` says of itself, which can take the place of ``old``.
 
     :raises BadUpload: with the reason why it cannot
@@ -61,7 +61,7 @@ def _to_be_read(old: Upload, sha256: str) -> tuple[Revision, ...]:
     return tuple(one for one in known.values() if one.sha256 != sha256)
 
 
-def fetched(shelf: CodeShelf, revision: Revision) -> bytes:
+def fetched(shelf: SwiftCodeStore, revision: Revision) -> bytes:
     """The code of a revision, verified.
 
     :raises PeerError: when Swift does not give it

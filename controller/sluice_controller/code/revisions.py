@@ -21,7 +21,7 @@ from sluice_controller.code import code_trial
 from sluice_controller.code.upload_receiver import received
 from sluice_controller.errors import PreconditionFailed
 from sluice_controller.validation.bodies import Body
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NATIVE
 from sluice_core.errors import Conflict, NotFound, PeerError
 from sluice_core.messages.policies import REVISIONS, Revision, Upload, upload_key
@@ -226,7 +226,7 @@ def code_of(backend: Backend, upload: Upload) -> Iterable[bytes]:
     return shelf_of(backend).get(upload.sha256)
 
 
-def shelf_of(backend: Backend) -> CodeShelf:
+def shelf_of(backend: Backend) -> SwiftCodeStore:
     """Where code lies.
 
     :raises PeerError: when this API was given no place for it

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 
 class SmallSwift(ThreadingHTTPServer):
@@ -19,10 +19,10 @@ class SmallSwift(ThreadingHTTPServer):
         self.token = 0
         self.objects: dict[str, bytes] = {}
 
-    def shelf(self) -> CodeShelf:
+    def shelf(self) -> SwiftCodeStore:
         """A shelf in it."""
         url = f"http://127.0.0.1:{self.server_port}/auth/v1.0"
-        return CodeShelf(ShelfSettings(url, "s:s", "k", "sluice-code"))
+        return SwiftCodeStore(SwiftCodeStoreSettings(url, "s:s", "k", "sluice-code"))
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -36,7 +36,7 @@ OPTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ShelfSettings:
+class SwiftCodeStoreSettings:
     """Where the code lies."""
 
     auth_url: str
@@ -61,10 +61,10 @@ class ShelfSettings:
         return cls(values["code_auth_url"], values["code_user"], key, values["code_container"])
 
 
-class CodeShelf:
+class SwiftCodeStore:
     """Safe to share between threads; does not connect when made."""
 
-    def __init__(self, settings: ShelfSettings) -> None:
+    def __init__(self, settings: SwiftCodeStoreSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._token = ""
@@ -80,7 +80,7 @@ class CodeShelf:
             if answer.status != 201:
                 raise PeerError(f"swift does not take the code: {answer.status}")
 
-    def get(self, sha256: str) -> Answer:
+    def get(self, sha256: str) -> SwiftResponse:
         """The code with this digest, in pieces: whoever takes them verifies them, and closes what is returned.
 
         :raises NotFound: when there is none
@@ -98,17 +98,17 @@ class CodeShelf:
 
     def _ask(
         self, method: str, path: str, body: Iterable[bytes] | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
+    ) -> SwiftResponse:
         """One request; a token that is no longer good is renewed, before a body is sent in vain."""
         with self._lock:
             token, storage = (self._token, self._storage) if self._token and body is None else self._log_in()
-        answer = Answer(method, storage + path, {"X-Auth-Token": token, **(headers or {})}, body)
+        answer = SwiftResponse(method, storage + path, {"X-Auth-Token": token, **(headers or {})}, body)
         if answer.status != 401 or body is not None:
             return answer
         answer.close()
         with self._lock:
             token, storage = self._log_in()
-        return Answer(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
+        return SwiftResponse(method, storage + path, {"X-Auth-Token": token, **(headers or {})})
 
     def _log_in(self) -> tuple[str, str]:
         keystone = self._settings.auth_url.rstrip("/").endswith("/v3")
@@ -118,7 +118,7 @@ class CodeShelf:
     def _of_keystone(self) -> tuple[str, str]:
         body = json.dumps(_password_login(self._settings.user, self._settings.key)).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        with Answer("POST", f"{self._settings.auth_url.rstrip('/')}/auth/tokens", headers, (body,)) as answer:
+        with SwiftResponse("POST", f"{self._settings.auth_url.rstrip('/')}/auth/tokens", headers, (body,)) as answer:
             token, raw = answer.headers.get("X-Subject-Token"), b"".join(answer)
             if answer.status != 201 or not token:
                 raise PeerError(f"keystone gives `{self._settings.user}` no token: {answer.status}")
@@ -126,7 +126,7 @@ class CodeShelf:
 
     def _of_swift(self) -> tuple[str, str]:
         given = {"X-Auth-User": self._settings.user, "X-Auth-Key": self._settings.key}
-        with Answer("GET", self._settings.auth_url, given) as answer:
+        with SwiftResponse("GET", self._settings.auth_url, given) as answer:
             token, storage = answer.headers.get("X-Auth-Token"), answer.headers.get("X-Storage-Url")
             if answer.status != 200 or not token or not storage:
                 raise PeerError(f"swift gives `{self._settings.user}` no token: {answer.status}")
@@ -160,7 +160,7 @@ def _storage_url(raw: bytes) -> str:
         raise PeerError("keystone's catalogue names no `object-store` to our user") from error
 
 
-class Answer:
+class SwiftResponse:
     """One request on a connection of its own, and its answer; to be closed."""
 
     def __init__(self, method: str, url: str, headers: dict[str, str], body: Iterable[bytes] | None = None) -> None:

@@ -21,8 +21,8 @@ class _Pieces(io.BytesIO):
         yield self.read()
 
 
-class MemoryShelf:
-    """Code by its SHA-256, for those who ask a ``CodeShelf``; an exception that stands for some is raised.
+class FakeSwiftCodeStore:
+    """Code by its SHA-256, for those who ask a ``SwiftCodeStore``; an exception that stands for some is raised.
 
     ``asked`` are the digests that were wanted, ``given`` what was returned, which is to be closed.
     """
@@ -33,7 +33,7 @@ class MemoryShelf:
         self.given: list[io.BytesIO] = []
 
     def get(self, sha256: str) -> io.BytesIO:
-        """As of ``CodeShelf``."""
+        """As of ``SwiftCodeStore``."""
         self.asked.append(sha256)
         found = self.codes.get(sha256, NotFound(f"there is no code `{sha256}` in swift"))
         if isinstance(found, Exception):

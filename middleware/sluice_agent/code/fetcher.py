@@ -29,7 +29,7 @@ from typing import Final
 from sluice_agent.code.validation import tried
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NATIVE
 from sluice_core.errors import NotFound, SluiceError
 from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
@@ -60,7 +60,7 @@ class CodeFetcher:
 
     def __init__(
         self,
-        shelf: CodeShelf | None,
+        shelf: SwiftCodeStore | None,
         store: CodeStore,
         uploads: Callable[[], Iterable[Upload]],
         told: Callable[[], None] = lambda: None,

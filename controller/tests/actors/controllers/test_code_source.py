@@ -10,7 +10,7 @@ from sluice_actors.controllers.code_source import CodeSource
 from sluice_controller.testing.swift_code_store import small_swift
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError, SluiceError
-from sluice_core.testing import MemoryShelf
+from sluice_core.testing import FakeSwiftCodeStore
 
 CODE = b"class It: pass\n"
 SHA256 = hashlib.sha256(CODE).hexdigest()
@@ -72,7 +72,7 @@ def test_a_folder_that_cannot_be_written_is_named(swift, tmp_path):
 @pytest.mark.parametrize("place", ["", "file/code"])
 def test_swift_is_hung_up_on_whether_the_code_can_be_kept_or_not(place, tmp_path):
     (tmp_path / "file").touch()
-    shelf = MemoryShelf(CODE)
+    shelf = FakeSwiftCodeStore(CODE)
     with contextlib.suppress(SluiceError):
         play(CodeSource(shelf, CodeStore(tmp_path / place)).get(SHA256))
     assert [one.closed for one in shelf.given] == [True]

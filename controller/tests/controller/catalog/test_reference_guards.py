@@ -8,7 +8,7 @@ import pytest
 CODE = b"\0asm" + bytes(200)
 
 
-class MemoryShelf:
+class FakeSwiftCodeStore:
     """Keeps code in a dictionary."""
 
     def __init__(self):
@@ -24,7 +24,7 @@ class MemoryShelf:
 @pytest.fixture(autouse=True)
 def words(api, backend):
     """One of everything that a sentence can use, or that a stereotype or filter can."""
-    object.__setattr__(backend, "code", MemoryShelf())
+    object.__setattr__(backend, "code", FakeSwiftCodeStore())
 
     def make(path, **body):
         made = api.post(path, body, format="json")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sluice_controller.testing.swift_code_store import small_swift
-from sluice_core.code.swift_code_store import CodeShelf, ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 
 CODE = b"\0asm" + bytes(range(256)) * 100
@@ -163,7 +163,7 @@ def test_code_larger_than_the_limit_is_refused(api, backend, registered, shelf, 
 
 
 def test_a_swift_that_is_away_is_a_peer_error(swift):
-    shelf = CodeShelf(ShelfSettings("http://127.0.0.1:9/auth/v1.0", "s", "k", "c"))
+    shelf = SwiftCodeStore(SwiftCodeStoreSettings("http://127.0.0.1:9/auth/v1.0", "s", "k", "c"))
     with pytest.raises(PeerError):
         shelf.get(SHA)
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sluice_core.code.swift_code_store import CodeShelf
+from sluice_core.code.swift_code_store import SwiftCodeStore
 
 INVERT = """
 from sluice_core.describe import FILTER, ActionInfo, Parameter
@@ -266,14 +266,14 @@ def test_native_filters_have_no_files_beside_them(api, registered, send_code):
 
 def test_of_two_who_upload_at_once_one_is_told(api, backend, registered, send_code, monkeypatch):
     send_code(PATH, INVERT)
-    put = CodeShelf.put
+    put = SwiftCodeStore.put
 
     def racing(shelf, *args):
-        monkeypatch.setattr(CodeShelf, "put", put)
+        monkeypatch.setattr(SwiftCodeStore, "put", put)
         assert api.put("/filters/invert", {"self_service": True}, format="json").status_code == 200
         put(shelf, *args)
 
-    monkeypatch.setattr(CodeShelf, "put", racing)
+    monkeypatch.setattr(SwiftCodeStore, "put", racing)
     refused = send_code(PATH, SECOND, 409).json()["error"]["message"]
     assert "by somebody else" in refused
     found = backend.store.upload("invert")

@@ -11,7 +11,7 @@ JAR = {"name": "commons.jar", "help": "for the parser"}
 HERE = "/filters/dependencies/commons.jar"
 
 
-class MemoryShelf:
+class FakeSwiftCodeStore:
     """Keeps code in a dictionary."""
 
     def __init__(self):
@@ -27,7 +27,7 @@ class MemoryShelf:
 
 @pytest.fixture
 def shelf(backend):
-    made = MemoryShelf()
+    made = FakeSwiftCodeStore()
     object.__setattr__(backend, "code", made)
     return made
 

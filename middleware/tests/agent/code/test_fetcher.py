@@ -9,7 +9,7 @@ from sluice_agent.code.fetcher import CodeFetcher
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.policies import Upload
-from sluice_core.testing import MemoryShelf
+from sluice_core.testing import FakeSwiftCodeStore
 
 CODE, EARLIER = b"code", b"earlier code"
 
@@ -34,7 +34,7 @@ def fetcher(shelf, store, *uploads):
 
 
 def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(store):
-    shelf = MemoryShelf(CODE, EARLIER)
+    shelf = FakeSwiftCodeStore(CODE, EARLIER)
     made, told = fetcher(shelf, store, upload(earlier=(digest(EARLIER),)))
     asyncio.run(made.fetch())
     asyncio.run(made.fetch())
@@ -46,7 +46,7 @@ def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(stor
 
 @pytest.mark.parametrize("fault", [PeerError("swift is away"), b"other code", NotFound("nothing")])
 def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
-    shelf = MemoryShelf(CODE)
+    shelf = FakeSwiftCodeStore(CODE)
     shelf.codes[digest(CODE)] = fault
     made, told = fetcher(shelf, store, upload())
     asyncio.run(made.fetch())
@@ -61,7 +61,7 @@ def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
 
 
 def test_a_registration_without_code_wants_nothing(store):
-    shelf = MemoryShelf()
+    shelf = FakeSwiftCodeStore()
     made, told = fetcher(shelf, store, Upload("later", "wasm", "wasm", "", "", 0))
     asyncio.run(made.fetch())
     assert (shelf.asked, told) == ([], [])
@@ -75,7 +75,7 @@ def test_an_agent_without_a_place_for_code_says_which_options_name_one(store):
 
 def test_the_task_ends_when_it_is_cancelled(store):
     async def run():
-        made, _ = fetcher(MemoryShelf(CODE), store, upload())
+        made, _ = fetcher(FakeSwiftCodeStore(CODE), store, upload())
         task = asyncio.create_task(made.run())
         while not store.has(digest(CODE)):
             await asyncio.sleep(0)

@@ -14,13 +14,13 @@ from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.settings import Settings
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
-from sluice_core.code.swift_code_store import ShelfSettings
+from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Upload
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.store import AsyncStore, Draft, Store
-from sluice_core.testing import MemoryShelf
+from sluice_core.testing import FakeSwiftCodeStore
 from sluice_filters.basic.noop import Noop
 from sluice_sandbox.hosting import OPTIONS, Installed
 
@@ -48,7 +48,7 @@ class Node:
 
     def __init__(self, folder, *codes):
         self.store = CodeStore(folder)
-        self.shelf = MemoryShelf(*codes)
+        self.shelf = FakeSwiftCodeStore(*codes)
         self.uploads = []
         self.verdicts = {}
         self.trials = []
@@ -320,13 +320,13 @@ def settings_in(folder, redis_url):
         report_interval=0.5,
         code_dir=str(folder / "code"),
         sandbox_dir=str(folder / "sandbox"),
-        shelf=ShelfSettings("http://127.0.0.1:1", "u", "k", "c"),
+        shelf=SwiftCodeStoreSettings("http://127.0.0.1:1", "u", "k", "c"),
     )
 
 
 def test_an_agent_rolls_a_filter_out_refuses_a_broken_revision_and_workers_follow(redis_server, tmp_path, monkeypatch):
-    shelf = MemoryShelf(SHOUT, BROKEN)
-    monkeypatch.setattr("sluice_agent.agent.CodeShelf", lambda settings: shelf)
+    shelf = FakeSwiftCodeStore(SHOUT, BROKEN)
+    monkeypatch.setattr("sluice_agent.agent.SwiftCodeStore", lambda settings: shelf)
     settings = settings_in(tmp_path, redis_server.url)
     first = uploaded(SHOUT, info=INFO)
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": settings.code_dir}
