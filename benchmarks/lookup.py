@@ -17,7 +17,7 @@ from benchmarks.scale import Scale, say
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.operations import Loaded
+from sluice_core.store.operations import FullState
 from sluice_core.testing import assignment
 from sluice_middleware.wsgi.policy_lookup import object_path, upload_facts
 
@@ -38,7 +38,7 @@ def measure(scale: Scale, keys: int = KEYS) -> list[Figure]:
     folder = scale.folder / "lookup"
     writer = SnapshotWriter(folder)
     writer.open()
-    writer.reload(Loaded("benchmark", 1, (*ours, *strangers(keys - TARGETS))))
+    writer.reload(FullState("benchmark", 1, (*ours, *strangers(keys - TARGETS))))
     writer.close()
     reader = SnapshotReader(folder)
     reader.refresh()

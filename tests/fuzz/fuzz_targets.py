@@ -103,7 +103,7 @@ def feed_entry(raw: bytes) -> None:
         entry = policies.Entry.decode(raw)
         found = {"it": entry}
         for cls in set(registry.KINDS.values()):
-            registry.things(found, cls)
+            registry.named_records(found, cls)
 
 
 def feed_predicate(raw: bytes) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import Final
 
 from sluice_core.messages.policies import Change
-from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.operations import Gap, Head
 from sluice_core.store.store import AsyncStore
 
@@ -21,14 +21,14 @@ class Stream:
     def __init__(self, store: AsyncStore) -> None:
         self.head = Head()
         self._store = store
-        self._lineage = Lineage()
+        self._history_check = HistoryCheck()
         # Whether the connection may lead to another Redis since we last heard of it.
         self._doubtful = True
 
     async def begin(self) -> Head:
         """Go on from where the store stands now; its contents are to be read after this."""
         self.head = await self._store.head()
-        self._lineage.restart(self.head, await self._store.run(made_at(self._store.keys, self.head.epoch)))
+        self._history_check.restart(self.head, await self._store.run(made_at(self._store.keys, self.head.epoch)))
         self._doubtful = True
         return self.head
 
@@ -36,7 +36,7 @@ class Stream:
         """The next changes, none after a second without any; None when everything must be read again."""
         if self._doubtful:
             made = await self._store.run(made_at(self._store.keys, self.head.epoch))
-            if self._lineage.broken(self.head, made):
+            if self._history_check.broken(self.head, made):
                 return self._lost(f"redis has another change {self.head.epoch} than we followed")
         self._doubtful = True  # unless this comes to its end
         found = await self._store.changes_after(self.head.epoch, _BLOCK_MS)
@@ -52,7 +52,7 @@ class Stream:
     def follow(self, change: Change) -> None:
         """``change`` was applied."""
         self.head = Head(change.history, change.epoch)
-        self._lineage.follow(change)
+        self._history_check.follow(change)
 
     @staticmethod
     def _lost(reason: str) -> None:

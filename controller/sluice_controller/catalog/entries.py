@@ -13,7 +13,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.errors import PreconditionFailed
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Entry
-from sluice_core.messages.registry import Thing, things
+from sluice_core.messages.registry import RegistryRecord, named_records
 from sluice_core.store.store import Committed, Draft
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Page(Generic[T]):
     next_marker: str
 
 
-TT = TypeVar("TT", bound=Thing)
+TT = TypeVar("TT", bound=RegistryRecord)
 
 
 def find(backend: Backend, cls: type[TT], kind: str, name: str, what: str, expected: int | None = None) -> Found[TT]:
@@ -118,7 +118,7 @@ def stored(entries: Mapping[str, Entry], cls: type[TT], kind: str) -> dict[str, 
     """All things of a kind by name, as lists show them (without versions); what makes no sense is left out."""
     prefix = f"{kind}/"
     mine = {key: entry for key, entry in entries.items() if key.startswith(prefix)}
-    read = things(mine, cls, kind)
+    read = named_records(mine, cls, kind)
     return {
         entry.name: Found(read[entry.name], 0, entry.created, entry.created_by)
         for entry in mine.values()

@@ -26,7 +26,7 @@ from sluice_controller.catalog.vocabulary_index import Words
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change, Entry, Policy, Upload
 from sluice_core.messages.registry import is_member
-from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.operations import policy_of
 from sluice_core.store.store import Gap, Head, Store
 from sluice_dsl.compile import Existing
@@ -94,7 +94,7 @@ class Shelf:
         self._store = store
         self._lock = threading.Lock()
         self._contents = Contents()
-        self._lineage = Lineage()
+        self._history_check = HistoryCheck()
         self._looked = 0.0
 
     def contents(self) -> Contents:
@@ -114,7 +114,7 @@ class Shelf:
             if isinstance(changes, Gap) or not changes or any(one.history != head.history for one in changes):
                 return self._read(head)
             old = self._applied(old, changes)
-            self._lineage.follow(changes[-1])
+            self._history_check.follow(changes[-1])
         return old
 
     def _strayed(self, position: Head, head: Head) -> bool:
@@ -123,10 +123,10 @@ class Shelf:
         if not position.history or (head == position and now - self._looked < _LOOK_AGAIN):
             return False
         self._looked = now
-        return self._lineage.broken(position, self._store.run(made_at(self._store.keys, position.epoch)))
+        return self._history_check.broken(position, self._store.run(made_at(self._store.keys, position.epoch)))
 
     def _read(self, head: Head) -> Contents:
-        self._lineage.restart(head, self._store.run(made_at(self._store.keys, head.epoch)))
+        self._history_check.restart(head, self._store.run(made_at(self._store.keys, head.epoch)))
         epochs = self._store.epochs()
         shelved = (shelve(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in shelved if one}

@@ -29,10 +29,10 @@ class Words:
     @classmethod
     def of(cls, entries: Mapping[str, Entry]) -> Self:
         """Entries that make no sense are left out."""
-        aliases = registry.things(entries, registry.Alias)
+        aliases = registry.named_records(entries, registry.Alias)
         return cls(
-            groups={name: one.level for name, one in registry.things(entries, registry.Group).items()},
-            terms={name: one.values for name, one in registry.things(entries, registry.Term).items()},
+            groups={name: one.level for name, one in registry.named_records(entries, registry.Group).items()},
+            terms={name: one.values for name, one in registry.named_records(entries, registry.Term).items()},
             targets={name: path_target(one.text) for name, one in aliases.items() if one.of == registry.TARGET},
             actions={
                 name: ActionAlias(one.text, {key: written(value) for key, value in one.params.items()})
@@ -42,7 +42,7 @@ class Words:
             metrics={
                 name: MetricAlias(one.text, one.level) for name, one in aliases.items() if one.of == registry.METRIC
             },
-            measured={name: metric_info(one) for name, one in registry.things(entries, registry.Metric).items()},
+            measured={name: metric_info(one) for name, one in registry.named_records(entries, registry.Metric).items()},
         )
 
     def added_to(self, catalogue: Catalogue) -> Catalogue:

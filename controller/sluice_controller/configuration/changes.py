@@ -17,7 +17,7 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import Change
 from sluice_core.store.change_stream import changes_before, oldest_change
 from sluice_core.store.operations import Gap, Head, policy_of
-from sluice_core.store.undo_log import Documents, past_from
+from sluice_core.store.undo_log import Documents, replaced_since
 
 #: Entries of the stream that are looked at for one page.
 _LOOKED_AT: Final = 2000
@@ -117,7 +117,7 @@ def find_change(backend: Backend, epoch: int) -> Detailed:
         more = f", the oldest that is kept is {oldest}" if oldest > epoch else ""
         raise NotFound(f"there is no change {epoch}{more}")
     now = Configuration.now(backend)
-    past = backend.store.run(past_from(backend.store.keys, epoch))
+    past = backend.store.run(replaced_since(backend.store.keys, epoch))
     if epoch <= past.since:
         return Detailed(found[0], None)
     return Detailed(found[0], differences(*_around(now, past.first, past.later)))

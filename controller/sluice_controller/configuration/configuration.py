@@ -20,7 +20,7 @@ from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
 from sluice_core.store.store import Draft
-from sluice_core.store.undo_log import CONFIGURATION, Documents, past_from
+from sluice_core.store.undo_log import CONFIGURATION, Documents, replaced_since
 from sluice_dsl.plan import Plan
 
 CREATE: Final = "create"
@@ -242,7 +242,7 @@ def configuration_at(backend: Backend, epoch: int) -> Wanted:
     """
 
     def wanted(now: Configuration) -> Configuration:
-        past = backend.store.run(past_from(backend.store.keys, epoch + 1))
+        past = backend.store.run(replaced_since(backend.store.keys, epoch + 1))
         if epoch > past.head.epoch:
             raise NotFound(f"there is no change {epoch}, the newest is {past.head.epoch}")
         if epoch < past.since:

@@ -54,7 +54,7 @@ HOLE: Final = "{target}"
 
 
 @dataclass(frozen=True, slots=True)
-class Thing(Message):
+class RegistryRecord(Message):
     """Base of what an entry's data can be; ``kinds`` are those that it serves."""
 
     name: str
@@ -91,11 +91,11 @@ def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-T = TypeVar("T", bound=Thing)
+T = TypeVar("T", bound=RegistryRecord)
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Thing):
+class Group(RegistryRecord):
     """``members`` are accounts, or ``account/container`` when ``level`` is container, in alphabetical order.
 
     ``labels`` keeps the words by which members were named where they differ (a project's name).
@@ -144,7 +144,7 @@ class Group(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Thing):
+class Member(RegistryRecord):
     """One member of a group; ``name`` is ``<group>/<path>``, ``label`` the word by which it was named if another.
 
     The name of a group holds no slash.
@@ -156,7 +156,7 @@ class Member(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Term(Thing):
+class Term(RegistryRecord):
     """A word for media types and file name extensions, as ``DOCS`` = pdf, doc, …"""
 
     values: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class Term(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Alias(Thing):
+class Alias(RegistryRecord):
     """Another word: ``of`` says for what, ``text`` for which.
 
     * filter: ``text`` is a keyword, ``params`` what it is set with;
@@ -186,7 +186,7 @@ class Alias(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Stereotype(Thing):
+class Stereotype(RegistryRecord):
     """``text`` holds sentences in which :data:`HOLE` stands for the target; ``help`` says what for."""
 
     text: str = ""
@@ -196,7 +196,7 @@ class Stereotype(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement(Thing):
+class Placement(RegistryRecord):
     """New containers of the account ``name`` go to Swift's storage policy ``storage_policy``."""
 
     storage_policy: str = ""
@@ -205,7 +205,7 @@ class Placement(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Activation(Thing):
+class Activation(RegistryRecord):
     """What is called over HTTP when a policy sets the filter ``name`` (``url``) and takes it back (``undo``).
 
     Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.
@@ -219,7 +219,7 @@ class Activation(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric(Thing):
+class Metric(RegistryRecord):
     """A metric that is published by something else than a plugin of the proxies.
 
     ``unit``, ``granularities`` and ``period`` as in ``describe.MetricInfo``; ``type`` is gauge, counter or rate;
@@ -241,7 +241,7 @@ class Metric(Thing):
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency(Thing):
+class Dependency(RegistryRecord):
     """A file beside the code of filters; ``sha256`` is empty until its data came."""
 
     sha256: str = ""
@@ -256,14 +256,14 @@ class Dependency(Thing):
 MEMBER_KINDS: Final[Mapping[str, str]] = {GROUP: TENANT_MEMBER, CONTAINER_GROUP: CONTAINER_MEMBER}
 
 #: Kind → what its data is; members come and go with their groups.
-KINDS: Final[Mapping[str, type[Thing]]] = {
+KINDS: Final[Mapping[str, type[RegistryRecord]]] = {
     kind: thing
     for thing in (Group, Term, Alias, Stereotype, Placement, Activation, Metric, Dependency)
     for kind in thing.kinds
 }
 
 
-def things(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
+def named_records(entries: Mapping[str, Entry], cls: type[T], kind: str = "") -> dict[str, T]:
     """Name → thing of one class (and one of its kinds); entries that make no sense are left out."""
     found = {}
     for entry in entries.values():

@@ -18,7 +18,7 @@ from sluice_core.store.keys import (
     snapshot_index_key,
     snapshot_placement_key,
 )
-from sluice_core.store.operations import Loaded
+from sluice_core.store.operations import FullState
 
 Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]
@@ -115,7 +115,7 @@ class Edit:
 class Contents:
     """What a whole snapshot holds: ``entries`` are index entries and records without their stamps."""
 
-    def __init__(self, loaded: Loaded, judge: Judge) -> None:
+    def __init__(self, loaded: FullState, judge: Judge) -> None:
         self.refused = dict(loaded.broken)
         self.entries: dict[bytes, bytes] = {
             snapshot_index_key(name): Filed(b"", name, reason).encode() for name, reason in loaded.broken.items()

@@ -34,7 +34,7 @@ from sluice_core.snapshot.records import Filed, Meta, decode_record, is_record
 from sluice_core.snapshot.registry import KEPT, referred
 from sluice_core.snapshot.transaction import Contents, Edit, Judge, fill, make_equal
 from sluice_core.store.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY, SNAPSHOT_UPLOADS_KEY
-from sluice_core.store.operations import Head, Loaded
+from sluice_core.store.operations import FullState, Head
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class SnapshotWriter:
             self._edit(changed, judge, self._meta)
         return len(changed)
 
-    def reload(self, loaded: Loaded, judge: Judge = accept_all) -> bool:
+    def reload(self, loaded: FullState, judge: Judge = accept_all) -> bool:
         """Make the snapshot equal to ``loaded``; True when readers must open a new generation.
 
         A sound snapshot is changed in place, only where it differs; else a new one is built beside

@@ -47,7 +47,7 @@ def _parse(replies: list[Any]) -> float | None:
     return None if match is None else float(json.loads(match[1]))
 
 
-class Lineage:
+class HistoryCheck:
     """What one follower remembers of the change that it stands at."""
 
     def __init__(self) -> None:

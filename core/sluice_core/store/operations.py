@@ -80,7 +80,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class FullState:
     """All assignments at one moment; ``broken`` maps the id of an undecodable one to the reason."""
 
     history: str
@@ -264,15 +264,15 @@ def all_of(cls: type[M], key: str) -> Operation[dict[str, M]]:
     return Operation((("HGETALL", key),), lambda replies: _decode_all(cls, replies[0])[0])
 
 
-def load(keys: Keys) -> Operation[Loaded]:
+def load(keys: Keys) -> Operation[FullState]:
     """All assignments and where they stand, read together."""
 
-    def parse(replies: list[Any]) -> Loaded:
+    def parse(replies: list[Any]) -> FullState:
         at = _parse_head(replies[0])
         found, broken = _decode_all(Assignment, replies[1])
         uploads, _ = _decode_all(Upload, replies[2])
         entries, _ = _decode_all(Entry, replies[3])
-        return Loaded(
+        return FullState(
             at.history, at.epoch, tuple(found.values()), broken, tuple(uploads.values()), tuple(entries.values())
         )
 

@@ -22,10 +22,10 @@ from sluice_core.messages.policies import Assignment, Change, Entry, NodeReport,
 from sluice_core.store import change_stream, operations
 from sluice_core.store.blocking_connection import Line
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import STREAM_LENGTH, Command, Committed, Draft, Gap, Head, Loaded, Operation
+from sluice_core.store.operations import STREAM_LENGTH, Command, Committed, Draft, FullState, Gap, Head, Operation
 from sluice_core.store.redis_urls import RedisPlace
 
-__all__ = ["STREAM_LENGTH", "AsyncStore", "Committed", "Draft", "Gap", "Head", "Loaded", "Store"]
+__all__ = ["STREAM_LENGTH", "AsyncStore", "Committed", "Draft", "FullState", "Gap", "Head", "Store"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class Store(_Common):
         found = self._run(Operation((("HGETALL", self.keys.epochs),), lambda replies: replies[0]))
         return {name.decode(): int(epoch) for name, epoch in found.items()}
 
-    def load(self) -> Loaded:
+    def load(self) -> FullState:
         """All assignments and the epoch they stand at, read together."""
         return self._run(operations.load(self.keys))
 
@@ -314,7 +314,7 @@ class AsyncStore(_Common):
         found = await self._run(Operation((("HGETALL", self.keys.epochs),), lambda replies: replies[0]))
         return {name.decode(): int(epoch) for name, epoch in found.items()}
 
-    async def load(self) -> Loaded:
+    async def load(self) -> FullState:
         return await self._run(operations.load(self.keys))
 
     async def changes_after(

@@ -27,7 +27,7 @@ Documents = Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ReplacedDocuments:
     """Documents replaced since an epoch.
 
     ``since`` is the earliest epoch that can be gone back to; ``first`` holds what the first change after the
@@ -44,7 +44,7 @@ class Past:
         return {**self.later, **self.first}
 
 
-def past_from(keys: Keys, epoch: int) -> Operation[Past]:
+def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
     """What the change ``epoch`` and those after it replaced."""
     commands = (
         ("MGET", keys.history, keys.epoch),
@@ -52,7 +52,7 @@ def past_from(keys: Keys, epoch: int) -> Operation[Past]:
         ("XRANGE", keys.past, f"{epoch}-0", "+"),
     )
 
-    def parse(replies: list[Any]) -> Past:
+    def parse(replies: list[Any]) -> ReplacedDocuments:
         history, newest = replies[0]
         head = Head() if history is None else Head(history.decode(), int(newest or 0))
         first: dict[str, bytes] = {}
@@ -61,7 +61,7 @@ def past_from(keys: Keys, epoch: int) -> Operation[Past]:
             into = first if _place(entry)[0] == epoch else later
             for name, document in _documents(raw):
                 into.setdefault(name, document)
-        return Past(head, _since(replies[1], head), first, later)
+        return ReplacedDocuments(head, _since(replies[1], head), first, later)
 
     return Operation(commands, parse, atomic=True)
 

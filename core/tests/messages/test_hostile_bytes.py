@@ -92,4 +92,4 @@ def test_a_bottomless_document_is_left_out(caplog):
 @pytest.mark.parametrize("data", [[], 5, None, "text", {"values": 5}, {"values": [5]}])
 def test_an_entry_whose_data_are_none_is_left_out(data):
     entry = Entry(registry.TERM, "DOCS", data)
-    assert registry.things({"term/DOCS": entry}, registry.Term) == {}
+    assert registry.named_records({"term/DOCS": entry}, registry.Term) == {}

@@ -23,7 +23,7 @@ from sluice_core.messages.registry import (
     Term,
     groups,
     is_member,
-    things,
+    named_records,
 )
 from sluice_core.store.store import Draft
 
@@ -58,9 +58,9 @@ def test_things_are_sorted_out_by_class_and_kind():
     entries = {one.key: one for one in (thing.entry() for thing in THINGS)} | {
         "group/bad": Entry(GROUP, "bad", {"members": 5})
     }
-    assert set(things(entries, Group)) == {"gold", "logs"}
-    assert set(things(entries, Group, CONTAINER_GROUP)) == {"logs"}
-    assert things(entries, Term) == {"DOCS": THINGS[2]}
+    assert set(named_records(entries, Group)) == {"gold", "logs"}
+    assert set(named_records(entries, Group, CONTAINER_GROUP)) == {"logs"}
+    assert named_records(entries, Term) == {"DOCS": THINGS[2]}
 
 
 GOLD = Group("gold", members=("AUTH_a", "AUTH_b"), labels={"AUTH_a": "acme"})

@@ -11,7 +11,7 @@ from sluice_core.resolve import Candidates
 from sluice_core.snapshot import reader as snapshot_reader
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.keys import SNAPSHOT_REGISTRY_KEY
-from sluice_core.store.operations import Loaded
+from sluice_core.store.operations import FullState
 from sluice_core.testing import assignment
 
 FACTS = Facts("PUT", size=10)
@@ -46,7 +46,7 @@ def gone(name, *members):
 def writer(tmp_path):
     writer = SnapshotWriter(tmp_path / "snapshot", boot="boot1")
     writer.open()
-    writer.reload(Loaded("h", 0, ()))
+    writer.reload(FullState("h", 0, ()))
     yield writer
     writer.close()
 
@@ -150,7 +150,7 @@ def test_what_a_node_refuses_comes_into_force_for_all_members_when_it_can(writer
 def test_what_was_missed_and_is_loaded_reaches_members_already_looked_up(writer, found):
     writer.apply([change(1, assignment("g.0", target=GOLD), entries=gold("AUTH_a"))])
     assert found("AUTH_a/c/o") == ["g.0"]
-    writer.reload(Loaded("h", 9, (assignment("n.0", target=GOLD),), entries=gold("AUTH_a")))
+    writer.reload(FullState("h", 9, (assignment("n.0", target=GOLD),), entries=gold("AUTH_a")))
     assert found("AUTH_a/c/o") == ["n.0"]
 
 
@@ -171,7 +171,7 @@ def test_a_snapshot_of_an_agent_that_kept_no_groups_is_incomplete_until_loaded(w
     assert writer.open().epoch == 1
     assert writer.incomplete
     group = assignment("g.0", target=GOLD)
-    assert writer.reload(Loaded("h", 1, (group,), entries=gold("AUTH_a"))) is False
+    assert writer.reload(FullState("h", 1, (group,), entries=gold("AUTH_a"))) is False
     assert not writer.incomplete
     assert (found("AUTH_a/c/o"), found("AUTH_b/c/o")) == (["g.0"], [])
 
@@ -248,7 +248,7 @@ def test_entries_that_make_no_sense_are_logged_and_do_no_harm(writer, found, cap
     assert said in caplog.text
     assert (found("AUTH_b/c/o"), found.reader.placement("AUTH_a")) == (["p.0"], "")
     with caplog.at_level(logging.CRITICAL):
-        writer.reload(Loaded("h", 2, (group,), entries=(entry,)))
+        writer.reload(FullState("h", 2, (group,), entries=(entry,)))
     assert (found("AUTH_b/c/o"), found.reader.placement("AUTH_a")) == ([], "")
 
 
@@ -259,7 +259,7 @@ def test_a_placement_is_found_replaced_and_taken_away(writer, found):
     assert (place("AUTH_a"), place("AUTH_b")) == ("ec21", "")
     writer.apply([change(2, entries=(Placement("AUTH_a", "gold").entry(),))])
     assert place("AUTH_a") == "gold"
-    writer.reload(Loaded("h", 3, (), entries=(Placement("AUTH_b", "ec21").entry(),)))
+    writer.reload(FullState("h", 3, (), entries=(Placement("AUTH_b", "ec21").entry(),)))
     assert (place("AUTH_a"), place("AUTH_b")) == ("", "ec21")
     writer.apply([change(4, entry_drops=("placement/AUTH_b",))])
     assert place("AUTH_b") == ""

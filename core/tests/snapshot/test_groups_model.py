@@ -14,7 +14,7 @@ from sluice_core.messages.registry import Group, Placement, Term, groups
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.snapshot.records import STAMP, is_record
 from sluice_core.store.keys import SNAPSHOT_META_KEY
-from sluice_core.store.operations import Loaded
+from sluice_core.store.operations import FullState
 from sluice_core.testing import assignment, target_of
 
 ACCOUNTS = ("AUTH_a", "AUTH_b", "AUTH_c")
@@ -43,7 +43,7 @@ class Truth:
     epoch: int = 0
 
     def loaded(self):
-        return Loaded("h", self.epoch, tuple(self.assignments.values()), entries=tuple(self.entries.values()))
+        return FullState("h", self.epoch, tuple(self.assignments.values()), entries=tuple(self.entries.values()))
 
     def judge(self, one):
         return "no" if one.id in self.refused else ""

@@ -2,7 +2,7 @@
 
 from sluice_core.messages.policies import Change, Upload
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.store import Draft, Loaded
+from sluice_core.store.store import Draft, FullState
 from sluice_core.testing import assignment
 
 SHA = "ab" * 32
@@ -32,7 +32,7 @@ def test_an_upload_moves_the_epoch_and_is_in_the_change(redis_server, store):
 def test_a_reader_sees_uploads_come_change_and_go(tmp_path):
     writer, reader = SnapshotWriter(tmp_path, boot="b"), SnapshotReader(tmp_path, boot="b")
     writer.open()
-    writer.reload(Loaded("h", 1, (assignment("p1.0"),), {}, (upload(),)))
+    writer.reload(FullState("h", 1, (assignment("p1.0"),), {}, (upload(),)))
     reader.refresh()
     assert reader.uploads == (upload(),)
     assert [one.id for one in writer.assignments()] == ["p1.0"]
@@ -51,7 +51,7 @@ def test_a_reader_sees_uploads_come_change_and_go(tmp_path):
     writer.apply([Change(4, "h", 0.0, upload_drops=("shout",))])
     reader.refresh()
     assert reader.uploads == ()
-    writer.reload(Loaded("h", 5, (), {}, (upload("other"),)))
+    writer.reload(FullState("h", 5, (), {}, (upload("other"),)))
     reader.refresh()
     assert [one.keyword for one in reader.uploads] == ["other"]
     reader.close()

@@ -6,7 +6,7 @@ from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState
 from sluice_core.store.change_stream import changes_before, oldest_change
 from sluice_core.store.store import Draft
-from sluice_core.store.undo_log import CONFIGURATION, past_from
+from sluice_core.store.undo_log import CONFIGURATION, replaced_since
 from sluice_core.testing import assignment, policy
 
 
@@ -15,12 +15,12 @@ def test_each_change_remembers_what_it_replaced(store):
     store.commit(Draft("me", policies=(policy("a", 1),)))
     store.commit(Draft("me", policies=(policy("a", 2), policy("b", 2)), entries=(term,)))
     store.commit(Draft("me", policy_drops=("b",), entry_drops=("term/DOCS",)))
-    past = store.run(past_from(store.keys, 2))
+    past = store.run(replaced_since(store.keys, 2))
     assert past.since == 0
     assert past.first == {"policy/a": policy("a", 1).encode(), "policy/b": b"", "entry/term/DOCS": b""}
     assert past.later == {"policy/b": policy("b", 2).encode(), "entry/term/DOCS": term.encode()}
     assert past.replaced()["policy/b"] == b"", "the oldest wins"
-    assert store.run(past_from(store.keys, 3)).replaced() == past.later
+    assert store.run(replaced_since(store.keys, 3)).replaced() == past.later
 
 
 def test_what_actors_do_is_not_remembered_and_leaves_no_gap(store):
@@ -30,7 +30,7 @@ def test_what_actors_do_is_not_remembered_and_leaves_no_gap(store):
         store.commit(Draft("host", puts=(assignment(f"a.{number}"),), states=(PolicyState("a"),)))
     assert store.version(CONFIGURATION) == version
     store.commit(Draft("me", policies=(policy("a", 2),)))
-    past = store.run(past_from(store.keys, 5))
+    past = store.run(replaced_since(store.keys, 5))
     assert (past.since, list(past.first), past.later) == (0, ["policy/a"], {})
 
 
@@ -38,18 +38,18 @@ def test_a_history_that_began_before_anything_was_remembered_reaches_back_to_the
     for number in range(4):
         store.commit(Draft("me", policies=(policy(f"p{number}"),)))
     store.client.delete(store.keys.past)
-    assert store.run(past_from(store.keys, 1)).since == 4
+    assert store.run(replaced_since(store.keys, 1)).since == 4
     store.commit(Draft("me", policies=(policy("q"),)))
-    assert store.run(past_from(store.keys, 1)).since == 4
+    assert store.run(replaced_since(store.keys, 1)).since == 4
 
 
 def test_a_change_of_thousands_is_remembered_whole(store):
     store.commit(Draft("me", policies=tuple(policy(f"p{number}") for number in range(1200))))
     assert store.client.xlen(store.keys.past) == 3
-    past = store.run(past_from(store.keys, 1))
+    past = store.run(replaced_since(store.keys, 1))
     assert (past.since, len(past.first)) == (0, 1200)
     store.client.xtrim(store.keys.past, maxlen=2, approximate=False)
-    assert store.run(past_from(store.keys, 1)).since == 1, "a change that lost a part cannot be undone"
+    assert store.run(replaced_since(store.keys, 1)).since == 1, "a change that lost a part cannot be undone"
 
 
 def test_a_guard_on_the_whole_configuration_refuses_when_any_part_of_it_changed(store):

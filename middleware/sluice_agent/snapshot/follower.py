@@ -35,7 +35,7 @@ from sluice_agent.snapshot.storage_daemons import READY
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import NodeReport
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
-from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.store import AsyncStore, Gap, Head
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Follower:
         self._slow = ""  # what an otherwise sound report should still say
         self._went_along = ("", 0.0)  # what was adopted unasked, and until when it is said
         self._known_adoption: Head | None = None  # None: not looked yet
-        self._lineage = Lineage()
+        self._history_check = HistoryCheck()
         self._due = 0.0
         self._reader_check = time.monotonic() + _READER_CHECK
         self._loading = False
@@ -116,7 +116,7 @@ class Follower:
             await self._go_on()
         finally:
             try:
-                self._lineage.save(self._writer.folder / _LINEAGE)
+                self._history_check.save(self._writer.folder / _LINEAGE)
             except OSError as error:
                 log.warning("a failover while this agent is away may go unnoticed: %s", error)
 
@@ -186,7 +186,7 @@ class Follower:
 
     def _open(self) -> None:
         position = self._writer.open()
-        self._lineage.restore(self._writer.folder / _LINEAGE)
+        self._history_check.restore(self._writer.folder / _LINEAGE)
         if position.history:
             log.info("snapshot `%s` stands at epoch %d", self._writer.snapshot_id, position.epoch)
         else:
@@ -229,7 +229,7 @@ class Follower:
         if head.history != position.history or head.epoch < position.epoch:
             return _what_is_wrong(position, head)
         made = await self._store.run(made_at(self._store.keys, position.epoch))
-        if self._lineage.broken(position, made):
+        if self._history_check.broken(position, made):
             return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
         return ""
 
@@ -264,7 +264,7 @@ class Follower:
             if any(change.history != position.history for change in found):
                 return
             self._writer.apply(found, self._capabilities.refuse)
-            self._lineage.follow(found[-1])
+            self._history_check.follow(found[-1])
             self._due = 0.0
 
     async def _look_at_others(self) -> None:
@@ -287,7 +287,7 @@ class Follower:
         """Take everything anew; wait for the workers when they must open a new folder for it."""
         loaded = await self._store.load()
         position = Head(loaded.history, loaded.epoch)
-        self._lineage.restart(position, await self._store.run(made_at(self._store.keys, loaded.epoch)))
+        self._history_check.restart(position, await self._store.run(made_at(self._store.keys, loaded.epoch)))
         self._loading = True
         try:
             replaced = await _to_the_end(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))

@@ -9,7 +9,7 @@ from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_core.messages.policies import Change
 from sluice_core.options import OptionError
-from sluice_core.store.history_check import Lineage, made_at
+from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.store import AsyncStore, Draft, Head
 from sluice_core.testing import assignment
 
@@ -167,11 +167,11 @@ def test_what_was_left_behind_damaged_is_like_nothing(tmp_path, text):
     path = tmp_path / "lineage.json"
     if text is not None:
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    lineage = Lineage()
-    lineage.restore(path)
-    assert not lineage.broken(Head("h", 3), 5.0)
-    lineage.save(path)
-    again = Lineage()
+    history_check = HistoryCheck()
+    history_check.restore(path)
+    assert not history_check.broken(Head("h", 3), 5.0)
+    history_check.save(path)
+    again = HistoryCheck()
     again.restore(path)
     assert again.broken(Head("h", 3), 6.0)
 
@@ -186,10 +186,10 @@ def test_what_was_left_behind_damaged_is_like_nothing(tmp_path, text):
         (Change(3, "h", 5.0), Head("h", 3), None, False),  # trimmed
     ],
 )
-def test_a_lineage_is_broken_by_another_change_of_the_same_number(followed, position, found, broken):
-    lineage = Lineage()
+def test_history_is_broken_by_another_change_of_the_same_number(followed, position, found, broken):
+    history_check = HistoryCheck()
     if followed:
-        lineage.follow(followed)
-    assert lineage.broken(position, found) is broken
-    lineage.restart(position, found)
-    assert not lineage.broken(position, found)
+        history_check.follow(followed)
+    assert history_check.broken(position, found) is broken
+    history_check.restart(position, found)
+    assert not history_check.broken(position, found)

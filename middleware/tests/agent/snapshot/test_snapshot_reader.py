@@ -13,14 +13,14 @@ from sluice_core.messages.policies import Change, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store import keys
-from sluice_core.store.store import Head, Loaded
+from sluice_core.store.store import FullState, Head
 from sluice_core.testing import assignment
 
 FACTS = Facts("PUT", size=10)
 
 
 def loaded(*assignments, epoch=1, history="h", broken=None):
-    return Loaded(history, epoch, assignments, broken or {})
+    return FullState(history, epoch, assignments, broken or {})
 
 
 def change(epoch, *puts, drops=(), history="h"):

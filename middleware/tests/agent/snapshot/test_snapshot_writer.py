@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store.store import Head, Loaded
+from sluice_core.store.store import FullState, Head
 from sluice_core.testing import assignment
 
 LIMIT = 60
 
 
 def loaded(*assignments, epoch=1, history="h", broken=None):
-    return Loaded(history, epoch, assignments, broken or {})
+    return FullState(history, epoch, assignments, broken or {})
 
 
 def change(epoch, *puts, drops=(), history="h"):
@@ -221,11 +221,11 @@ def test_a_writer_killed_in_the_middle_leaves_whole_changes(tmp_path):
 import sys
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotWriter
-from sluice_core.store.store import Loaded
+from sluice_core.store.store import FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
-writer.reload(Loaded("h", 0, ()))
+writer.reload(FullState("h", 0, ()))
 print("writing", flush=True)
 epoch = 0
 while True:
@@ -256,11 +256,11 @@ def test_a_full_disk_is_told_and_the_last_good_state_stays(tmp_path):
 import resource, sys
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store.store import Head, Loaded
+from sluice_core.store.store import Head, FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
-writer.reload(Loaded("h", 1, (assignment("p.0"),)))
+writer.reload(FullState("h", 1, (assignment("p.0"),)))
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 filler = {"text": "x" * 20_000}
 many = Change(2, "h", 0.0, puts=tuple(assignment(f"q{n}.0", f"AUTH_{n}", params=filler) for n in range(100)))
@@ -290,14 +290,14 @@ def test_a_disk_too_full_for_a_new_generation_keeps_none(tmp_path):
     code = """
 import resource, sys
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
-from sluice_core.store.store import Loaded
+from sluice_core.store.store import FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 filler = {"text": "x" * 20_000}
 try:
-    writer.reload(Loaded("h", 1, tuple(assignment(f"q{n}.0", f"AUTH_{n}", params=filler) for n in range(100))))
+    writer.reload(FullState("h", 1, tuple(assignment(f"q{n}.0", f"AUTH_{n}", params=filler) for n in range(100))))
 except SnapshotError as error:
     print(writer.position.history == "", len(list(writer.folder.glob("gen-*"))))
 """
