@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.activation import Call, Gate, activate, call_for
+from sluice_core.activation import ActivationCall, activate, call_for
+from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
 from sluice_core.messages.registry import ACTIVATION, Activation
@@ -45,12 +46,12 @@ class Counts:
 
 @dataclass(slots=True)
 class Activations:
-    """The registered activations, and the calls that wait; ``gate`` says who may be called."""
+    """The registered activations, and the calls that wait; ``allowlist`` says who may be called."""
 
-    gate: Gate
+    allowlist: UrlAllowlist
     counts: Counts = field(default_factory=Counts)
     _known: dict[str, Activation] = field(default_factory=dict)
-    _waiting: dict[About, Call] = field(default_factory=dict)
+    _waiting: dict[About, ActivationCall] = field(default_factory=dict)
     _busy: set[About] = field(default_factory=set)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -114,7 +115,7 @@ class Activations:
             log.error("activation of `%s` cannot be read and is not called: %s", entry.name, error)
             self._known.pop(entry.name, None)
 
-    def _call(self, assignment: Assignment, undo: bool) -> Call | None:
+    def _call(self, assignment: Assignment, undo: bool) -> ActivationCall | None:
         known = self._known.get(assignment.keyword)
         if known is None:
             return None
@@ -133,7 +134,7 @@ class Activations:
             call = self._waiting.pop(about)
             self._busy.add(about)
             try:
-                outcome = await activate(call, self.gate)
+                outcome = await activate(call, self.allowlist)
             finally:
                 self._busy.discard(about)
                 self._work.set()  # the next call about it may go now

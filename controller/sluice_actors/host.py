@@ -44,8 +44,8 @@ from sluice_actors.runtime.ownership import Ownership, SingleHost
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import end_tasks, keep_on
 from sluice_actors.status_publisher import Showing
-from sluice_core.activation import Gate
 from sluice_core.connections.bus import Consumer
+from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change, Policy
 from sluice_core.store.fencing import slot_of
@@ -84,7 +84,7 @@ class Host:
         if self.teamwork is not None:
             ownership = fences = self.teamwork.team
             self.teamwork.attach(self.hub, self.consumer)
-        self.activations = Activations(Gate.from_option(settings["activation_hosts"]))
+        self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
         self.writer = Writer(
             self.store,
             f"{ACTORS}{self.name}",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_actors.policies.decision_writer import BATCH
-from sluice_core.activation import BadUrl, Gate
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
+from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.options import Option, OptionError, read_file
 
 SECTION: Final = "actors"
@@ -57,7 +57,7 @@ def checked(values: Mapping[str, Any], where: str) -> dict[str, Any]:
         if values[name] < least:
             raise OptionError(f"{where}: option `{name}`: `{values[name]}`, expected {least} or more")
     try:
-        Gate.from_option(values["activation_hosts"])
+        UrlAllowlist.from_option(values["activation_hosts"])
     except BadUrl as error:
         raise OptionError(f"{where}: option `activation_hosts`: {error}") from error
     level = values["log_level"].upper()

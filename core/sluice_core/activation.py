@@ -1,33 +1,29 @@
-"""Activation URLs: what is called over HTTP when a policy sets a filter, and when it takes it back.
+"""Activation URLs: HTTP calls that a policy makes when it sets a filter, and when it takes the filter back.
 
-Every filter has one.  By default it is our own deploy call, which nobody needs to make, since agents follow the change
-stream; one that is registered (``registry.Activation``) belongs to a federated service and is called by
-:func:`activate`: PUT, the parameters as JSON, nothing expected but a status below 300.
+Every filter has such a URL.  By default it is our own deploy call, which nobody needs to make, because agents follow
+the change stream.  A registered one (``registry.Activation``) belongs to a federated service; :func:`activate` sends it
+PUT with the parameters as JSON, and expects a status below 300.
 
-Whoever registers a URL must not be able to make us talk to whatever we can reach.  So:
-
-* Only hosts that the operator has listed are called (:class:`Gate`).  A listed *name* is called at global addresses
-  only; loopback, link-local, private and other special addresses must be listed themselves, as addresses or networks.
-  What counts is the address that the name resolves to, and that very address is connected to.
-* A redirect is not followed, it is a failure.  Nothing but the status of an answer is read.
-* An attempt ends at its time-out, names and TLS included; there are a few attempts, and then it has failed.
+* Only hosts that the operator has listed are called (``sluice_core.connections.url_allowlist``); the connection goes to
+  the very address that the list allows.
+* A redirect is a failure.  Nothing but the status of an answer is read.
+* An attempt ends at its time-out, name resolution and TLS included; after a few attempts the call has failed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.describe import PROXY, Scalar
-from sluice_core.errors import CallerError
 from sluice_core.messages.registry import HOLE, Activation
 
 #: In a URL: where the keyword of the filter goes.
@@ -41,18 +37,10 @@ _LONGEST_LINE: Final = 8192
 _INTERIM: Final = 5
 _AGAIN: Final = frozenset({408, 425, 429})
 _status_line = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: [^\r\n]*)?\r?\n")
-_name = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?", re.IGNORECASE)
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-class BadUrl(CallerError):
-    """A URL that is no activation URL, or that may not be called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ActivationCall:
     """One call to be made: PUT ``body`` (JSON) to ``url``, with ``timeout`` seconds for an attempt."""
 
     url: str
@@ -92,12 +80,12 @@ def body_of(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
 
 def call_for(
     activation: Activation, target: str, params: Mapping[str, Scalar], place: str = PROXY, undo: bool = False
-) -> Call | None:
+) -> ActivationCall | None:
     """The call that sets the filter for ``target`` or takes it back; None when nothing is registered for that."""
     template = activation.undo if undo else activation.url
     if not template:
         return None
-    return Call(completed(template, target, activation.name), body_of(params, place), activation.timeout)
+    return ActivationCall(completed(template, target, activation.name), body_of(params, place), activation.timeout)
 
 
 def check_url(template: str, longest: int = LONGEST_URL) -> str:
@@ -126,76 +114,14 @@ def check_url(template: str, longest: int = LONGEST_URL) -> str:
     return host
 
 
-class Gate:
-    """The hosts that may be called; ``allowed`` are names (``a.example``, ``*.example``), addresses and networks."""
-
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
-        self._names: set[str] = set()
-        self._networks: list[Network] = []
-        for one in filter(None, map(str.strip, allowed)):
-            try:
-                self._networks.append(ipaddress.ip_network(one, strict=False))
-            except ValueError:
-                if not _name.fullmatch(one):
-                    raise BadUrl(f"`{one}` is no host, expected a name, `*.name`, an address or a network") from None
-                self._names.add(one.lower())
-
-    @classmethod
-    def from_option(cls, text: str) -> Gate:
-        """Out of a configuration's list with commas."""
-        return cls(text.split(","))
-
-    def admits(self, host: str) -> bool:
-        """Whether ``host`` may be called at any address at all; a name that is not listed may be at a listed one."""
-        try:
-            return self._listed(ipaddress.ip_address(host))
-        except ValueError:
-            return bool(self._networks) or self._named(host)
-
-    def refusal(self, host: str, address: str) -> str:
-        """Why ``host`` may not be called at ``address``; empty when it may."""
-        found = ipaddress.ip_address(address.partition("%")[0])
-        if self._listed(found):
-            return ""
-        if not self._named(host):
-            return f"host `{host}` is not among those that may be called"
-        special = [one for one in _meant(found) if not one.is_global or one.is_multicast]
-        return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
-
-    def _named(self, host: str) -> bool:
-        parts = host.lower().rstrip(".").split(".")
-        names = (".".join(parts), *("*." + ".".join(parts[at:]) for at in range(1, len(parts))))
-        return not self._names.isdisjoint(names)
-
-    def _listed(self, address: Address) -> bool:
-        meant = _meant(address)[-1]
-        return any(meant in network for network in self._networks if network.version == meant.version)
-
-
-def _meant(address: Address) -> list[Address]:
-    """``address`` and those that it stands for: IPv4 inside IPv6 goes where that goes."""
-    found: list[Address] = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        teredo = address.teredo
-        inner = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            found.append(inner)
-    return found
-
-
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-
-
 async def activate(
-    call: Call,
-    gate: Gate,
+    call: ActivationCall,
+    allowlist: UrlAllowlist,
     attempts: int = ATTEMPTS,
     pause: float = PAUSE,
     context: ssl.SSLContext | None = None,
 ) -> Outcome:
-    """Make ``call``; never raises for what the service or the network does, nor for what the gate refuses.
+    """Make ``call``; never raises for what the service or the network does, nor for what the allowlist refuses.
 
     Tried again: no connection, no answer in time, nonsense, 5xx, 408, 425 and 429.
     """
@@ -203,7 +129,7 @@ async def activate(
     for attempt in range(1, attempts + 1):
         try:
             async with asyncio.timeout(call.timeout):
-                status = await _attempt(call, gate, context)
+                status = await _attempt(call, allowlist, context)
         except BadUrl as error:
             return Outcome(0, attempt, str(error))
         except TimeoutError:
@@ -221,12 +147,12 @@ async def activate(
     return Outcome(status, attempts, reason)
 
 
-async def _attempt(call: Call, gate: Gate, context: ssl.SSLContext | None) -> int:
+async def _attempt(call: ActivationCall, allowlist: UrlAllowlist, context: ssl.SSLContext | None) -> int:
     host = check_url(call.url, _LONGEST_LINE)
     parts = urlsplit(call.url)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    addresses = await _allowed_addresses(host, port, gate)
+    addresses = await _allowed_addresses(host, port, allowlist)
     tls: dict[str, Any] = {"ssl": context or ssl.create_default_context(), "server_hostname": host} if secure else {}
     reader, writer = await _connected(addresses, port, tls)
     try:
@@ -255,15 +181,15 @@ async def _connected(
     return await asyncio.open_connection(addresses[-1], port, limit=_LONGEST_LINE, **tls)
 
 
-async def _allowed_addresses(host: str, port: int, gate: Gate) -> list[str]:
+async def _allowed_addresses(host: str, port: int, allowlist: UrlAllowlist) -> list[str]:
     """The addresses of ``host`` that may be called, of which there is one at least.
 
     :raises BadUrl: when there is none
     """
-    if not gate.admits(host):
+    if not allowlist.admits(host):
         raise BadUrl(f"host `{host}` is not among those that may be called")
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    refusals = {address: gate.refusal(host, address) for address in dict.fromkeys(str(one[4][0]) for one in found)}
+    refusals = {address: allowlist.refusal(host, address) for address in dict.fromkeys(str(one[4][0]) for one in found)}
     allowed = [address for address, refusal in refusals.items() if not refusal]
     if not allowed:
         raise BadUrl(next(iter(refusals.values()), f"host `{host}` has no address"))

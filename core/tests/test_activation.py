@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from tests.support.cluster.certificates import Authority
 
 from sluice_core import activation
-from sluice_core.activation import BadUrl, Call, Gate, activate, call_for, check_url, completed, own_url
+from sluice_core.activation import ActivationCall, activate, call_for, check_url, completed, own_url
+from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.messages.registry import Activation
 
-HERE = Gate(["127.0.0.1", "::1"])
+HERE = UrlAllowlist(["127.0.0.1", "::1"])
 
 
 class Service(BaseHTTPRequestHandler):
@@ -74,11 +75,11 @@ def secured(service, tmp_path):
 
 
 def call_to(service, path="/x", **more):
-    return Call(f"http://127.0.0.1:{service.server_port}{path}", **more)
+    return ActivationCall(f"http://127.0.0.1:{service.server_port}{path}", **more)
 
 
-def run(call, gate=HERE, **more):
-    return asyncio.run(activate(call, gate, pause=0.0, **more))
+def run(call, allowlist=HERE, **more):
+    return asyncio.run(activate(call, allowlist, pause=0.0, **more))
 
 
 def test_a_call_says_target_filter_and_parameters(service):
@@ -119,7 +120,7 @@ def test_it_is_tried_again_where_that_may_help_and_never_elsewhere(service, answ
 
 def test_a_service_that_never_answers_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        outcome = run(Call(f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=0.05), attempts=2)
+        outcome = run(ActivationCall(f"http://127.0.0.1:{silent.getsockname()[1]}/", timeout=0.05), attempts=2)
     assert (outcome.done, outcome.status, outcome.attempts) == (False, 0, 2)
     assert "no answer within" in outcome.reason
 
@@ -127,7 +128,7 @@ def test_a_service_that_never_answers_is_given_up():
 def test_nobody_there_is_a_failure_without_an_exception():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    outcome = run(Call(f"http://127.0.0.1:{port}/"), attempts=2)
+    outcome = run(ActivationCall(f"http://127.0.0.1:{port}/"), attempts=2)
     assert (outcome.done, outcome.attempts) == (False, 2)
 
 
@@ -137,14 +138,16 @@ def test_an_address_that_takes_no_connection_leaves_the_next_one(service, monkey
         return [(*kind, (address, port)) for address in ("127.0.0.2", "127.0.0.1")]
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", two_addresses)
-    call = Call(f"http://service.example:{service.server_port}/x")
-    assert run(call, Gate(["127.0.0.0/8"]), attempts=1).done
-    refused = run(call, Gate(["service.example", "10.0.0.0/8"]), attempts=1)
+    call = ActivationCall(f"http://service.example:{service.server_port}/x")
+    assert run(call, UrlAllowlist(["127.0.0.0/8"]), attempts=1).done
+    refused = run(call, UrlAllowlist(["service.example", "10.0.0.0/8"]), attempts=1)
     assert "`127.0.0.2`, which is no global address" in refused.reason
 
 
 def test_tls_is_verified_for_the_name_that_was_called(service, secured):
-    by_name, by_address = (Call(f"https://{host}:{service.server_port}/x") for host in ("localhost", "127.0.0.1"))
+    by_name, by_address = (
+        ActivationCall(f"https://{host}:{service.server_port}/x") for host in ("localhost", "127.0.0.1")
+    )
     assert run(by_name, context=secured).done
     assert "certificate" in run(by_name, attempts=1).reason, "nobody vouches for it"
     assert "certificate" in run(by_address, attempts=1, context=secured).reason, "it is another's name"
@@ -152,8 +155,8 @@ def test_tls_is_verified_for_the_name_that_was_called(service, secured):
 
 
 def test_a_host_that_is_not_listed_is_not_called(service):
-    for gate in (Gate(), Gate(["example.org"]), Gate(["10.0.0.0/8"])):
-        outcome = run(call_to(service), gate)
+    for allowlist in (UrlAllowlist(), UrlAllowlist(["example.org"]), UrlAllowlist(["10.0.0.0/8"])):
+        outcome = run(call_to(service), allowlist)
         assert (outcome.done, outcome.attempts) == (False, 1)
         assert "not among those" in outcome.reason
     assert service.asked == []
@@ -161,10 +164,12 @@ def test_a_host_that_is_not_listed_is_not_called(service):
 
 def test_a_listed_name_does_not_open_the_loopback(service):
     url = f"http://localhost:{service.server_port}/"
-    refused = run(Call(url), Gate(["localhost"]))
+    refused = run(ActivationCall(url), UrlAllowlist(["localhost"]))
     assert "no global address" in refused.reason
     assert service.asked == []
-    assert run(Call(url), Gate(["localhost", "127.0.0.0/8"])).done, "unless its address is listed, too"
+    assert run(ActivationCall(url), UrlAllowlist(["localhost", "127.0.0.0/8"])).done, (
+        "unless its address is listed, too"
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,21 +197,21 @@ def test_a_listed_name_does_not_open_the_loopback(service):
     ],
 )
 def test_what_counts_is_the_address_that_a_name_resolves_to(address, allowed):
-    refusal = Gate(["service.example"]).refusal("service.example", address)
+    refusal = UrlAllowlist(["service.example"]).refusal("service.example", address)
     assert (refusal == "") is allowed, refusal
 
 
 def test_listed_networks_and_names():
-    gate = Gate.from_option("10.0.0.0/8, *.example.org , [::1]".replace("[", "").replace("]", ""))
-    assert gate.refusal("anything", "10.9.9.9") == ""
-    assert gate.refusal("anything", "::ffff:10.9.9.9") == ""
-    assert gate.refusal("anything", "11.9.9.9")
-    assert gate.refusal("A.B.Example.org.", "8.8.8.8") == ""
-    assert gate.refusal("example.org", "8.8.8.8"), "the star stands for something"
-    assert gate.refusal("evil-example.org", "8.8.8.8")
+    allowlist = UrlAllowlist.from_option("10.0.0.0/8, *.example.org , [::1]".replace("[", "").replace("]", ""))
+    assert allowlist.refusal("anything", "10.9.9.9") == ""
+    assert allowlist.refusal("anything", "::ffff:10.9.9.9") == ""
+    assert allowlist.refusal("anything", "11.9.9.9")
+    assert allowlist.refusal("A.B.Example.org.", "8.8.8.8") == ""
+    assert allowlist.refusal("example.org", "8.8.8.8"), "the star stands for something"
+    assert allowlist.refusal("evil-example.org", "8.8.8.8")
     for wrong in ("http://a", "a b", "-x", "a/33"):
         with pytest.raises(BadUrl):
-            Gate([wrong])
+            UrlAllowlist([wrong])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from sluice_actors.activations import Activations
-from sluice_core.activation import Gate
+from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation, Term
 from sluice_core.testing import assignment
@@ -52,10 +52,10 @@ class Service:
         return self.asked
 
 
-def play(story, gate="127.0.0.1"):
+def play(story, allowlist="127.0.0.1"):
     async def played():
         async with Service() as service:
-            activations = Activations(Gate.from_option(gate))
+            activations = Activations(UrlAllowlist.from_option(allowlist))
             activations.replace(
                 [Activation("compression", f"{service.url}/on/{{target}}", f"{service.url}/off/{{target}}").entry()]
             )
@@ -119,15 +119,15 @@ def test_what_is_out_of_date_before_its_turn_is_not_sent_and_order_is_kept():
     play(story)
 
 
-@pytest.mark.parametrize("gate", ["", "10.0.0.0/8"])
-def test_nobody_is_called_whom_the_operator_has_not_listed(gate, caplog):
+@pytest.mark.parametrize("allowlist", ["", "10.0.0.0/8"])
+def test_nobody_is_called_whom_the_operator_has_not_listed(allowlist, caplog):
     async def story(service, activations):
         activations.committed([action()], [])
         await settled(activations, 1)
         assert service.asked == []
         assert activations.report()["failed"] == 1
 
-    play(story, gate)
+    play(story, allowlist)
     assert "127.0.0.1" in caplog.text
 
 

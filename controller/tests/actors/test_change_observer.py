@@ -10,7 +10,7 @@ from tests.support.actors.host import Story, play, until
 from sluice_actors.activations import Activations
 from sluice_actors.change_observer import Witness
 from sluice_actors.runtime.ownership import SingleHost
-from sluice_core.activation import Gate
+from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation
 from sluice_core.store.fencing import slot_of
@@ -32,7 +32,7 @@ class Called:
 
     def __init__(self, monkeypatch):
         self.made = []
-        self.activations = Activations(Gate())
+        self.activations = Activations(UrlAllowlist())
         monkeypatch.setattr(Activations, "committed", lambda _, puts, drops: self.take(puts, drops))
 
     def take(self, puts, drops):

@@ -1,0 +1,85 @@
+"""Which hosts may be called over HTTP at URLs that users register.
+
+Whoever registers a URL must not be able to make us talk to whatever we can reach.  A listed *name* is called at global
+addresses only; loopback, link-local, private and other special addresses must be listed themselves, as addresses or
+networks.  What counts is the address that the name resolves to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from sluice_core.errors import CallerError
+
+_name = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?", re.IGNORECASE)
+#: The well-known prefix of NAT64 (RFC 6052): the IPv4 address is in the last 32 bits.
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BadUrl(CallerError):
+    """A URL that is no activation URL, or that may not be called."""
+
+
+class UrlAllowlist:
+    """The hosts that may be called; ``allowed`` are names (``a.example``, ``*.example``), addresses and networks."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._names: set[str] = set()
+        self._networks: list[Network] = []
+        for one in filter(None, map(str.strip, allowed)):
+            try:
+                self._networks.append(ipaddress.ip_network(one, strict=False))
+            except ValueError:
+                if not _name.fullmatch(one):
+                    raise BadUrl(f"`{one}` is no host, expected a name, `*.name`, an address or a network") from None
+                self._names.add(one.lower())
+
+    @classmethod
+    def from_option(cls, text: str) -> UrlAllowlist:
+        """Out of a configuration's list with commas."""
+        return cls(text.split(","))
+
+    def admits(self, host: str) -> bool:
+        """Whether ``host`` may be called at any address at all; a name that is not listed may be at a listed one."""
+        try:
+            return self._listed(ipaddress.ip_address(host))
+        except ValueError:
+            return bool(self._networks) or self._named(host)
+
+    def refusal(self, host: str, address: str) -> str:
+        """Why ``host`` may not be called at ``address``; empty when it may."""
+        found = ipaddress.ip_address(address.partition("%")[0])
+        if self._listed(found):
+            return ""
+        if not self._named(host):
+            return f"host `{host}` is not among those that may be called"
+        special = [one for one in _meant(found) if not one.is_global or one.is_multicast]
+        return f"host `{host}` is at `{special[0]}`, which is no global address and not listed" if special else ""
+
+    def _named(self, host: str) -> bool:
+        parts = host.lower().rstrip(".").split(".")
+        names = (".".join(parts), *("*." + ".".join(parts[at:]) for at in range(1, len(parts))))
+        return not self._names.isdisjoint(names)
+
+    def _listed(self, address: Address) -> bool:
+        meant = _meant(address)[-1]
+        return any(meant in network for network in self._networks if network.version == meant.version)
+
+
+def _meant(address: Address) -> list[Address]:
+    """``address`` and those that it stands for: IPv4 inside IPv6 goes where that goes."""
+    found: list[Address] = [address]
+    if isinstance(address, ipaddress.IPv6Address):
+        teredo = address.teredo
+        inner = address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+        if inner is None and address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            found.append(inner)
+    return found
