@@ -34,7 +34,7 @@ from sluice_actors.bandwidth.share_encoder import Heads, encoded, packed, togeth
 from sluice_actors.policies.group_index import Groups
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
-from sluice_core.messages.bandwidth_report import Picture, Promises, Standing
+from sluice_core.messages.bandwidth_report import BandwidthReport, CachedJson, IdleFlowReport
 
 #: Seconds that one round may stand for.
 _SHORTEST, _LONGEST = 0.2, 5.0
@@ -49,18 +49,18 @@ class Round:
 
     bodies: Mapping[str, bytes]
     governed: bool
-    show: Callable[[], tuple[Picture, Promises]]
+    show: Callable[[], tuple[BandwidthReport, IdleFlowReport]]
 
     @cached_property
-    def shown(self) -> tuple[Picture, Promises]:
+    def shown(self) -> tuple[BandwidthReport, IdleFlowReport]:
         """To be asked for before the divider takes anything else."""
         return self.show()
 
     @cached_property
-    def picture(self) -> Picture:
+    def picture(self) -> BandwidthReport:
         """As people will see it."""
         picture, promises = self.shown
-        return picture.beside(promises)
+        return picture.with_idle(promises)
 
     @cached_property
     def shares(self) -> Mapping[str, Shares]:
@@ -102,7 +102,7 @@ class Divider:
         self._methods = {method: _Method(method) for method in METHODS}
         self._promised = {method: Promised(method) for method in METHODS}
         self._standing = StandingRows()
-        self._missing, self._infeasible = Standing(), Standing()
+        self._missing, self._infeasible = CachedJson(), CachedJson()
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
         """Take what a node told at ``arrived`` (monotonic seconds); False when it is not news."""
@@ -123,7 +123,7 @@ class Divider:
         bodies = self._bodies(table, made, at, term)
         governed = any(one.governed for one in made.values())
         took = round(time.perf_counter() - began, 6)
-        empty = Picture(at, self._host, term, self._number, took=took)
+        empty = BandwidthReport(at, self._host, term, self._number, took=took)
         return Round(bodies, governed, lambda: self._picture(table, made, now, empty))
 
     def _forget(self, now: float) -> None:
@@ -199,8 +199,8 @@ class Divider:
         return rooms(table, np.array(known, dtype=np.float64))
 
     def _picture(
-        self, table: Table, made: Mapping[str, Divided], now: float, empty: Picture
-    ) -> tuple[Picture, Promises]:
+        self, table: Table, made: Mapping[str, Divided], now: float, empty: BandwidthReport
+    ) -> tuple[BandwidthReport, IdleFlowReport]:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
             for method, one in self._methods.items()
@@ -241,8 +241,8 @@ class Divider:
     def _know_missing(self, missing: Missing) -> None:
         """Keep what is missing, and how it is told, while it is the same."""
         if missing != self._missing:
-            self._missing = Standing(missing)
-            self._infeasible = Standing({policy: sum(parts.values()) for policy, parts in missing.items()})
+            self._missing = CachedJson(missing)
+            self._infeasible = CachedJson({policy: sum(parts.values()) for policy, parts in missing.items()})
 
     def _carried(self, method: str, nodes: Sequence[Node]) -> dict[str, float]:
         """Side → what its nodes carry; infinite when one's capacity is not configured."""

@@ -32,7 +32,7 @@ from sluice_actors.runtime.tasks import keep_on
 from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
-from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
 from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
@@ -128,7 +128,7 @@ class Bandwidth:
         self._boundary = -math.inf
         self._number = 0
         self._quiet = 0
-        self._picture: tuple[Picture, Promises] | None = None
+        self._picture: tuple[BandwidthReport, IdleFlowReport] | None = None
         self._shown = asyncio.Event()
         self._complained = -math.inf
         #: Messages that could not be read.

@@ -18,7 +18,7 @@ from sluice_controller.api.prometheus import gauges
 from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.backend import Backend
 from sluice_core.messages.bandwidth import ANY_POLICY, REPLICATION
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 
 Row = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 class PictureCollector(Collector):
     """One picture, ``age`` seconds old; nothing but that when nobody measures."""
 
-    def __init__(self, picture: Picture | None, age: float, wanted: Mapping[str, str]) -> None:
+    def __init__(self, picture: BandwidthReport | None, age: float, wanted: Mapping[str, str]) -> None:
         self._picture = picture
         self._age = age
         self._wanted = wanted

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 
 #: ``{"ip:port": {"sdb1": {"0": {…}}}}``
 Table = dict[str, dict[str, dict[str, dict[str, Any]]]]
@@ -22,7 +22,7 @@ _MEGABYTE: Final = 1e6
 _IDENTIFIER: Final = "object"
 
 
-def table(picture: Picture | None, account: str = "") -> Table:
+def table(picture: BandwidthReport | None, account: str = "") -> Table:
     """What object servers give now, of one account if given; nothing when nobody measures.
 
     ``needed_BW`` is what the flow may have there; 0 while it is not held back.
@@ -47,7 +47,7 @@ def _line(pairs: dict[_Pair, dict[str, Any]], pair: _Pair) -> dict[str, Any]:
     return pairs.setdefault(pair, empty)
 
 
-def _needed(picture: Picture) -> Iterator[tuple[_Pair, float]]:
+def _needed(picture: BandwidthReport) -> Iterator[tuple[_Pair, float]]:
     servers = {str(one["node"]): str(one["server"]) for one in picture.nodes if one.get("server")}
     for one in picture.parts:
         if one["method"] == GET and one["side"] == STORAGE_NODE and one["device"]:
@@ -56,7 +56,7 @@ def _needed(picture: Picture) -> Iterator[tuple[_Pair, float]]:
             yield pair, max(float(share or 0.0), 0.0) / _MEGABYTE
 
 
-def _objects(picture: Picture) -> Iterator[tuple[_Pair, dict[str, Any]]]:
+def _objects(picture: BandwidthReport) -> Iterator[tuple[_Pair, dict[str, Any]]]:
     for one in picture.objects:
         if one["method"] == GET:
             server = str(one.get("server") or one["node"])
@@ -65,6 +65,6 @@ def _objects(picture: Picture) -> Iterator[tuple[_Pair, dict[str, Any]]]:
             yield pair, {"oid": str(one["oid"]), "oid_calculated_BW": rate, "range": str(one["range"])}
 
 
-def _policy(picture: Picture, index: Any) -> str:
+def _policy(picture: BandwidthReport, index: Any) -> str:
     """A storage policy's name, or its index where that is all that is known."""
     return picture.policies.get(str(index), str(index))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sluice_controller.api.render.policies import iso_time
 from sluice_controller.catalog.backend import Backend
-from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.store.keys import Keys
 from sluice_core.store.operations import Operation, decoded
 
@@ -49,7 +49,7 @@ class Table:
         return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale, "left_out": self.left_out}
 
 
-def picture_now(backend: Backend, idle: bool = False) -> Picture | None:
+def picture_now(backend: Backend, idle: bool = False) -> BandwidthReport | None:
     """The last picture; None when it is older than :data:`FRESH` seconds, or there is none.
 
     :param idle: with the flows that are idle, which are many and to be read besides
@@ -58,7 +58,7 @@ def picture_now(backend: Backend, idle: bool = False) -> Picture | None:
     return picture_and_age(backend, idle)[0]
 
 
-def picture_and_age(backend: Backend, idle: bool = False) -> tuple[Picture | None, float]:
+def picture_and_age(backend: Backend, idle: bool = False) -> tuple[BandwidthReport | None, float]:
     """The same, and how many seconds old it is: infinitely when there is none.
 
     :raises PeerError: when Redis is away
@@ -71,26 +71,26 @@ def picture_and_age(backend: Backend, idle: bool = False) -> tuple[Picture | Non
     if age > FRESH:
         return None, math.inf
     if idle and picture.promises:
-        picture = picture.beside(backend.store.run(_read_promises(backend.store.keys, picture.promises)))
+        picture = picture.with_idle(backend.store.run(_read_promises(backend.store.keys, picture.promises)))
     return picture, age
 
 
-def _read(keys: Keys) -> Operation[tuple[Picture | None, float]]:
+def _read(keys: Keys) -> Operation[tuple[BandwidthReport | None, float]]:
     """The picture, and the seconds for which it is kept yet; negative when that is without an end."""
 
-    def parse(replies: list[Any]) -> tuple[Picture | None, float]:
+    def parse(replies: list[Any]) -> tuple[BandwidthReport | None, float]:
         raw, left = replies
-        return decoded(Picture, keys.bandwidth, raw), left / 1000
+        return decoded(BandwidthReport, keys.bandwidth, raw), left / 1000
 
     return Operation((("GET", keys.bandwidth), ("PTTL", keys.bandwidth)), parse)
 
 
-def _read_promises(keys: Keys, digest: str) -> Operation[Promises | None]:
+def _read_promises(keys: Keys, digest: str) -> Operation[IdleFlowReport | None]:
     key = keys.promises(digest)
-    return Operation((("GET", key),), lambda replies: decoded(Promises, key, replies[0]))
+    return Operation((("GET", key),), lambda replies: decoded(IdleFlowReport, key, replies[0]))
 
 
-def shortfall(picture: Picture | None, policy_id: str, parameter: str = "") -> Data | None:
+def shortfall(picture: BandwidthReport | None, policy_id: str, parameter: str = "") -> Data | None:
     """What is missing to keep the promise of a policy, or that of one ``parameter`` of it.
 
     None when nothing is, or nobody measures.
@@ -101,7 +101,7 @@ def shortfall(picture: Picture | None, policy_id: str, parameter: str = "") -> D
     return {"shortfall": missing} if missing else None
 
 
-def flows(picture: Picture | None, accounts: frozenset[str] | None = None, **wanted: str) -> Table:
+def flows(picture: BandwidthReport | None, accounts: frozenset[str] | None = None, **wanted: str) -> Table:
     """What each flow is promised, gets and moves; of some ``accounts`` if given.
 
     ``wanted`` are columns and what must stand in them; empty for anything.
@@ -124,7 +124,7 @@ def flows(picture: Picture | None, accounts: frozenset[str] | None = None, **wan
     return _table(picture, "flows", rows, _FLOW, data, wanted)
 
 
-def nodes(picture: Picture | None, **wanted: str) -> Table:
+def nodes(picture: BandwidthReport | None, **wanted: str) -> Table:
     """What each side of each node could move, is given and moves; by method."""
 
     def data(row: Row, names: Mapping[str, str]) -> Data:
@@ -142,7 +142,7 @@ def nodes(picture: Picture | None, **wanted: str) -> Table:
     return _table(picture, "nodes", picture.nodes if picture else (), _NODE, data, wanted)
 
 
-def parts(picture: Picture | None, **wanted: str) -> Table:
+def parts(picture: BandwidthReport | None, **wanted: str) -> Table:
     """Where each flow moves: by node, side and device."""
 
     def data(row: Row, names: Mapping[str, str]) -> Data:
@@ -152,7 +152,7 @@ def parts(picture: Picture | None, **wanted: str) -> Table:
     return _table(picture, "parts", picture.parts if picture else (), _PART, data, wanted)
 
 
-def devices(picture: Picture | None, **wanted: str) -> Table:
+def devices(picture: BandwidthReport | None, **wanted: str) -> Table:
     """What each device of the storage nodes moves, by method; ``share`` is of those flows that are held back."""
     found: dict[tuple[str, ...], Data] = {}
     for row in picture.parts if picture else ():
@@ -177,7 +177,7 @@ _DEVICE: Final = ("node", "device", "method")
 
 
 def _table(
-    picture: Picture | None,
+    picture: BandwidthReport | None,
     name: str,
     rows: Iterable[Row],
     key: tuple[str, ...],

@@ -17,7 +17,7 @@ from sluice_controller.catalog.bandwidth_report import picture_now, shortfall
 from sluice_controller.catalog.policy_cache import Shelved
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_dsl.compile import Compiled
 from sluice_dsl.diagnostics import ERROR, UNKNOWN, WARNING, PolicyErrors, Problem, Reporter, Span, listed, near
 from sluice_dsl.plan import Plan, PlannedAction
@@ -79,7 +79,7 @@ def fares(backend: Backend, shelved: Shelved) -> dict[str, Any]:
     return {"infeasible": shortfall(picture, shelved.policy.id), "warnings": [one.to_data() for one in doubts]}
 
 
-def _standing_doubts(backend: Backend, picture: Picture | None, shelved: Shelved) -> list[Problem]:
+def _standing_doubts(backend: Backend, picture: BandwidthReport | None, shelved: Shelved) -> list[Problem]:
     text = shelved.policy.text
     sentences = parse(text, Reporter(text))
     if len(sentences) != 1:

@@ -1,6 +1,7 @@
-"""Bandwidth as people see it: what lies in Redis of the last second.
+"""What people see of bandwidth: the documents in Redis that describe the last second.
 
-The :class:`Picture` is written once a second, and the :class:`Promises` beside it when they change.
+The dividing host writes the :class:`BandwidthReport` once a second.  It writes the :class:`IdleFlowReport` beside it
+only when that changes: ten thousand guarantees of which nothing moves cost nothing then.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any, Self
 from sluice_core.messages.base import Message
 
 
-class Standing(dict[str, Any]):
-    """What stands unchanged from one second to the next, a row or a mapping: its JSON is made once.
+class CachedJson(dict[str, Any]):
+    """A row or a mapping that stays the same from one second to the next: its JSON is made once.
 
-    Nothing is to be changed in it.
+    It must not be changed.
     """
 
     __slots__ = ("_raw",)
@@ -35,10 +36,10 @@ class Standing(dict[str, Any]):
 
 
 @dataclass(frozen=True)
-class Promises(Message):
-    """How promises are shown while nothing of them moves; ``rows`` are as the ``flows`` of a :class:`Picture`.
+class IdleFlowReport(Message):
+    """The guaranteed flows of which nothing moves; ``rows`` are as the ``flows`` of a :class:`BandwidthReport`.
 
-    They lie in Redis under their ``digest``, which pictures name.
+    Redis keeps it under its ``digest``, which the report names (field ``promises``).
     """
 
     rows: tuple[Mapping[str, Any], ...] = ()
@@ -49,13 +50,13 @@ class Promises(Message):
 
     @cached_property
     def raw(self) -> bytes:
-        """As they are written."""
-        rows = (one.raw if isinstance(one, Standing) else _json(one) for one in self.rows)
+        """The encoded document."""
+        rows = (one.raw if isinstance(one, CachedJson) else _json(one) for one in self.rows)
         return b'{"rows":[%b],"v":%d}' % (b",".join(rows), self.version)
 
     @cached_property
     def digest(self) -> str:
-        """Of what is written; empty when there are none."""
+        """Digest of the encoded document; empty when there are no rows."""
         return blake2b(self.raw, digest_size=16).hexdigest() if self.rows else ""
 
     def encode(self) -> bytes:
@@ -63,7 +64,7 @@ class Promises(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture(Message):
+class BandwidthReport(Message):
     """What was measured and assigned in the last second, for people (REST, dashboards).
 
     ``flows`` are those that are active, and have ``account, container, method, policy, floor, ceiling, share, measured,
@@ -74,8 +75,8 @@ class Picture(Message):
     :class:`~sluice_core.messages.bandwidth.MovedObject`.
     ``infeasible`` maps a policy's id to the bytes per second that are missing, ``lacking`` to these by parameter.
     ``policies`` maps the index of each storage policy, as text, to its name.  ``left_out`` maps a list's name to how
-    many of its rows are not shown.  ``took`` seconds to divide.  ``promises`` is the digest of the :class:`Promises`
-    beside it, of which ``idle`` are shown.  Rates in bytes per second.
+    many of its rows are not shown.  ``took`` is how many seconds the round took.  ``promises`` is the digest of the
+    :class:`IdleFlowReport` beside it, of which ``idle`` rows are shown.  Rates in bytes per second.
     """
 
     at: float
@@ -94,26 +95,26 @@ class Picture(Message):
     promises: str = ""
     idle: int = 0
 
-    def beside(self, promises: Promises | None) -> Picture:
-        """It with its idle flows: so many of ``promises``, in their order, as are not active.
+    def with_idle(self, idle_flows: IdleFlowReport | None) -> BandwidthReport:
+        """This report with the first ``idle`` rows of ``idle_flows`` that are not active, in their order.
 
-        None when they are not to be had: they are left out then.
+        :param idle_flows: None when it cannot be read; its rows then count as left out
         """
-        if promises is None:
+        if idle_flows is None:
             left_out = {**self.left_out, "flows": self.left_out.get("flows", 0) + self.idle}
             return replace(self, left_out=left_out, promises="", idle=0)
         active = {_promised_to(one) for one in self.flows}
-        idle = (one for one in promises.rows if _promised_to(one) not in active)
+        idle = (one for one in idle_flows.rows if _promised_to(one) not in active)
         return replace(self, flows=(*self.flows, *islice(idle, self.idle)), promises="", idle=0)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
-        return super(Picture, cls).from_data({**data, **lists})
+        return super(BandwidthReport, cls).from_data({**data, **lists})
 
     def encode(self) -> bytes:
         data = {"v": self.version, **self.to_data()}
-        kept = {name: data.pop(name) for name in ("infeasible", "lacking") if isinstance(data[name], Standing)}
+        kept = {name: data.pop(name) for name in ("infeasible", "lacking") if isinstance(data[name], CachedJson)}
         pieces = [b'"%b":%b' % (name.encode(), one.raw) for name, one in kept.items()]
         return b",".join([_json(data)[:-1], *pieces]) + b"}"
 

@@ -16,7 +16,7 @@ from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.runtime.tasks import end_tasks
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.keys import load_routing_key, shares_routing_key
 from sluice_core.store.operations import Draft
@@ -120,10 +120,10 @@ class Scene:
 
         await until(holds)
 
-    async def picture(self) -> Picture | None:
+    async def picture(self) -> BandwidthReport | None:
         """What is shown now."""
         raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
-        return Picture.decode(raw) if isinstance(raw, bytes) else None
+        return BandwidthReport.decode(raw) if isinstance(raw, bytes) else None
 
     async def close(self) -> None:
         """All ends."""

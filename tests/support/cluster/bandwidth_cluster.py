@@ -27,7 +27,7 @@ from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.common import USERS
 from sluice_client import Client
 from sluice_core.errors import PeerError
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.operations import Operation
 from sluice_core.store.store import Store
 
@@ -151,10 +151,10 @@ class Stage:
         picture = self.picture()
         return [] if picture is None else list(picture.flows)
 
-    def picture(self) -> Picture | None:
+    def picture(self) -> BandwidthReport | None:
         """What the dividing host shows; None when nobody divides."""
         raw = self.store.run(Operation((("GET", self.store.keys.bandwidth),), lambda replies: replies[0]))
-        return None if raw is None else Picture.decode(raw)
+        return None if raw is None else BandwidthReport.decode(raw)
 
     # -- what tenants do
 

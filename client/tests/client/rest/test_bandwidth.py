@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 
 MB = 1e6
 FLOW = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -34,7 +34,7 @@ def paint(store):
             "objects": ({**ON_NODE, **MOVED},),
             "policies": {"0": "gold"},
         }
-        picture = Picture(at=time.time(), host="h", term=1, number=1, **known | more)
+        picture = BandwidthReport(at=time.time(), host="h", term=1, number=1, **known | more)
         store.client.set(store.keys.bandwidth, picture.encode(), ex=600)
 
     return put

@@ -1,7 +1,7 @@
 """How promises are shown while nothing of them moves: rows that stand.
 
 They are made once, and again when what is promised or what of it is lacking changes; not when somebody begins or ends.
-So nothing is written of them while that stays the same, however many there are (``Promises`` in
+So nothing is written of them while that stays the same, however many there are (``IdleFlowReport`` in
 ``sluice_core.messages.bandwidth_report``).
 
 Those who were seen come before members of groups of whom nothing ever moved, and methods take turns: where there is
@@ -19,7 +19,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.fairness.max_min import IntArray
 from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idle, Idles
-from sluice_core.messages.bandwidth_report import Promises, Standing
+from sluice_core.messages.bandwidth_report import CachedJson, IdleFlowReport
 
 #: What is lacking of an idle floor is shown to within this part of it.
 _STEADY: Final = 0.001
@@ -29,12 +29,12 @@ _STEADY: Final = 0.001
 class StandingRows:
     """The rows as they stand."""
 
-    _promises: Promises = field(default_factory=Promises)
+    _promises: IdleFlowReport = field(default_factory=IdleFlowReport)
     _of: Mapping[str, Idles] = field(default_factory=dict)
     _parts: Mapping[str, float] = field(default_factory=dict)
     _places: Mapping[str, IntArray] = field(default_factory=dict)
 
-    def step(self, idle: Mapping[str, Idles], lacking: Mapping[str, float], most: int) -> Promises:
+    def step(self, idle: Mapping[str, Idles], lacking: Mapping[str, float], most: int) -> IdleFlowReport:
         """Those of ``most`` promises, active or not; the same as before while nothing changed.
 
         :param lacking: method → the part of all its floors that the cluster lacks
@@ -43,7 +43,9 @@ class StandingRows:
         same = all(several.of_same(self._of.get(method)) for method, several in idle.items())
         if not same or parts != self._parts:
             chosen = _chosen(idle, most)
-            self._promises = Promises(tuple(_row(idle[method].one(place), parts[method]) for method, place in chosen))
+            self._promises = IdleFlowReport(
+                tuple(_row(idle[method].one(place), parts[method]) for method, place in chosen)
+            )
             self._places = {
                 method: np.array([place for of, place in chosen if of == method], dtype=np.intp) for method in idle
             }
@@ -69,16 +71,16 @@ def _chosen(idle: Mapping[str, Idles], most: int) -> list[tuple[str, int]]:
     return found[:most]
 
 
-def _row(one: Idle, part: float) -> Standing:
+def _row(one: Idle, part: float) -> CachedJson:
     """As before, unless what it lacks has changed."""
     if one.row is None or one.part != part:
         one.row, one.part = _made(one, part), part
     return one.row
 
 
-def _made(one: Idle, part: float) -> Standing:
+def _made(one: Idle, part: float) -> CachedJson:
     short = one.floor * part
-    return Standing(
+    return CachedJson(
         account=one.account,
         container=one.container,
         method=one.own.method,

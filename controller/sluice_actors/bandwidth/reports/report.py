@@ -28,7 +28,7 @@ from sluice_actors.bandwidth.methods.weights import poured
 from sluice_actors.bandwidth.reports.idle_report import StandingRows
 from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idles
 from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
-from sluice_core.messages.bandwidth_report import Promises
+from sluice_core.messages.bandwidth_report import IdleFlowReport
 
 #: Rows that are shown, of each list.
 MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
@@ -59,7 +59,7 @@ def flows_of(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
 
 def promises_of(
     rows: StandingRows, idle: Mapping[str, Idles], lacking: Mapping[str, float], active: int
-) -> tuple[Promises, int, int]:
+) -> tuple[IdleFlowReport, int, int]:
     """How promises are shown beside so many ``active`` flows, how many of the idle ones, and how many are left out.
 
     :param lacking: method → the part of all its floors that the cluster lacks

@@ -24,7 +24,7 @@ from sluice_actors.bandwidth.methods.method_allocator import Divided
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
-from sluice_core.messages.bandwidth_report import Standing
+from sluice_core.messages.bandwidth_report import CachedJson
 from sluice_core.messages.policies import NAME
 
 #: A floor that lacks less than this part of it is met.
@@ -52,7 +52,7 @@ class Idle:
     policy: int
     floor: float
     unseen: bool = False
-    row: Standing | None = None
+    row: CachedJson | None = None
     part: float = 0.0
 
 

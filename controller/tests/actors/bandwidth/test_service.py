@@ -14,7 +14,7 @@ from tests.support.actors.host import Story, play, until
 from sluice_actors.bandwidth import service
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow, NodeLoad
-from sluice_core.messages.bandwidth_report import Promises
+from sluice_core.messages.bandwidth_report import IdleFlowReport
 from sluice_core.messages.policies import Change
 from sluice_core.store.operations import Draft
 
@@ -242,7 +242,9 @@ def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_serv
         first = await shown()
         assert [one["account"] for one in first.flows] == ["a"]
         stored = await client.get(keys.promises(first.promises))
-        assert {one["account"] for one in Promises.decode(stored).rows} == {f"idle{number}" for number in range(50)}
+        assert {one["account"] for one in IdleFlowReport.decode(stored).rows} == {
+            f"idle{number}" for number in range(50)
+        }
         assert 0 < await client.ttl(keys.promises(first.promises)) <= 10
         then = await shown(first.number)
         assert then.promises == first.promises
@@ -253,7 +255,7 @@ def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_serv
         await made.put(promise("new", get_bw=1))
         made.host.reread()
         changed = await shown(floors=51)
-        assert len(Promises.decode(await client.get(keys.promises(changed.promises))).rows) == 51
+        assert len(IdleFlowReport.decode(await client.get(keys.promises(changed.promises))).rows) == 51
 
     scene(redis_server.url, tell)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_controller.catalog.bandwidth_report import FRESH, KEPT
-from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -44,7 +44,7 @@ OBJECT = {
     "range": "0-end",
     "rate": 19 * MB,
 }
-PICTURE = Picture(
+PICTURE = BandwidthReport(
     at=0.0,
     host="h1",
     term=1,
@@ -134,7 +134,7 @@ def test_what_is_no_picture_is_none(api, backend):
 
 def test_flows_show_promises_of_which_nothing_moves_beside_those_that_move(api, paint, backend):
     rows = [{**FLOW, "account": f"AUTH_{name}", "policy": 7, "active": False} for name in "abcd"]
-    promises = Promises((*rows, {**rows[0], "container": "logs"}, {**rows[0], "method": "PUT"}))
+    promises = IdleFlowReport((*rows, {**rows[0], "container": "logs"}, {**rows[0], "method": "PUT"}))
     key = backend.store.keys.promises(promises.digest)
     picture = replace(PICTURE, promises=promises.digest, idle=3, left_out={"flows": 5})
 

@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 
 
 @pytest.fixture
 def known(backend):
     """Nodes tell of these storage policies."""
     # as if another host's clock were an hour ahead of ours: it does not age while the test runs
-    picture = Picture(time.time() + 3600, "h", 1, 1, policies={"0": "gold", "1": "ec42"})
+    picture = BandwidthReport(time.time() + 3600, "h", 1, 1, policies={"0": "gold", "1": "ec42"})
     backend.store.client.set(backend.store.keys.bandwidth, picture.encode())
 
 

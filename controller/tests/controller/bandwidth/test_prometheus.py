@@ -12,7 +12,7 @@ from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_controller.catalog.backend import open_backend
 from sluice_controller.catalog.bandwidth_report import FRESH, KEPT
 from sluice_controller.identity.caller import Identity
-from sluice_core.messages.bandwidth_report import Picture, Promises
+from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 
 MB = 1e6
 OWNER = {"account": "AUTH_a", "container": "", "method": "GET", "policy": 0}
@@ -23,7 +23,7 @@ FREE = {**FLOW, "share": -1.0, "floor": 0.0, "ceiling": 0.0, "met": 0.0, "short"
 NOBODYS = {"account": "", "method": "REPLICATION"}
 PART = {**OWNER, "node": "s1", "side": "storage_node", "device": "sdb1", "share": 20 * MB, "measured": 19 * MB}
 AT_PROXY = {"node": "p1", "side": "proxy", "device": ""}
-PICTURE = Picture(
+PICTURE = BandwidthReport(
     at=0.0,
     host="h1",
     term=1,
@@ -252,7 +252,7 @@ def test_what_prometheus_accepts_is_given(api, paint, accept):
 
 def test_idle_promises_have_series_and_other_lists_do_not_read_them(read, paint, backend, api, caplog):
     idle = {**PICTURE.flows[0], "account": "AUTH_idle", "active": False, "floor": 3.0}
-    promises = Promises((idle,))
+    promises = IdleFlowReport((idle,))
     key = backend.store.keys.promises(promises.digest)
     paint(replace(PICTURE, promises=promises.digest, idle=1))
     backend.store.client.set(key, promises.encode())

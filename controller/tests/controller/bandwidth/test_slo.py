@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from sluice_controller.api.serializers.bandwidth import VALUES
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 
 MB = 1e6
 
@@ -169,7 +169,7 @@ def test_an_objective_says_what_is_missing(api, put, backend):
     put("AUTH_a/get_bw", 30)
     made = put("AUTH_a/put_bw", 30)  # in the same policy
     missing = {"get_bw": 2 * MB, "node_get_bw": 7 * MB}
-    picture = Picture(0.0, "h", 1, 1, infeasible={made["policy"]: 9 * MB}, lacking={made["policy"]: missing})
+    picture = BandwidthReport(0.0, "h", 1, 1, infeasible={made["policy"]: 9 * MB}, lacking={made["policy"]: missing})
     backend.store.client.set(backend.store.keys.bandwidth, picture.encode(), ex=10)
     for one in (api.get("/bw/slo/AUTH_a/get_bw").json(), api.get("/bw/slo").json()["slos"][0]):
         assert one["infeasible"] == {"shortfall": 2 * MB}

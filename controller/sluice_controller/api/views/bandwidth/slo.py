@@ -21,7 +21,7 @@ from sluice_controller.bandwidth.services import NAMES, Objective
 from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.validation.bodies import Body
-from sluice_core.messages.bandwidth_report import Picture
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_dsl.syntax.units import write_value
 
 _NAME: Final = OpenApiParameter(
@@ -33,7 +33,7 @@ _TOGETHER: Final = (
 )
 
 
-def objective_data(one: Objective, picture: Picture | None) -> dict[str, Any]:
+def objective_data(one: Objective, picture: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
     policy = one.policy.policy
     return {

@@ -11,7 +11,7 @@ from sluice_actors.bandwidth.objectives import Objectives
 from sluice_actors.bandwidth.reports import idle_report, report
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT
-from sluice_core.messages.bandwidth_report import Picture, Promises, Standing
+from sluice_core.messages.bandwidth_report import BandwidthReport, CachedJson, IdleFlowReport
 from sluice_core.messages.policies import ALL, TENANT, Change, Target
 
 EVERYBODY = Target(TENANT, ALL)
@@ -198,10 +198,10 @@ ROWS = [{"account": f"AUTH_{number}", "floor": 1.0, "policies": ["\ud800", "ü"]
 
 @pytest.mark.parametrize("stands", [True, False])
 def test_a_picture_reads_the_same_whatever_of_it_stands(stands):
-    missing, kind = {"p": {"get_bw": 5.0}}, Standing if stands else dict
-    picture = Picture(1.0, "h", 1, 7, flows=tuple(ROWS), infeasible=kind(p=5.0), lacking=kind(missing))
+    missing, kind = {"p": {"get_bw": 5.0}}, CachedJson if stands else dict
+    picture = BandwidthReport(1.0, "h", 1, 7, flows=tuple(ROWS), infeasible=kind(p=5.0), lacking=kind(missing))
     for _ in range(2):
-        read = Picture.decode(picture.encode())
+        read = BandwidthReport.decode(picture.encode())
         assert read == picture
         assert (read.flows, read.infeasible, read.lacking) == (tuple(ROWS), {"p": 5.0}, missing)
 
@@ -209,14 +209,14 @@ def test_a_picture_reads_the_same_whatever_of_it_stands(stands):
 @pytest.mark.parametrize("standing", [(), (0,), (3,), (0, 1, 3), (0, 1, 2, 3)])
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_promises_read_the_same_whatever_of_them_stands(standing, count):
-    rows = tuple(Standing(one) if number in standing else one for number, one in enumerate(ROWS[:count]))
-    promises = Promises(rows)
+    rows = tuple(CachedJson(one) if number in standing else one for number, one in enumerate(ROWS[:count]))
+    promises = IdleFlowReport(rows)
     for _ in range(2):
-        read = Promises.decode(promises.encode())
+        read = IdleFlowReport.decode(promises.encode())
         assert read.rows == tuple(ROWS[:count])
         assert read.digest == promises.digest
     assert bool(promises.digest) == bool(count)
 
 
 def test_promises_that_differ_have_another_name():
-    assert len({Promises(tuple(ROWS[:count])).digest for count in range(5)}) == 5
+    assert len({IdleFlowReport(tuple(ROWS[:count])).digest for count in range(5)}) == 5
