@@ -27,7 +27,7 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import Contents, Shelved
 from sluice_controller.catalog.selectors import WATCH
-from sluice_controller.policies.concerned import Place, concerning
+from sluice_controller.policies.affected_assignments import Place, concerning
 from sluice_core.describe import KINDS
 from sluice_core.messages.policies import GROUP, NAME, Assignment
 from sluice_core.messages.predicate import Facts, compile_predicate

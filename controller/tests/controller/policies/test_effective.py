@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice_controller.policies.concerned import Place, concerning
+from sluice_controller.policies.affected_assignments import Place, concerning
 from sluice_controller.policies.effective import REASONS, effective, explain
 from sluice_core.messages.policies import Assignment, PolicyState, Target
 from sluice_core.messages.predicate import Facts

@@ -16,7 +16,7 @@ from sluice_controller.api.permissions import authorize, project_of
 from sluice_controller.api.render.effective import effective_data
 from sluice_controller.api.serializers.operations import EffectiveSerializer
 from sluice_controller.api.views.base import View
-from sluice_controller.policies.concerned import Place
+from sluice_controller.policies.affected_assignments import Place
 from sluice_controller.policies.effective import effective
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
