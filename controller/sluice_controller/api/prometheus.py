@@ -66,7 +66,7 @@ class ClusterCollector(Collector):
         yield from found
 
     def _policies(self) -> Iterator[Metric]:
-        contents = self._backend.shelf.contents()
+        contents = self._backend.policy_cache.contents()
         tally = Tally(
             "disabled" if not one.policy.enabled else "dynamic" if one.policy.dynamic else "static"
             for one in contents.policies.values()

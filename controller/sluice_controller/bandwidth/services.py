@@ -14,8 +14,8 @@ from typing import Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents, Shelved
-from sluice_controller.catalog.vocabulary_index import written as as_word
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.vocabulary_index import parameter_text as as_word
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.bandwidth_checks import looked_at
 from sluice_controller.policies.generated_policies import Done, Settled
@@ -61,7 +61,7 @@ class Objective:
     name: str
     value: float
     storage_policy: str
-    policy: Shelved
+    policy: CachedPolicy
 
     @property
     def account(self) -> str:
@@ -102,13 +102,13 @@ def clear(backend: Backend, account: str, storage_policy: str, by: str, allow: A
     def change() -> list[str]:
         old = [
             one
-            for one in _written(backend.shelf.contents(), BW)
+            for one in _written(backend.policy_cache.contents(), BW)
             if name in ("", one.plan.target.name) and (not storage_policy or _same(policy_of(one), storage_policy))
         ]
         generated_policies.commit(backend, [Settled(BW, (), tuple(old), ())], by, allow=allow)
         return [one.policy.id for one in old]
 
-    return reference_guards.retried(change)
+    return reference_guards.retry_conflicts(change)
 
 
 def delete_objective(backend: Backend, where: Scope, name: str, by: str, allow: Allow = everything) -> Done:
@@ -118,7 +118,7 @@ def delete_objective(backend: Backend, where: Scope, name: str, by: str, allow: 
     """
 
     def change() -> Done:
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         find(contents, where, name)
         old = _standing(contents, SLO, where)
         params = {key: value for key, value in _params(old).items() if key != name}
@@ -126,10 +126,10 @@ def delete_objective(backend: Backend, where: Scope, name: str, by: str, allow: 
             return generated_policies.commit(backend, [Settled(where.origin(SLO), (), tuple(old), ())], by, allow=allow)
         return _settle(backend, contents, SLO, where, old, params, by, allow)
 
-    return reference_guards.retried(change)
+    return reference_guards.retry_conflicts(change)
 
 
-def objectives(contents: Contents) -> Iterator[Objective]:
+def objectives(contents: CacheContents) -> Iterator[Objective]:
     """All service level objectives that were set here, oldest first."""
     for one in _written(contents, SLO):
         params = _promise(one).params
@@ -139,7 +139,7 @@ def objectives(contents: Contents) -> Iterator[Objective]:
                 yield Objective(name, float(value), policy_of(one), one)
 
 
-def find(contents: Contents, where: Scope, name: str) -> Objective:
+def find(contents: CacheContents, where: Scope, name: str) -> Objective:
     """One objective.
 
     :raises CallerError: when there can be none of this name
@@ -153,34 +153,34 @@ def find(contents: Contents, where: Scope, name: str) -> Objective:
     raise NotFound(f"tenant `{where.target.name}` has no objective `{name}`{under}")
 
 
-def policy_of(one: Shelved) -> str:
+def policy_of(one: CachedPolicy) -> str:
     """The storage policy that a promise is about; empty for all."""
     return _policy(_promise(one))
 
 
 def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Allow) -> Done:
     def change() -> Done:
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         given = {name: value, **({STORAGE_POLICY: where.storage_policy} if where.storage_policy else {})}
         (asked,) = compile_text(_sentence(where.target, given, _place(sort)), catalogue)
         old = _standing(contents, sort, where)
         params = {**(_params(old) if sort == SLO else {}), **asked.plan.actions[0].params}
         done = _settle(backend, contents, sort, where, old, params, by, allow)
-        if len(_standing(backend.shelf.contents(), sort, where)) > 1:
+        if len(_standing(backend.policy_cache.contents(), sort, where)) > 1:
             # neither saw the other: whoever came last makes one of both
             raise Conflict(f"`{where.origin(sort)}` was set by two at once")
         return done
 
-    return reference_guards.retried(change)
+    return reference_guards.retry_conflicts(change)
 
 
 def _settle(
     backend: Backend,
-    contents: Contents,
+    contents: CacheContents,
     sort: str,
     where: Scope,
-    old: list[Shelved],
+    old: list[CachedPolicy],
     params: Mapping[str, Scalar],
     by: str,
     allow: Allow,
@@ -203,7 +203,7 @@ def _settle(
     return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
 
 
-def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[Shelved]) -> str:
+def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:
     """Which policy promises this already, and how to take that back."""
     for one in others:
         target = one.plan.target
@@ -215,7 +215,7 @@ def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[Shelved]) 
     return error.problems[0].message
 
 
-def _take_back(one: Shelved) -> str:
+def _take_back(one: CachedPolicy) -> str:
     """The call by which somebody ends what a policy promises."""
     sort, _, _ = one.policy.origin.partition("/")
     account, policy = one.plan.target.name, policy_of(one)
@@ -249,7 +249,7 @@ def _place(sort: str) -> str:
     return STORAGE_NODE if sort == BW else ""
 
 
-def _written(contents: Contents, sort: str) -> list[Shelved]:
+def _written(contents: CacheContents, sort: str) -> list[CachedPolicy]:
     """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
     return [
         one
@@ -260,7 +260,7 @@ def _written(contents: Contents, sort: str) -> list[Shelved]:
     ]
 
 
-def _standing(contents: Contents, sort: str, where: Scope) -> list[Shelved]:
+def _standing(contents: CacheContents, sort: str, where: Scope) -> list[CachedPolicy]:
     return [
         one
         for one in _written(contents, sort)
@@ -268,11 +268,11 @@ def _standing(contents: Contents, sort: str, where: Scope) -> list[Shelved]:
     ]
 
 
-def _sets(one: Shelved) -> list[PlannedAction]:
+def _sets(one: CachedPolicy) -> list[PlannedAction]:
     return [action for action in one.plan.actions if action.kind == BANDWIDTH and action.verb == "set"]
 
 
-def _promise(one: Shelved) -> PlannedAction:
+def _promise(one: CachedPolicy) -> PlannedAction:
     return _sets(one)[0]
 
 
@@ -280,7 +280,7 @@ def _policy(action: PlannedAction) -> str:
     return str(action.params.get(STORAGE_POLICY, ""))
 
 
-def _params(old: list[Shelved]) -> dict[str, Scalar]:
+def _params(old: list[CachedPolicy]) -> dict[str, Scalar]:
     return {name: value for one in old for name, value in _promise(one).params.items()}
 
 

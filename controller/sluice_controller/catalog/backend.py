@@ -11,7 +11,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from sluice_controller.catalog.counters import CountedStore
-from sluice_controller.catalog.policy_cache import Contents, Shelf
+from sluice_controller.catalog.policy_cache import CacheContents, PolicyCache
 from sluice_controller.catalog.vocabulary import build_catalogue, with_projects, with_uploads
 from sluice_controller.config import KEYSTONE, Config
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
@@ -32,7 +32,7 @@ class Backend:
     config: Config
     store: Store
     native: Catalogue
-    shelf: Shelf
+    policy_cache: PolicyCache
     waiters: threading.BoundedSemaphore
     now: Callable[[], float] = time.time
     code: SwiftCodeStore | None = None
@@ -43,11 +43,11 @@ class Backend:
 
         :raises PeerError: when Redis is away
         """
-        return self.vocabulary(self.shelf.contents())
+        return self.vocabulary(self.policy_cache.contents())
 
-    def vocabulary(self, contents: Contents) -> Catalogue:
+    def vocabulary(self, contents: CacheContents) -> Catalogue:
         """What sentences are checked against at the moment of ``contents``."""
-        return contents.words.added_to(with_uploads(self.native, contents.uploads))
+        return contents.words.extend(with_uploads(self.native, contents.uploads))
 
 
 @lru_cache(maxsize=8)
@@ -60,7 +60,7 @@ def open_backend(config: Config) -> Backend:
     native = build_catalogue(config.default_tenant, config.erasure_coded)
     if config.auth == KEYSTONE:
         native = with_projects(native, config)
-    return Backend(config, store, native, Shelf(store), waiters, code=code)
+    return Backend(config, store, native, PolicyCache(store), waiters, code=code)
 
 
 def current() -> Backend:

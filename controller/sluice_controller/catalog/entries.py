@@ -23,7 +23,7 @@ LARGEST_GROUP: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class StoredRecord(Generic[T]):
     """A thing and the version of its entry; ``created`` in unix milliseconds."""
 
     thing: T
@@ -43,7 +43,9 @@ class Page(Generic[T]):
 TT = TypeVar("TT", bound=RegistryRecord)
 
 
-def find(backend: Backend, cls: type[TT], kind: str, name: str, what: str, expected: int | None = None) -> Found[TT]:
+def find(
+    backend: Backend, cls: type[TT], kind: str, name: str, what: str, expected: int | None = None
+) -> StoredRecord[TT]:
     """One thing of the registry; ``what`` it is called in errors.
 
     :raises NotFound: when there is none
@@ -51,14 +53,14 @@ def find(backend: Backend, cls: type[TT], kind: str, name: str, what: str, expec
     """
     key = f"{kind}/{name}"
     version = backend.store.version(f"entry/{key}")
-    entry = backend.shelf.contents().entries.get(key)
+    entry = backend.policy_cache.contents().entries.get(key)
     if entry is None:
         raise NotFound(f"there is no {what} `{name}`")
-    expect(f"{what} `{name}`", version, expected)
-    return Found(cls.read(entry), version, entry.created, entry.created_by)
+    check_version(f"{what} `{name}`", version, expected)
+    return StoredRecord(cls.read(entry), version, entry.created, entry.created_by)
 
 
-def expect(what: str, version: int, expected: int | None) -> None:
+def check_version(what: str, version: int, expected: int | None) -> None:
     """Compare with what ``If-Match`` names.
 
     :raises PreconditionFailed: when it names another version
@@ -67,7 +69,7 @@ def expect(what: str, version: int, expected: int | None) -> None:
         raise PreconditionFailed(f"{what} is at version {version}, `If-Match` names {expected}")
 
 
-def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> Found[TT]:
+def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> StoredRecord[TT]:
     """Put something new; ``rivals`` are kinds in which there must not be one of this name, besides its own.
 
     :raises Conflict: when there is one
@@ -75,10 +77,12 @@ def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> 
     entry = thing.entry(int(backend.now() * 1000), by)
     absent = {f"entry/{kind}/{thing.name}": 0 for kind in (*rivals, entry.kind)}
     done = backend.store.commit(Draft(by, entries=(entry,), expect=absent))
-    return Found(thing, done.version, entry.created, by)
+    return StoredRecord(thing, done.version, entry.created, by)
 
 
-def update(backend: Backend, old: Found[TT], new: TT, by: str, seen: Mapping[str, int] | None = None) -> Found[TT]:
+def update(
+    backend: Backend, old: StoredRecord[TT], new: TT, by: str, seen: Mapping[str, int] | None = None
+) -> StoredRecord[TT]:
     """Put ``new`` in the place of ``old``; nothing is written when they are the same.
 
     :param seen: versions of what else it depends on
@@ -88,12 +92,12 @@ def update(backend: Backend, old: Found[TT], new: TT, by: str, seen: Mapping[str
     if old.thing == new:
         return old
     entry = new.entry(old.created, old.created_by)
-    expect = {**(seen or {}), f"entry/{entry.key}": old.version}
-    done = backend.store.commit(Draft(by, entries=(entry,), expect=expect))
-    return Found(new, done.version, old.created, old.created_by)
+    check_version = {**(seen or {}), f"entry/{entry.key}": old.version}
+    done = backend.store.commit(Draft(by, entries=(entry,), expect=check_version))
+    return StoredRecord(new, done.version, old.created, old.created_by)
 
 
-def drop(
+def delete(
     backend: Backend, kind: str, name: str, version: int, by: str, seen: Mapping[str, int] | None = None
 ) -> Committed:
     """Take an entry out.
@@ -103,8 +107,8 @@ def drop(
     :raises Conflict: when somebody changed it meanwhile
     """
     key = f"{kind}/{name}"
-    expect = {**(seen or {}), f"entry/{key}": version}
-    return backend.store.commit(Draft(by, entry_drops=(key,), expect=expect))
+    check_version = {**(seen or {}), f"entry/{key}": version}
+    return backend.store.commit(Draft(by, entry_drops=(key,), expect=check_version))
 
 
 def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "") -> Page[T]:
@@ -114,13 +118,13 @@ def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "")
     return Page(things, names[limit - 1] if len(names) > limit else "")
 
 
-def stored(entries: Mapping[str, Entry], cls: type[TT], kind: str) -> dict[str, Found[TT]]:
+def records_of_kind(entries: Mapping[str, Entry], cls: type[TT], kind: str) -> dict[str, StoredRecord[TT]]:
     """All things of a kind by name, as lists show them (without versions); what makes no sense is left out."""
     prefix = f"{kind}/"
     mine = {key: entry for key, entry in entries.items() if key.startswith(prefix)}
     read = named_records(mine, cls, kind)
     return {
-        entry.name: Found(read[entry.name], 0, entry.created, entry.created_by)
+        entry.name: StoredRecord(read[entry.name], 0, entry.created, entry.created_by)
         for entry in mine.values()
         if entry.name in read
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -27,7 +27,7 @@ from sluice_dsl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class GroupKind:
     """Groups of one level: their ``kind`` in the registry, and ``one`` and ``many`` members in bodies and paths."""
 
     kind: str
@@ -37,8 +37,8 @@ class Sort:
     what: str
 
 
-TENANTS: Final = Sort(GROUP, TENANT, "tenant", "tenants", "group of tenants")
-CONTAINERS: Final = Sort(CONTAINER_GROUP, CONTAINER, "container", "containers", "group of containers")
+TENANTS: Final = GroupKind(GROUP, TENANT, "tenant", "tenants", "group of tenants")
+CONTAINERS: Final = GroupKind(CONTAINER_GROUP, CONTAINER, "container", "containers", "group of containers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +49,28 @@ class Member:
     label: str = ""
 
 
-def known(backend: Backend, sort: Sort) -> dict[str, Found[Group]]:
+def known(backend: Backend, sort: GroupKind) -> dict[str, StoredRecord[Group]]:
     """All groups of one sort by name."""
-    there = backend.shelf.contents().entries
+    there = backend.policy_cache.contents().entries
     read = groups(there, sort.kind)
-    return {name: replace(found, thing=read[name]) for name, found in entries.stored(there, Group, sort.kind).items()}
+    return {
+        name: replace(found, thing=read[name])
+        for name, found in entries.records_of_kind(there, Group, sort.kind).items()
+    }
 
 
-def find(backend: Backend, sort: Sort, name: str, expected: int | None = None) -> Found[Group]:
+def find(backend: Backend, sort: GroupKind, name: str, expected: int | None = None) -> StoredRecord[Group]:
     """One group.
 
     :raises NotFound: when there is none
     """
     # read before its members are: whoever changes one of them changes this version
     found = entries.find(backend, Group, sort.kind, name, sort.what, expected)
-    there = backend.shelf.contents().entries
+    there = backend.policy_cache.contents().entries
     return replace(found, thing=groups(there, sort.kind, name).get(name, found.thing))
 
 
-def create(backend: Backend, sort: Sort, data: Any, by: str) -> Found[Group]:
+def create(backend: Backend, sort: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
     """The group that ``data`` describes.
 
     :raises CallerError: for everything that is wrong with it
@@ -81,10 +84,12 @@ def create(backend: Backend, sort: Sort, data: Any, by: str) -> Found[Group]:
     absent = {f"entry/{kind}/{name}": 0 for kind in (GROUP, CONTAINER_GROUP, ALIAS)}
     created = int(backend.now() * 1000)
     done = backend.store.commit(Draft(by, entries=group.entries(created, by), expect=absent))
-    return Found(group, done.version, created, by)
+    return StoredRecord(group, done.version, created, by)
 
 
-def change(backend: Backend, sort: Sort, name: str, data: Any, by: str, expected: int | None = None) -> Found[Group]:
+def change(
+    backend: Backend, sort: GroupKind, name: str, data: Any, by: str, expected: int | None = None
+) -> StoredRecord[Group]:
     """Add the one member that ``data`` names, or put the members that it lists in the place of all.
 
     :raises CallerError: when it does neither or both
@@ -99,24 +104,28 @@ def change(backend: Backend, sort: Sort, name: str, data: Any, by: str, expected
     return _update(backend, old, _with(replace(old.thing, members=(), labels={}), members), by)
 
 
-def add(backend: Backend, sort: Sort, name: str, member: str, by: str, expected: int | None = None) -> Found[Group]:
+def add(
+    backend: Backend, sort: GroupKind, name: str, member: str, by: str, expected: int | None = None
+) -> StoredRecord[Group]:
     """The group with one more member; the same when it is in there already."""
     old = find(backend, sort, name, expected)
     return _update(backend, old, _with(old.thing, _resolved(sort, [member], backend.catalogue)), by)
 
 
-def remove(backend: Backend, sort: Sort, name: str, member: str, by: str, expected: int | None = None) -> Found[Group]:
+def remove(
+    backend: Backend, sort: GroupKind, name: str, member: str, by: str, expected: int | None = None
+) -> StoredRecord[Group]:
     """The group without a member.
 
     :raises NotFound: when it is not in there
     """
     old = find(backend, sort, name, expected)
-    gone = member_of(sort, old.thing, member, backend.catalogue).path
+    gone = find_member(sort, old.thing, member, backend.catalogue).path
     members = tuple(one for one in old.thing.members if one != gone)
     return _update(backend, old, old.thing.having({path: old.thing.labels.get(path, "") for path in members}), by)
 
 
-def delete(backend: Backend, sort: Sort, name: str, by: str, force: bool, expected: int | None = None) -> None:
+def delete(backend: Backend, sort: GroupKind, name: str, by: str, force: bool, expected: int | None = None) -> None:
     """Forget a group.
 
     :raises Conflict: when policies are about it, unless ``force``
@@ -125,7 +134,7 @@ def delete(backend: Backend, sort: Sort, name: str, by: str, force: bool, expect
 
     def once(seen: dict[str, int]) -> None:
         old = find(backend, sort, name, expected)
-        users = usage.of_group(backend.shelf.contents(), name, sort.level)
+        users = usage.policies_about_group(backend.policy_cache.contents(), name, sort.level)
         usage.refuse_used(f"{sort.what} `{name}`", users, force)
         _, gone = replace(old.thing, members=()).since(old.thing)
         expect = {**seen, f"entry/{key}": old.version}
@@ -134,7 +143,7 @@ def delete(backend: Backend, sort: Sort, name: str, by: str, force: bool, expect
     reference_guards.unless_used(backend, f"entry/{key}", once, force)
 
 
-def _update(backend: Backend, old: Found[Group], new: Group, by: str) -> Found[Group]:
+def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> StoredRecord[Group]:
     """Put ``new`` in the place of ``old``: only who comes and who goes is written, and the group's own entry.
 
     :raises Conflict: when somebody changed it meanwhile
@@ -151,7 +160,7 @@ def members(group: Group) -> list[Member]:
     return [Member(one, group.labels.get(one, "")) for one in group.members]
 
 
-def member_of(sort: Sort, group: Group, member: str, catalogue: Catalogue) -> Member:
+def find_member(sort: GroupKind, group: Group, member: str, catalogue: Catalogue) -> Member:
     """The member that was asked for by its path or the words it was added by.
 
     :raises NotFound: when it is not in there
@@ -159,13 +168,13 @@ def member_of(sort: Sort, group: Group, member: str, catalogue: Catalogue) -> Me
     for one in members(group):
         if member in (one.path, one.label):
             return one
-    path = resolve(sort, member, catalogue).path
+    path = resolve_member(sort, member, catalogue).path
     if path in group.members:
         return Member(path, group.labels.get(path, ""))
     raise NotFound(f"{sort.what} `{group.name}` has no member `{member}`")
 
 
-def resolve(sort: Sort, text: str, catalogue: Catalogue) -> Member:
+def resolve_member(sort: GroupKind, text: str, catalogue: Catalogue) -> Member:
     """What ``text`` names, as a sentence would take it behind TENANT or CONTAINER.
 
     :raises CallerError: when it cannot be one
@@ -179,8 +188,8 @@ def resolve(sort: Sort, text: str, catalogue: Catalogue) -> Member:
     return Member(target.name, target.label)
 
 
-def _resolved(sort: Sort, texts: Sequence[str], catalogue: Catalogue) -> list[Member]:
-    return [resolve(sort, one, catalogue) for one in texts]
+def _resolved(sort: GroupKind, texts: Sequence[str], catalogue: Catalogue) -> list[Member]:
+    return [resolve_member(sort, one, catalogue) for one in texts]
 
 
 def _with(group: Group, more: Iterable[Member]) -> Group:

@@ -41,14 +41,14 @@ def _of_redis(backend: Backend) -> dict[str, str]:
     except PeerError as error:
         log.warning("health: %s", error)
         return dict.fromkeys(("redis", "actors", "broker", "nodes"), DEGRADED)
-    alive = [host for host in hosts.values() if lives(backend, host)]
+    alive = [host for host in hosts.values() if is_alive(backend, host)]
     connected = any(host.get("bus") is True for host in alive)
     well = bool(cluster.nodes) and all(cluster.state(node) == OK for node in cluster.nodes)
     found = {"redis": True, "actors": bool(alive), "broker": connected, "nodes": well}
     return {name: OK if good else DEGRADED for name, good in found.items()}
 
 
-def lives(backend: Backend, host: Mapping[str, Any]) -> bool:
+def is_alive(backend: Backend, host: Mapping[str, Any]) -> bool:
     """Whether an actor host has spoken lately, by its report."""
     at = host.get("at")
     return isinstance(at, int | float) and backend.now() - at <= backend.config.node_timeout

@@ -22,7 +22,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
-from sluice_controller.catalog.vocabulary_index import Words
+from sluice_controller.catalog.vocabulary_index import VocabularyIndex
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change, Entry, Policy, Upload
 from sluice_core.messages.registry import is_member
@@ -39,7 +39,7 @@ _LOOK_AGAIN: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Shelved:
+class CachedPolicy:
     """A policy, its version and its decoded plan."""
 
     policy: Policy
@@ -58,26 +58,26 @@ class Shelved:
 
 
 @dataclass(frozen=True)
-class Contents:
+class CacheContents:
     """Everything at one moment; ``epochs`` says since when each policy stands as it does.
 
     ``upload_epochs`` says the same of uploads that changed since this process looks on; of others it is not known.
     """
 
     head: Head = field(default_factory=Head)
-    policies: Mapping[str, Shelved] = field(default_factory=dict)
+    policies: Mapping[str, CachedPolicy] = field(default_factory=dict)
     epochs: Mapping[str, int] = field(default_factory=dict)
     uploads: Mapping[str, Upload] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)
     upload_epochs: dict[str, int] = field(default_factory=dict)
 
     @cached_property
-    def words(self) -> Words:
+    def words(self) -> VocabularyIndex:
         """What the entries add to the vocabulary."""
-        return Words.of(self.entries)
+        return VocabularyIndex.of(self.entries)
 
     @cached_property
-    def ordered(self) -> tuple[Shelved, ...]:
+    def ordered(self) -> tuple[CachedPolicy, ...]:
         """All policies, oldest first."""
         return tuple(sorted(self.policies.values(), key=attrgetter("position")))
 
@@ -87,17 +87,17 @@ class Contents:
         return tuple(map(attrgetter("existing"), self.ordered))
 
 
-class Shelf:
+class PolicyCache:
     """Safe to share between threads, not across a fork; does not connect when made."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._contents = Contents()
+        self._contents = CacheContents()
         self._history_check = HistoryCheck()
         self._looked = 0.0
 
-    def contents(self) -> Contents:
+    def contents(self) -> CacheContents:
         """What stands in Redis now.
 
         :raises PeerError: when Redis is away
@@ -106,7 +106,7 @@ class Shelf:
             self._contents = self._refreshed(self._contents, self._store.head())
             return self._contents
 
-    def _refreshed(self, old: Contents, head: Head) -> Contents:
+    def _refreshed(self, old: CacheContents, head: Head) -> CacheContents:
         if head.history != old.head.history or head.epoch < old.head.epoch or self._strayed(old.head, head):
             return self._read(head)
         while old.head.epoch < head.epoch:
@@ -125,14 +125,14 @@ class Shelf:
         self._looked = now
         return self._history_check.broken(position, self._store.run(made_at(self._store.keys, position.epoch)))
 
-    def _read(self, head: Head) -> Contents:
+    def _read(self, head: Head) -> CacheContents:
         self._history_check.restart(head, self._store.run(made_at(self._store.keys, head.epoch)))
         epochs = self._store.epochs()
-        shelved = (shelve(policy, version) for policy, version in self._store.policies())
-        policies = {one.policy.id: one for one in shelved if one}
-        return Contents(head, policies, epochs, self._store.uploads(), self._store.entries())
+        cached = (decode_policy(policy, version) for policy, version in self._store.policies())
+        policies = {one.policy.id: one for one in cached if one}
+        return CacheContents(head, policies, epochs, self._store.uploads(), self._store.entries())
 
-    def _applied(self, old: Contents, changes: list[Change]) -> Contents:
+    def _applied(self, old: CacheContents, changes: list[Change]) -> CacheContents:
         epochs = dict(old.epochs)
         named: dict[str, None] = {}
         old = _with_entries(old, changes)
@@ -149,16 +149,16 @@ class Shelf:
         policies = dict(old.policies)
         for name in named:
             found = self._store.policy(name)
-            shelved = shelve(*found) if found else None
-            if shelved:
-                policies[name] = shelved
+            cached = decode_policy(*found) if found else None
+            if cached:
+                policies[name] = cached
             else:
                 policies.pop(name, None)
                 epochs.pop(name, None)
         return _appended(old, replace(old, head=head, policies=policies, epochs=epochs), named)
 
 
-def _appended(old: Contents, new: Contents, named: Collection[str]) -> Contents:
+def _appended(old: CacheContents, new: CacheContents, named: Collection[str]) -> CacheContents:
     """``new``, sorted already when all that changed are policies that came behind all others."""
     new = _carried(old, new)
     ordered = old.__dict__.get("ordered")
@@ -172,7 +172,7 @@ def _appended(old: Contents, new: Contents, named: Collection[str]) -> Contents:
     return new
 
 
-def _with_entries(old: Contents, changes: list[Change]) -> Contents:
+def _with_entries(old: CacheContents, changes: list[Change]) -> CacheContents:
     if not any(change.entries or change.entry_drops for change in changes):
         return old
     entries = dict(old.entries)
@@ -188,11 +188,11 @@ def _with_entries(old: Contents, changes: list[Change]) -> Contents:
     return new
 
 
-#: What :class:`Contents` makes out of which of its fields.
+#: What :class:`CacheContents` makes out of which of its fields.
 _MADE_OF = {"ordered": "policies", "existing": "policies", "words": "entries"}
 
 
-def _carried(old: Contents, new: Contents) -> Contents:
+def _carried(old: CacheContents, new: CacheContents) -> CacheContents:
     """``new``, with what was made of fields that are still the same: what was sorted stays sorted."""
     for name, source in _MADE_OF.items():
         if name in old.__dict__ and getattr(old, source) is getattr(new, source):
@@ -200,10 +200,10 @@ def _carried(old: Contents, new: Contents) -> Contents:
     return new
 
 
-def shelve(policy: Policy, version: int) -> Shelved | None:
+def decode_policy(policy: Policy, version: int) -> CachedPolicy | None:
     """The policy with its plan; None, and an error in the log, when the plan cannot be read."""
     try:
-        return Shelved(policy, version, Plan.from_data(policy.plan))
+        return CachedPolicy(policy, version, Plan.from_data(policy.plan))
     except DecodeError as error:
         log.error("skipped policy `%s`: %s", policy.id, error)
         return None

@@ -3,7 +3,8 @@
 Somebody makes a policy about a group; at the same instant somebody deletes the group, because no policy is about
 it.  Both looked, both were right, and what is left is a policy that means nothing.  So
 
-* whoever writes a policy expects each registered word in it at the version that it was compiled with (:func:`of`);
+* whoever writes a policy expects each registered word in it at the version that it was compiled with
+  (:func:`referenced_versions`);
 * whoever takes a word away because nobody uses it expects the configuration as a whole to be the one that was
   searched for users (:func:`unless_used`).
 
@@ -17,7 +18,7 @@ from typing import Final, TypeVar
 
 from sluice_controller.catalog import usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
 from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, METRIC_ENTRY, TERM
@@ -27,16 +28,16 @@ from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled
 
 #: How often a change is tried again that lost a race against another one.
-TRIES: Final = 5
+ATTEMPTS: Final = 5
 
 T = TypeVar("T")
 
 
-class _Lost(Conflict):
+class _Superseded(Conflict):
     """Somebody else was faster; trying again would undo what he did."""
 
 
-def of(backend: Backend, contents: Contents, compiled: Iterable[Compiled]) -> dict[str, int]:
+def referenced_versions(backend: Backend, contents: CacheContents, compiled: Iterable[Compiled]) -> dict[str, int]:
     """The words that ``compiled`` uses, with versions at which they mean what they meant in ``contents``.
 
     :raises Conflict: when one of them means something else by now
@@ -46,7 +47,7 @@ def of(backend: Backend, contents: Contents, compiled: Iterable[Compiled]) -> di
         return {}
     versions = backend.store.run(_versions(backend.store.keys.versions, names))
     # versions come before what they guard
-    now = backend.shelf.contents()
+    now = backend.policy_cache.contents()
     for name in names:
         if _meaning(now, name) != _meaning(contents, name):
             raise Conflict(f"`{name}` changed while a sentence was compiled that uses it")
@@ -66,15 +67,15 @@ def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]],
     def once() -> T:
         seen = {} if force else {CONFIGURATION: backend.store.version(CONFIGURATION)}
         if backend.store.version(thing) != first:
-            raise _Lost(f"`{thing}` was changed by somebody else just now")
+            raise _Superseded(f"`{thing}` was changed by somebody else just now")
         return change(seen)
 
-    return retried(once)
+    return retry_conflicts(once)
 
 
-def retried(change: Callable[[], T]) -> T:
+def retry_conflicts(change: Callable[[], T]) -> T:
     """``change``, again when it lost a race; what is wrong with it stays wrong and is raised at once."""
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(ATTEMPTS)):
         try:
             return change()
         except Conflict as error:
@@ -83,7 +84,7 @@ def retried(change: Callable[[], T]) -> T:
     raise AssertionError("unreachable")
 
 
-def _names(one: Compiled, contents: Contents) -> Iterator[str]:
+def _names(one: Compiled, contents: CacheContents) -> Iterator[str]:
     """Everything registered that a policy may use, by its name among the versions; more than there is."""
     target = one.plan.target
     if target.select == GROUP:
@@ -96,12 +97,12 @@ def _names(one: Compiled, contents: Contents) -> Iterator[str]:
     known = contents.words
     if not (known.targets or known.actions or known.metrics or known.terms):
         return  # reading the sentence once more would cost a millisecond
-    words = usage.words_of(one.text)
+    words = usage.used_words(one.text)
     yield from (f"entry/{ALIAS}/{word}" for word in (*words.targets, *words.keywords, *words.subjects))
     yield from (f"entry/{TERM}/{word}" for word in words.types)
 
 
-def _meaning(contents: Contents, name: str) -> Entry | Upload | None:
+def _meaning(contents: CacheContents, name: str) -> Entry | Upload | None:
     sort, _, key = name.partition("/")
     return contents.entries.get(key) if sort == "entry" else contents.uploads.get(key)
 

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
-from sluice_controller.catalog.policy_cache import Shelved
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import NAME, NodeReport, PolicyState
 from sluice_core.store.operations import Operation, decoded
 from sluice_core.store.store import Store
 
 #: Seconds for which actors publish what they observe after somebody looked.
-WATCH: Final = 10.0
+WATCH_SECONDS: Final = 10.0
 ACTIVE: Final = "active"
 WAITING: Final = "waiting"
 DISABLED: Final = "disabled"
@@ -35,7 +35,7 @@ LARGEST_PAGE: Final = 1000
 class PolicyView:
     """A policy and everything that is known of how it fares."""
 
-    shelved: Shelved
+    cached: CachedPolicy
     state: PolicyState | None
     epoch: int
     enforcement: Enforcement
@@ -44,7 +44,7 @@ class PolicyView:
     @property
     def status(self) -> str:
         """One of :data:`STATES`."""
-        return status_of(self.shelved, self.state)
+        return status_of(self.cached, self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class Page:
     next_marker: str
 
 
-def status_of(shelved: Shelved, state: PolicyState | None) -> str:
+def status_of(cached: CachedPolicy, state: PolicyState | None) -> str:
     """A policy without an actor stands; one whose actor has not spoken yet waits."""
-    if not shelved.policy.enabled:
+    if not cached.policy.enabled:
         return DISABLED
-    if not shelved.policy.dynamic:
+    if not cached.policy.dynamic:
         return ACTIVE
     return state.status if state else WAITING
 
@@ -76,24 +76,24 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
     :raises NotFound: when there is none of this id
     """
     state = backend.store.state(policy_id)
-    contents = backend.shelf.contents()
-    shelved = contents.policies.get(policy_id)
-    if shelved is None:
+    contents = backend.policy_cache.contents()
+    cached = contents.policies.get(policy_id)
+    if cached is None:
         raise NotFound(f"there is no policy `{policy_id}`")
     observed = None
-    if shelved.policy.dynamic:
-        backend.store.watch(policy_id, WATCH)
-        observed = _observed(backend, shelved)
+    if cached.policy.dynamic:
+        backend.store.watch(policy_id, WATCH_SECONDS)
+        observed = _observed(backend, cached)
     epoch = contents.epochs.get(policy_id, 0)
-    return PolicyView(shelved, state, epoch, enforcement(policy_id, epoch, cluster_now(backend)), observed)
+    return PolicyView(cached, state, epoch, enforcement(policy_id, epoch, cluster_now(backend)), observed)
 
 
-def _observed(backend: Backend, shelved: Shelved) -> dict[str, Any] | None:
+def _observed(backend: Backend, cached: CachedPolicy) -> dict[str, Any] | None:
     """What the actor published, unless that was when somebody looked long ago."""
-    found = backend.store.observed(shelved.policy.id)
-    metrics = map(backend.catalogue.metric, shelved.plan.metrics)
+    found = backend.store.observed(cached.policy.id)
+    metrics = map(backend.catalogue.metric, cached.plan.metrics)
     period = max((one.period for one in metrics if one), default=1.0)
-    return found if found and backend.now() - found["window"] <= WATCH + 2 * period else None
+    return found if found and backend.now() - found["window"] <= WATCH_SECONDS + 2 * period else None
 
 
 def list_policies(
@@ -108,15 +108,15 @@ def list_policies(
 
     :param accounts: only policies about these accounts and what is in them; None for all
     """
-    ordered = backend.shelf.contents().ordered
+    ordered = backend.policy_cache.contents().ordered
     behind = bisect_right(ordered, read_marker(marker), key=attrgetter("position"))
     candidates = (
         one
         for one in islice(ordered, behind, None)
-        if (not tenant or _is_of(one, tenant)) and (accounts is None or account_of(one) in accounts)
+        if (not tenant or _is_of(one, tenant)) and (accounts is None or account_of_policy(one) in accounts)
     )
     chosen, states = _chosen(backend, candidates, limit + 1, state)
-    contents = backend.shelf.contents()  # anew, so that epochs are not older than the states
+    contents = backend.policy_cache.contents()  # anew, so that epochs are not older than the states
     cluster = cluster_now(backend)
     views = [
         PolicyView(one, states.get(name), epoch, enforcement(name, epoch, cluster))
@@ -128,10 +128,10 @@ def list_policies(
 
 
 def _chosen(
-    backend: Backend, candidates: Iterator[Shelved], count: int, state: str
-) -> tuple[list[Shelved], dict[str, PolicyState]]:
+    backend: Backend, candidates: Iterator[CachedPolicy], count: int, state: str
+) -> tuple[list[CachedPolicy], dict[str, PolicyState]]:
     """The first ``count`` of ``candidates`` that are in ``state``, if given; what actors wrote of those looked at."""
-    chosen: list[Shelved] = []
+    chosen: list[CachedPolicy] = []
     states: dict[str, PolicyState] = {}
     step = max(count, LARGEST_PAGE) if state else count
     while len(chosen) < count and (some := list(islice(candidates, step))):
@@ -154,18 +154,18 @@ def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
     return store.run(Operation((("HMGET", store.keys.states, *policies),), parse))
 
 
-def _is_of(one: Shelved, tenant: str) -> bool:
+def _is_of(one: CachedPolicy, tenant: str) -> bool:
     target = one.plan.target
     return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
 
 
-def account_of(one: Shelved) -> str:
+def account_of_policy(one: CachedPolicy) -> str:
     """The account that a policy names, itself or in a path; empty for a group, ALL and the cluster."""
     target = one.plan.target
     return target.name.partition("/")[0] if target.select == NAME else ""
 
 
-def marker_of(one: Shelved) -> str:
+def marker_of(one: CachedPolicy) -> str:
     """A place in the list that stays one when its policy is deleted."""
     created, policy_id = one.position
     return f"{created}-{policy_id}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import GROUP
 from sluice_dsl.diagnostics import Reporter
@@ -22,7 +22,7 @@ class InUse(Conflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsedWords:
     """Words that the sentences of a text use: whole and first words of targets, actions', and those of conditions."""
 
     targets: frozenset[str]
@@ -31,11 +31,11 @@ class Used:
     types: frozenset[str]
 
 
-def words_of(text: str) -> Used:
+def used_words(text: str) -> UsedWords:
     """The words of a text that can be read; ``types`` in upper case."""
     sentences = parse(text, Reporter(text))
     names = [one.target.name.text for one in sentences if one.target.name is not None]
-    return Used(
+    return UsedWords(
         targets=frozenset(word for name in names for word in (name, name.partition("/")[0])),
         keywords=frozenset(action.keyword.text for one in sentences for action in one.actions),
         subjects=frozenset(word for one in sentences for word in _subjects(one.condition)),
@@ -56,7 +56,7 @@ def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
         raise InUse(f"{what} is in use: policies {named}{more} {verb} it; delete them first, or insist with `force`")
 
 
-def of_group(contents: Contents, name: str, level: str) -> Iterator[str]:
+def policies_about_group(contents: CacheContents, name: str, level: str) -> Iterator[str]:
     """Policies about the group of tenants or containers."""
     for one in contents.ordered:
         target = one.plan.target
@@ -64,43 +64,43 @@ def of_group(contents: Contents, name: str, level: str) -> Iterator[str]:
             yield one.policy.id
 
 
-def of_origin(contents: Contents, origin: str) -> Iterator[str]:
+def policies_of_origin(contents: CacheContents, origin: str) -> Iterator[str]:
     """Policies that a stereotype or a deployment wrote."""
     for one in contents.ordered:
         if one.policy.origin == origin:
             yield one.policy.id
 
 
-def of_keyword(contents: Contents, keyword: str) -> Iterator[str]:
+def policies_using_keyword(contents: CacheContents, keyword: str) -> Iterator[str]:
     """Policies with an action of this keyword."""
     for one in contents.ordered:
         if any(action.keyword == keyword for action in one.plan.actions):
             yield one.policy.id
 
 
-def of_metric(contents: Contents, name: str) -> Iterator[str]:
+def policies_watching(contents: CacheContents, name: str) -> Iterator[str]:
     """Policies that watch the metric."""
     for one in contents.ordered:
         if name in one.plan.metrics:
             yield one.policy.id
 
 
-def of_term(contents: Contents, term: str) -> Iterator[str]:
+def policies_using_term(contents: CacheContents, term: str) -> Iterator[str]:
     """Policies whose sentence names the coined term."""
     return _writing(contents, term, lambda sentence: term in map(str.upper, _values(sentence.condition)))
 
 
-def of_target_alias(contents: Contents, alias: str) -> Iterator[str]:
+def policies_using_target_alias(contents: CacheContents, alias: str) -> Iterator[str]:
     """Policies whose target is the alias, or something below it."""
     return _writing(contents, alias, lambda sentence: _is_below(sentence, alias))
 
 
-def of_action_alias(contents: Contents, alias: str) -> Iterator[str]:
+def policies_using_action_alias(contents: CacheContents, alias: str) -> Iterator[str]:
     """Policies that set or delete a filter by the alias."""
     return _writing(contents, alias, lambda sentence: any(one.keyword.text == alias for one in sentence.actions))
 
 
-def of_metric_alias(contents: Contents, alias: str) -> Iterator[str]:
+def policies_using_metric_alias(contents: CacheContents, alias: str) -> Iterator[str]:
     """Policies that ask for a metric by the alias."""
     return _writing(contents, alias, lambda sentence: alias in _subjects(sentence.condition))
 
@@ -110,7 +110,7 @@ def _is_below(sentence: Sentence, alias: str) -> bool:
     return name is not None and sentence.target.select != GROUP and name.text.split("/")[0] == alias
 
 
-def _writing(contents: Contents, word: str, uses: Callable[[Sentence], bool]) -> Iterator[str]:
+def _writing(contents: CacheContents, word: str, uses: Callable[[Sentence], bool]) -> Iterator[str]:
     """Reading a sentence costs a millisecond, so only those are read in which the word may stand."""
     plain = word.isascii() and word.isprintable() and not set(word) & set("\"'\\")
     for one in contents.ordered:
@@ -118,7 +118,7 @@ def _writing(contents: Contents, word: str, uses: Callable[[Sentence], bool]) ->
             yield one.policy.id
 
 
-def _sentences(one: Shelved) -> list[Sentence]:
+def _sentences(one: CachedPolicy) -> list[Sentence]:
     return parse(one.policy.text, Reporter(one.policy.text))
 
 

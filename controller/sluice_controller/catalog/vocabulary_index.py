@@ -16,7 +16,7 @@ _LEVELS: Final = (TENANT, CONTAINER, OBJECT)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class VocabularyIndex:
     """The words of all entries at one moment, sorted by what they stand for."""
 
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Words:
             terms={name: one.values for name, one in registry.named_records(entries, registry.Term).items()},
             targets={name: path_target(one.text) for name, one in aliases.items() if one.of == registry.TARGET},
             actions={
-                name: ActionAlias(one.text, {key: written(value) for key, value in one.params.items()})
+                name: ActionAlias(one.text, {key: parameter_text(value) for key, value in one.params.items()})
                 for name, one in aliases.items()
                 if one.of == registry.FILTER
             },
@@ -45,7 +45,7 @@ class Words:
             measured={name: metric_info(one) for name, one in registry.named_records(entries, registry.Metric).items()},
         )
 
-    def added_to(self, catalogue: Catalogue) -> Catalogue:
+    def extend(self, catalogue: Catalogue) -> Catalogue:
         """``catalogue`` with these words; what is there already stays as it is."""
         return replace(
             catalogue,
@@ -68,6 +68,6 @@ def metric_info(metric: registry.Metric) -> MetricInfo:
     return MetricInfo(metric.name, metric.unit, metric.help, metric.granularities, metric.period)
 
 
-def written(value: Scalar | Any) -> str:
+def parameter_text(value: Scalar | Any) -> str:
     """A parameter's value as a sentence would have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

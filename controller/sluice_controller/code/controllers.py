@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.liveness import lives
-from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.liveness import is_alive
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code import revisions
 from sluice_controller.code.metrics import blank
@@ -61,7 +61,7 @@ def controller_of(policy: str) -> str:
     return policy.removeprefix(POLICY_PREFIX) if policy.startswith(POLICY_PREFIX) else ""
 
 
-def known(contents: Contents) -> dict[str, Upload]:
+def known(contents: CacheContents) -> dict[str, Upload]:
     """All controllers by name."""
     return {one.keyword: one for one in contents.uploads.values() if one.kind == CONTROLLER_CODE}
 
@@ -159,7 +159,7 @@ def instances(backend: Backend) -> dict[str, list[Instance]]:
     found: dict[str, list[Instance]] = {}
     for host, report in sorted(backend.store.hosts().items()):
         told = report.get("controllers")
-        if lives(backend, report) and isinstance(told, Mapping):
+        if is_alive(backend, report) and isinstance(told, Mapping):
             for name, one in told.items():
                 if isinstance(one, Mapping):
                     found.setdefault(name, []).append(_instance(host, one))

@@ -122,7 +122,7 @@ def register(backend: Backend, body: Any, by: str) -> Found:
 def _refuse_taken(backend: Backend, keyword: str) -> None:
     if keyword in backend.native.actions:
         raise Conflict(f"`{keyword}` is a keyword of the language already")
-    if keyword in backend.shelf.contents().words.actions:
+    if keyword in backend.policy_cache.contents().words.actions:
         raise Conflict(f"`{keyword}` is an alias of a filter already")
 
 
@@ -204,7 +204,7 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
 
     :raises Conflict: naming one of them
     """
-    for one in backend.shelf.contents().ordered:
+    for one in backend.policy_cache.contents().ordered:
         for action in one.plan.actions:
             if action.keyword != info.keyword or action.verb != "set":
                 continue
@@ -232,7 +232,7 @@ def _unregister(
     backend: Backend, keyword: str, by: str, force: bool, expected: int | None, seen: dict[str, int]
 ) -> None:
     old = find(backend, keyword, expected)
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     users = [one.policy.id for one in contents.ordered if keyword in {each.keyword for each in one.plan.actions}]
     if users:
         more = f" and {len(users) - 3} more" if len(users) > 3 else ""

@@ -14,7 +14,7 @@ from typing import Final
 from sluice_controller.catalog import reference_guards, usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import AWAY
-from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import revisions, rollout
 from sluice_controller.code.revisions import Extra, Found, Given, Rules
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _RIVALS: Final = (METRIC_ENTRY, ALIAS, TERM)
 
 
-def known(contents: Contents) -> dict[str, Upload]:
+def known(contents: CacheContents) -> dict[str, Upload]:
     """All uploaded metrics by name, also those that are stopped."""
     return {one.keyword: one for one in contents.uploads.values() if one.kind == METRIC_CODE}
 
@@ -117,14 +117,14 @@ def _means_another(old: MetricInfo, new: MetricInfo) -> bool:
     return old.unit != new.unit or not set(old.granularities) <= set(new.granularities)
 
 
-def users(contents: Contents, name: str) -> list[str]:
+def users(contents: CacheContents, name: str) -> list[str]:
     """Policies, and running controllers as ``controller:<name>``, that watch the metric."""
     running = (
         f"controller:{one.keyword}"
         for one in contents.uploads.values()
         if one.kind == CONTROLLER_CODE and one.running and name in one.info.get("metrics", ())
     )
-    return [*usage.of_metric(contents, name), *running]
+    return [*usage.policies_watching(contents, name), *running]
 
 
 def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> None:
@@ -132,7 +132,7 @@ def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> 
 
     :raises Conflict: naming some of them
     """
-    found: Iterable[str] = () if force else users(backend.shelf.contents(), name)
+    found: Iterable[str] = () if force else users(backend.policy_cache.contents(), name)
     named = [f"`{one}`" for one in found]
     if named:
         more = f" and {len(named) - 5} more" if len(named) > 5 else ""

@@ -79,7 +79,7 @@ def find(backend: Backend, kind: str, name: str, expected: int | None = None) ->
         raise NotFound(f"there is no {_NAMES[kind]} `{name}`")
     if expected is not None and expected != version:
         raise PreconditionFailed(f"{kind} `{name}` is at version {version}, `If-Match` names {expected}")
-    return Found(upload, version, backend.shelf.contents().upload_epochs.get(key, 0))
+    return Found(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
 
 _NAMES: Final[Mapping[str, str]] = {

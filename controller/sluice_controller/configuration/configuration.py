@@ -46,7 +46,7 @@ class Configuration:
     @classmethod
     def now(cls, backend: Backend) -> Configuration:
         """As it stands."""
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         policies = {name: one.policy for name, one in contents.policies.items()}
         return cls(policies, contents.uploads, contents.entries)
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.vocabulary import with_uploads
-from sluice_controller.catalog.vocabulary_index import Words
+from sluice_controller.catalog.vocabulary_index import VocabularyIndex
 from sluice_controller.code.manifest import check_described
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import CODE_SECTIONS, FORMAT, POLICY_FIELDS, policy_document
@@ -88,7 +88,7 @@ def configuration_of(data: Any, backend: Backend, by: str, now: Configuration) -
         if upload.keyword in taken:
             faults.add(f"{upload.kind} `{upload.keyword}`", CallerError("is a keyword of the language already"))
     faults.end()
-    catalogue = Words.of(entries).added_to(with_uploads(backend.native, uploads))
+    catalogue = VocabularyIndex.of(entries).extend(with_uploads(backend.native, uploads))
     items = reader.all(data, "policies", reader.policy, lambda one: one.id)
     faults.end()
     policies = _Compiler(catalogue, now, faults, backend.config.text_limit).compile(items)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
 from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
@@ -81,7 +81,7 @@ class Place:
         return self.path_at("object")
 
 
-def concerning(backend: Backend, contents: Contents, place: Place) -> list[Assignment]:
+def concerning(backend: Backend, contents: CacheContents, place: Place) -> list[Assignment]:
     """The assignments that a node would find for ``place``; of all others only the ids are read."""
     names = backend.store.run(_ids(backend.store.keys.assignments))
     wanted = [name for name in names if _may_concern(name, contents, place)]
@@ -93,12 +93,12 @@ def concerning(backend: Backend, contents: Contents, place: Place) -> list[Assig
     return [one for one in found if key_of(one) in place.keys and one.target.level != VOLUME]
 
 
-def _may_concern(name: str, contents: Contents, place: Place) -> bool:
+def _may_concern(name: str, contents: CacheContents, place: Place) -> bool:
     _, at, member = name.partition("@")
     if at and member not in place.members:
         return False
-    shelved = contents.policies.get(policy_of(name))
-    return shelved is None or place.concerns(shelved.plan.target)
+    cached = contents.policies.get(policy_of(name))
+    return cached is None or place.concerns(cached.plan.target)
 
 
 def _ids(key: str) -> Operation[list[str]]:

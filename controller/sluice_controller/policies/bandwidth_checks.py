@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.bandwidth_report import picture_now, shortfall
-from sluice_controller.catalog.policy_cache import Shelved
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.messages.bandwidth_report import BandwidthReport
@@ -40,7 +40,7 @@ _Holders = Mapping[str, _Holder]
 
 
 def looked_at(
-    backend: Backend, text: str, compiled: Sequence[Compiled], others: Iterable[Shelved]
+    backend: Backend, text: str, compiled: Sequence[Compiled], others: Iterable[CachedPolicy]
 ) -> tuple[Compiled, ...]:
     """``compiled``, all that became of ``text``, with the doubts about it among the warnings.
 
@@ -67,28 +67,28 @@ def looked_at(
     )
 
 
-def fares(backend: Backend, shelved: Shelved) -> dict[str, Any]:
+def fares(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
     """Of a policy that stands: what is missing to keep its promise, and what else keeps it from doing what it says.
 
     Warnings are about its canonical text.
     """
-    if not _promises(shelved.plan):
+    if not _promises(cached.plan):
         return {"infeasible": None, "warnings": []}
     picture = picture_now(backend)
-    doubts = _standing_doubts(backend, picture, shelved) if shelved.policy.enabled else []
-    return {"infeasible": shortfall(picture, shelved.policy.id), "warnings": [one.to_data() for one in doubts]}
+    doubts = _standing_doubts(backend, picture, cached) if cached.policy.enabled else []
+    return {"infeasible": shortfall(picture, cached.policy.id), "warnings": [one.to_data() for one in doubts]}
 
 
-def _standing_doubts(backend: Backend, picture: BandwidthReport | None, shelved: Shelved) -> list[Problem]:
-    text = shelved.policy.text
+def _standing_doubts(backend: Backend, picture: BandwidthReport | None, cached: CachedPolicy) -> list[Problem]:
+    text = cached.policy.text
     sentences = parse(text, Reporter(text))
     if len(sentences) != 1:
         return []
     reporter = Reporter(text)
     policies = picture.policies if picture else {}
-    others = (one for one in backend.shelf.contents().ordered if one.policy.id != shelved.policy.id)
+    others = (one for one in backend.policy_cache.contents().ordered if one.policy.id != cached.policy.id)
     holders = _holders(_standing(others))
-    for action, written in _written(shelved.plan, sentences[0]):
+    for action, written in _written(cached.plan, sentences[0]):
         if policies:
             _check_storage_policy(action, written, policies, reporter)
         if action.place == STORAGE_NODE:
@@ -144,7 +144,7 @@ def _span(written: ast.Action, name: str) -> Span:
 # -- places
 
 
-def _standing(others: Iterable[Shelved]) -> Iterator[tuple[str, Plan]]:
+def _standing(others: Iterable[CachedPolicy]) -> Iterator[tuple[str, Plan]]:
     for one in others:
         if one.policy.enabled:
             yield f"policy `{one.policy.id}`", one.plan

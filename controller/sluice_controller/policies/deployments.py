@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.groups import Sort, resolve
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.groups import GroupKind, resolve_member
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import path_target
 from sluice_controller.policies import generated_policies
 from sluice_controller.policies.generated_policies import Done
@@ -32,7 +32,7 @@ FIELDS: Final = ("params", "place")
 class Deployed:
     """A filter that is set for a target without a condition on metrics."""
 
-    policy: Shelved
+    policy: CachedPolicy
     action: PlannedAction
 
 
@@ -47,11 +47,11 @@ def target_of(path: str, catalogue: Catalogue) -> Target:
     :raises CallerError: when it can be none
     """
     target = path_target(path)
-    found = resolve(Sort("", target.level, target.level, "", ""), path, catalogue)
+    found = resolve_member(GroupKind("", target.level, target.level, "", ""), path, catalogue)
     return Target(target.level, target.select, found.path, found.label)
 
 
-def listed(contents: Contents, target: Target) -> list[Deployed]:
+def listed(contents: CacheContents, target: Target) -> list[Deployed]:
     """The filters that static policies set for just this target, oldest first."""
     return [
         Deployed(one, action)
@@ -67,7 +67,7 @@ def same(one: Target, other: Target) -> bool:
     return (one.level, one.select, one.name) == (other.level, other.select, other.name)
 
 
-def called(target: Target, old: Sequence[Shelved], catalogue: Catalogue) -> Target:
+def called(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue) -> Target:
     """``target`` by the words that its policies ``old`` have for it, while these still mean the same.
 
     So it makes no difference whether somebody says the project's name or its account when asking again.
@@ -76,7 +76,7 @@ def called(target: Target, old: Sequence[Shelved], catalogue: Catalogue) -> Targ
     if not label:
         return replace(target, label="")
     try:
-        found = resolve(Sort("", target.level, target.level, "", ""), label, catalogue)
+        found = resolve_member(GroupKind("", target.level, target.level, "", ""), label, catalogue)
     except CallerError:
         return replace(target, label="")
     return replace(target, label=label if found.path == target.name else "")
@@ -110,7 +110,7 @@ def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, a
     keyword = _keyword(backend, keyword)
 
     def change() -> Done:
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         old = list(_of(contents, target, keyword))
         text = sentence(called(target, old, catalogue), keyword, data)
@@ -118,7 +118,7 @@ def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, a
         settled = generated_policies.settle(text, origin_of(keyword), old, others, catalogue, awake=True)
         return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
 
-    return reference_guards.retried(change)
+    return reference_guards.retry_conflicts(change)
 
 
 def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Allow = everything) -> Done:
@@ -127,7 +127,7 @@ def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: All
     :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
     """
     keyword = _keyword(backend, keyword)
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     old = tuple(_of(contents, target, keyword))
     if not old:
         users = [one.policy.policy.id for one in listed(contents, target) if one.action.keyword == keyword]
@@ -138,7 +138,7 @@ def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: All
     )
 
 
-def _of(contents: Contents, target: Target, keyword: str) -> Iterator[Shelved]:
+def _of(contents: CacheContents, target: Target, keyword: str) -> Iterator[CachedPolicy]:
     origin = origin_of(keyword)
     return (one for one in contents.ordered if one.policy.origin == origin and same(one.plan.target, target))
 
@@ -161,7 +161,7 @@ def of_policy(backend: Backend, policy_id: str) -> Deployed:
 
     :raises Conflict: when somebody deleted it just now
     """
-    found = backend.shelf.contents().policies.get(policy_id)
+    found = backend.policy_cache.contents().policies.get(policy_id)
     if found is None:
         raise Conflict(f"policy `{policy_id}` of this deployment was deleted just now")
     return Deployed(found, found.plan.actions[0])

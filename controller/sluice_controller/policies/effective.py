@@ -25,8 +25,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents, Shelved
-from sluice_controller.catalog.selectors import WATCH
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.selectors import WATCH_SECONDS
 from sluice_controller.policies.affected_assignments import Place, concerning
 from sluice_core.describe import KINDS
 from sluice_core.messages.policies import GROUP, NAME, Assignment
@@ -81,7 +81,7 @@ class Effective:
 
 def effective(backend: Backend, place: Place, facts: Facts) -> Effective:
     """What holds now for a request with ``facts`` at ``place``."""
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     found = concerning(backend, contents, place)
     pipelines = Candidates(found).resolve(facts)
     absent = list(_absent(backend, contents, place, {one.policy for one in found}))
@@ -139,7 +139,7 @@ def _overridden(one: Assignment, reason: str, *by: str) -> Overridden:
     return Overridden(one.policy, one.kind, one.keyword, reason, by, one)
 
 
-def _absent(backend: Backend, contents: Contents, place: Place, present: set[str]) -> Iterator[Overridden]:
+def _absent(backend: Backend, contents: CacheContents, place: Place, present: set[str]) -> Iterator[Overridden]:
     """Actions of policies about ``place`` that have set nothing there."""
     silent = [one for one in contents.ordered if one.policy.id not in present and place.concerns(one.plan.target)]
     asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
@@ -150,7 +150,7 @@ def _absent(backend: Backend, contents: Contents, place: Place, present: set[str
             yield Overridden(one.policy.id, action.kind, action.keyword, reason, observed=seen)
 
 
-def _silence(one: Shelved, seen: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
+def _silence(one: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
     if not one.policy.enabled:
         return DISABLED, {}
     if not one.policy.dynamic:
@@ -161,11 +161,11 @@ def _silence(one: Shelved, seen: Mapping[str, Any] | None) -> tuple[str, Mapping
     return (NO_VALUE if None in values.values() else CONDITION), values
 
 
-def _observed(backend: Backend, place: Place, one: Shelved) -> Mapping[str, Any] | None:
+def _observed(backend: Backend, place: Place, one: CachedPolicy) -> Mapping[str, Any] | None:
     """The metric values that its actor saw for this place; None when it did not say."""
-    backend.store.watch(one.policy.id, WATCH)
+    backend.store.watch(one.policy.id, WATCH_SECONDS)
     document = backend.store.observed(one.policy.id)
-    if document is None or backend.now() - document["window"] > WATCH + 2.0:
+    if document is None or backend.now() - document["window"] > WATCH_SECONDS + 2.0:
         return None
     if one.plan.target.select == NAME:
         return dict(document.get("values", {}))

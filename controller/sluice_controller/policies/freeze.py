@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sluice_controller.catalog.policy_cache import Shelved
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.messages.policies import NAME, Assignment, Policy
 from sluice_core.messages.predicate import Predicate, any_of
 from sluice_dsl.assignments import static_assignments
@@ -39,8 +39,8 @@ def standing_assignments(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
 
 
 def kept_policy(
-    old: Shelved, in_force: Sequence[Assignment], new_id: str, by: str
-) -> tuple[Shelved, tuple[Assignment, ...]]:
+    old: CachedPolicy, in_force: Sequence[Assignment], new_id: str, by: str
+) -> tuple[CachedPolicy, tuple[Assignment, ...]]:
     """The static policy ``new_id`` that holds ``in_force``, and its assignments."""
     numbers = {action: number for number, action in enumerate(sorted({_action(one) for one in in_force}))}
     plan = replace(
@@ -60,7 +60,7 @@ def kept_policy(
         created=old.policy.created,
         created_by=by,
     )
-    return Shelved(policy, 0, plan), puts
+    return CachedPolicy(policy, 0, plan), puts
 
 
 def _action(assignment: Assignment) -> int:
@@ -73,7 +73,7 @@ def _renamed(one: Assignment, policy_id: str, number: int) -> Assignment:
     return replace(one, id=f"{policy_id}.{number}{member}", policy=policy_id)
 
 
-def _sentences(old: Shelved, in_force: Iterable[Assignment]) -> Iterator[str]:
+def _sentences(old: CachedPolicy, in_force: Iterable[Assignment]) -> Iterator[str]:
     """One sentence per member and remaining condition."""
     sentence = parse(old.policy.text, Reporter(old.policy.text))[0]
     groups: dict[tuple[str, str], list[Assignment]] = {}

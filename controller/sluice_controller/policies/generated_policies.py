@@ -17,7 +17,7 @@ from typing import Any
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies.services import Allow, everything
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.store.store import Draft
@@ -32,8 +32,8 @@ class Settled:
     """What has to be done: policies that ``stay``, those that go, and what is ``new``."""
 
     origin: str
-    stay: tuple[Shelved, ...]
-    drop: tuple[Shelved, ...]
+    stay: tuple[CachedPolicy, ...]
+    drop: tuple[CachedPolicy, ...]
     new: tuple[Compiled, ...]
 
     @property
@@ -59,7 +59,7 @@ class Done:
 def settle(
     text: str,
     origin: str,
-    old: Sequence[Shelved],
+    old: Sequence[CachedPolicy],
     others: Sequence[Existing],
     catalogue: Catalogue,
     awake: bool = False,
@@ -83,7 +83,7 @@ def settle(
     return Settled(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
 
 
-def others_than(contents: Contents, mine: Iterable[Shelved]) -> list[Existing]:
+def others_than(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[Existing]:
     """All policies but some, as the compiler wants them."""
     ids = {one.policy.id for one in mine}
     return [one for one in contents.existing if one.id not in ids]
@@ -96,7 +96,7 @@ def commit(
     entries: tuple[Entry, ...] = (),
     expect: dict[str, int] | None = None,
     allow: Allow = everything,
-    contents: Contents | None = None,
+    contents: CacheContents | None = None,
 ) -> Done:
     """Do it, in one change; nothing is written when nothing has to be done.
 
@@ -124,7 +124,7 @@ def commit(
     )
     versions = {f"policy/{policy}": version for policy, version in gone.items()}
     if contents is not None:
-        versions |= reference_guards.of(backend, contents, (one for _, one in compiled))
+        versions |= reference_guards.referenced_versions(backend, contents, (one for _, one in compiled))
     done = backend.store.commit(
         Draft(
             by,

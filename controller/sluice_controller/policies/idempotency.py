@@ -67,7 +67,7 @@ def ids_of(text: str, by: str, key: str) -> Iterator[str]:
 
 
 def _created(backend: Backend, text: str, by: str, key: str, allow: Allow) -> Written | None:
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     # there are at most as many sentences as there are words that begin one
     wanted = (name for name, _ in zip(ids_of(text, by, key), range(text.upper().count("FOR")), strict=False))
     found = tuple(contents.policies[name] for name in wanted if name in contents.policies)

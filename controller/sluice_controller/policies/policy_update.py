@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.errors import PreconditionFailed
 from sluice_controller.policies.bandwidth_checks import looked_at
 from sluice_controller.policies.freeze import standing_assignments
@@ -64,7 +64,7 @@ class Revised:
     compiled: tuple[Compiled, ...] = ()
 
 
-def revised(backend: Backend, contents: Contents, old: Shelved, revision: Revision) -> Revised:
+def revised(backend: Backend, contents: CacheContents, old: CachedPolicy, revision: Revision) -> Revised:
     """``old``, one of ``contents``, as ``revision`` wants it; id and age stay.
 
     :raises PolicyErrors: all errors in the text
@@ -100,7 +100,7 @@ def update_policy(
     :raises PreconditionFailed: when it is not at ``version``
     """
     for _ in range(_TRIES):
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         old = contents.policies.get(policy_id)
         if old is None:
             raise NotFound(f"there is no policy `{policy_id}`")
@@ -112,13 +112,15 @@ def update_policy(
         if new.policy == old.policy:
             return Written((old,), contents.epochs.get(policy_id, 0), new.compiled)
         try:
-            return _written(backend, old, new, by, reference_guards.of(backend, contents, new.compiled))
+            return _written(
+                backend, old, new, by, reference_guards.referenced_versions(backend, contents, new.compiled)
+            )
         except Conflict:
             continue
     raise Conflict(f"policy `{policy_id}` changes faster than it can be replaced")
 
 
-def _written(backend: Backend, old: Shelved, new: Revised, by: str, fence: Mapping[str, int]) -> Written:
+def _written(backend: Backend, old: CachedPolicy, new: Revised, by: str, fence: Mapping[str, int]) -> Written:
     name = old.policy.id
     # versions come before what they guard: an actor that fires in between makes us try again
     expect = {**fence, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
@@ -131,7 +133,7 @@ def _written(backend: Backend, old: Shelved, new: Revised, by: str, fence: Mappi
         expect=expect,
     )
     done = backend.store.commit(draft)
-    return Written((Shelved(new.policy, done.version, new.plan),), done.epoch, new.compiled)
+    return Written((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, new.compiled)
 
 
 def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:

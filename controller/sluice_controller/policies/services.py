@@ -11,7 +11,7 @@ from itertools import islice
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import enforcement
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.selectors import PolicyView, cluster_now
 from sluice_controller.errors import PreconditionFailed
 from sluice_controller.policies.bandwidth_checks import looked_at
@@ -39,7 +39,7 @@ def everything(plans: Iterable[Plan]) -> None:
 class Written:
     """What a change left behind: policies as they are now, at ``epoch``; warnings, one list for each."""
 
-    policies: tuple[Shelved, ...]
+    policies: tuple[CachedPolicy, ...]
     epoch: int
     compiled: tuple[Compiled, ...] = ()
 
@@ -56,7 +56,7 @@ def check(backend: Backend, text: str) -> list[Compiled]:
 
     :raises PolicyErrors: all errors in it
     """
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     compiled = compile_text(text, backend.vocabulary(contents), contents.existing)
     return list(looked_at(backend, text, compiled, contents.ordered))
 
@@ -71,20 +71,20 @@ def create_policies(
     names: list[str] = []
 
     def change() -> Written:
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         plain = compile_text(text, backend.vocabulary(contents), contents.existing)
         allow([one.plan for one in plain])
         compiled = looked_at(backend, text, plain, contents.ordered)
         if not names:
             names.extend(islice(ids or iter(new_id, ""), len(compiled)))
-        made = _created(backend, compiled, names, by, reference_guards.of(backend, contents, compiled))
+        made = _created(backend, compiled, names, by, reference_guards.referenced_versions(backend, contents, compiled))
         _refuse_second(backend, made, contents, text, by)
         return made
 
-    return reference_guards.retried(change)
+    return reference_guards.retry_conflicts(change)
 
 
-def _refuse_second(backend: Backend, made: Written, seen: Contents, text: str, by: str) -> None:
+def _refuse_second(backend: Backend, made: Written, seen: CacheContents, text: str, by: str) -> None:
     """Of two that contradict each other and were checked before either was written, the second is taken back.
 
     Whatever was written since ``seen`` is looked at again, the older by its version.
@@ -93,7 +93,7 @@ def _refuse_second(backend: Backend, made: Written, seen: Contents, text: str, b
     """
     if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.compiled):
         return
-    now, version = backend.shelf.contents(), made.policies[0].version
+    now, version = backend.policy_cache.contents(), made.policies[0].version
     first = [
         one.existing
         for name, one in now.policies.items()
@@ -129,8 +129,8 @@ def _created(
     )
     expect = {**fence, **{f"policy/{policy.id}": 0 for policy in policies}}
     done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
-    shelved = (Shelved(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
-    return Written(tuple(shelved), done.epoch, compiled)
+    cached = (CachedPolicy(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
+    return Written(tuple(cached), done.epoch, compiled)
 
 
 def _policy(one: Compiled, name: str, created: int, by: str) -> Policy:
@@ -199,17 +199,17 @@ def keep_policy(
             continue
         if kept is None:
             return Written((), done.epoch)
-        return Written((Shelved(kept[0].policy, done.version, kept[0].plan),), done.epoch)
+        return Written((CachedPolicy(kept[0].policy, done.version, kept[0].plan),), done.epoch)
     raise Conflict(f"policy `{policy_id}` changes faster than it can be kept")
 
 
-def _standing(backend: Backend, policy_id: str, version: int | None) -> tuple[Shelved, int]:
-    shelved = backend.shelf.contents().policies.get(policy_id)
-    if shelved is None:
+def _standing(backend: Backend, policy_id: str, version: int | None) -> tuple[CachedPolicy, int]:
+    cached = backend.policy_cache.contents().policies.get(policy_id)
+    if cached is None:
         raise NotFound(f"there is no policy `{policy_id}`")
-    if version is not None and version != shelved.version:
-        raise PreconditionFailed(f"policy `{policy_id}` is at version {shelved.version}, `If-Match` names {version}")
-    return shelved, shelved.version
+    if version is not None and version != cached.version:
+        raise PreconditionFailed(f"policy `{policy_id}` is at version {cached.version}, `If-Match` names {version}")
+    return cached, cached.version
 
 
 def forget_node(backend: Backend, node: str) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.validation.bodies import Body
 from sluice_core import activation
 from sluice_core.activation import FILTER_HOLE, LONGEST_TIMEOUT, LONGEST_URL, check_url
@@ -40,7 +40,7 @@ def default(keyword: str) -> Activation:
 
 def known(backend: Backend) -> dict[str, Registered]:
     """Every keyword of the language."""
-    stored = entries.stored(backend.shelf.contents().entries, Activation, ACTIVATION)
+    stored = entries.records_of_kind(backend.policy_cache.contents().entries, Activation, ACTIVATION)
     return {
         keyword: Registered(info, stored[keyword].thing, True)
         if keyword in stored
@@ -58,7 +58,7 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> Registe
     try:
         found = entries.find(backend, Activation, ACTIVATION, info.keyword, "activation URL", expected)
     except NotFound:
-        entries.expect(f"filter `{keyword}`", 0, expected)
+        entries.check_version(f"filter `{keyword}`", 0, expected)
         return Registered(info, default(info.keyword), False)
     return Registered(info, found.thing, True, found.version)
 
@@ -86,7 +86,7 @@ def change(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
     if not old.federated:
         found = entries.create(backend, new, by)
     else:
-        found = entries.update(backend, Found(old.activation, old.version), new, by)
+        found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
     return Registered(old.info, found.thing, True, found.version)
 
 
@@ -96,7 +96,7 @@ def delete(backend: Backend, keyword: str, by: str, expected: int | None = None)
     :raises NotFound: when that is what it has
     """
     found = entries.find(backend, Activation, ACTIVATION, keyword, "activation URL for filter", expected)
-    entries.drop(backend, ACTIVATION, keyword, found.version, by)
+    entries.delete(backend, ACTIVATION, keyword, found.version, by)
 
 
 def completed(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:

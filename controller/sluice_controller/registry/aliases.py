@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
-from sluice_controller.catalog.groups import Sort, resolve
-from sluice_controller.catalog.policy_cache import Contents
-from sluice_controller.catalog.vocabulary_index import path_target, written
+from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.groups import GroupKind, resolve_member
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
 from sluice_core.describe import ActionInfo, Scalar
@@ -36,20 +36,20 @@ OF: Final = (FILTER, METRIC, TARGET)
 #: Levels that a metric may be asked for at; empty: that of the sentence.
 METRIC_LEVELS: Final = ("", *LEVELS)
 
-_USERS: Final[Mapping[str, Callable[[Contents, str], Iterator[str]]]] = {
-    FILTER: usage.of_action_alias,
-    METRIC: usage.of_metric_alias,
-    TARGET: usage.of_target_alias,
+_USERS: Final[Mapping[str, Callable[[CacheContents, str], Iterator[str]]]] = {
+    FILTER: usage.policies_using_action_alias,
+    METRIC: usage.policies_using_metric_alias,
+    TARGET: usage.policies_using_target_alias,
 }
 _RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
 
 
-def known(backend: Backend) -> dict[str, Found[Alias]]:
+def known(backend: Backend) -> dict[str, StoredRecord[Alias]]:
     """All aliases by name."""
-    return entries.stored(backend.shelf.contents().entries, Alias, ALIAS)
+    return entries.records_of_kind(backend.policy_cache.contents().entries, Alias, ALIAS)
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Found[Alias]:
+def find(backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Alias]:
     """One alias.
 
     :raises NotFound: when there is none
@@ -57,7 +57,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Found[Alia
     return entries.find(backend, Alias, ALIAS, name, "alias", expected)
 
 
-def create(backend: Backend, data: Any, by: str) -> Found[Alias]:
+def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
     """A new alias.
 
     :raises CallerError: for everything that is wrong with it
@@ -71,14 +71,16 @@ def create(backend: Backend, data: Any, by: str) -> Found[Alias]:
     return entries.create(backend, _described(name, of, body, catalogue), by, _RIVALS[of])
 
 
-def change(backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None) -> Found[Alias]:
+def change(
+    backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
+) -> StoredRecord[Alias]:
     """Let an alias stand for something else; policies keep what it stood for when they were compiled.
 
     :raises Conflict: when policies use it, unless ``force``
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> Found[Alias]:
+    def once(seen: dict[str, int]) -> StoredRecord[Alias]:
         old = find(backend, name, expected)
         of = body.one_of("of", OF, old.thing.of)
         if (_cased(body.text("name", name), of), of) != (name, old.thing.of):
@@ -100,13 +102,13 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
         _refuse_used(backend, old.thing, force)
-        entries.drop(backend, ALIAS, name, old.version, by, seen)
+        entries.delete(backend, ALIAS, name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
 
 
 def _refuse_used(backend: Backend, alias: Alias, force: bool) -> None:
-    usage.refuse_used(f"alias `{alias.name}`", _USERS[alias.of](backend.shelf.contents(), alias.name), force)
+    usage.refuse_used(f"alias `{alias.name}`", _USERS[alias.of](backend.policy_cache.contents(), alias.name), force)
 
 
 def _cased(name: str, of: str) -> str:
@@ -133,7 +135,7 @@ def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:
     if of == METRIC:
         return Alias(name, of, _metric(text, level, catalogue), level)
     target = path_target(text)
-    return Alias(name, of, resolve(Sort("", target.level, target.level, "", ""), text, catalogue).path)
+    return Alias(name, of, resolve_member(GroupKind("", target.level, target.level, "", ""), text, catalogue).path)
 
 
 def _action(text: str, catalogue: Catalogue) -> ActionInfo:
@@ -155,7 +157,7 @@ def _checked(info: ActionInfo, params: Mapping[str, Scalar], catalogue: Catalogu
             known = [one.name for one in info.parameters]
             raise CallerError(f"`{info.keyword}` has no parameter `{name}`{_miss(name, known)}")
         try:
-            read[parameter.name] = read_parameter(written(value), parameter)
+            read[parameter.name] = read_parameter(parameter_text(value), parameter)
         except UnitError as error:
             raise CallerError(f"parameter `{name}` of `{info.keyword}`: {error}") from error
         found[parameter.name] = value

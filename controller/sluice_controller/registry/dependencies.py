@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.code.filters import RESERVED
 from sluice_controller.code.revisions import shelf_of
@@ -36,14 +36,14 @@ _ALONE: Final = (WASM, PROCESS, NATIVE)
 class Attached:
     """A dependency and the filters that use it."""
 
-    found: Found[Dependency]
+    found: StoredRecord[Dependency]
     filters: tuple[str, ...]
 
 
 def known(backend: Backend) -> dict[str, Attached]:
     """All dependencies by name."""
-    contents = backend.shelf.contents()
-    stored = entries.stored(contents.entries, Dependency, DEPENDENCY)
+    contents = backend.policy_cache.contents()
+    stored = entries.records_of_kind(contents.entries, Dependency, DEPENDENCY)
     return {name: Attached(one, _users(name, contents.uploads.values())) for name, one in stored.items()}
 
 
@@ -53,7 +53,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Attached:
     :raises NotFound: when there is none
     """
     found = entries.find(backend, Dependency, DEPENDENCY, name, "dependency", expected)
-    return Attached(found, _users(name, backend.shelf.contents().uploads.values()))
+    return Attached(found, _users(name, backend.policy_cache.contents().uploads.values()))
 
 
 def create(backend: Backend, data: Any, by: str) -> Attached:
@@ -182,7 +182,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
         if not found:
             raise NotFound(f"no registered filter is deployed at `{target.name}`, expected some in `filters`")
         return found
-    uploads = {key: one for key, one in backend.shelf.contents().uploads.items() if one.kind == FILTER_CODE}
+    uploads = {key: one for key, one in backend.policy_cache.contents().uploads.items() if one.kind == FILTER_CODE}
     keywords = body.texts("filters")
     unknown = [one for one in keywords if one not in uploads]
     if unknown or not keywords:
@@ -191,7 +191,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
 
 
 def _uploads_at(backend: Backend, target: Target) -> Iterator[Upload]:
-    contents = backend.shelf.contents()
+    contents = backend.policy_cache.contents()
     keywords = dict.fromkeys(one.action.keyword for one in deployments.listed(contents, target))
     return (contents.uploads[one] for one in keywords if one in contents.uploads)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.vocabulary_index import metric_info
 from sluice_controller.code import metrics
 from sluice_controller.validation import names
@@ -47,8 +47,8 @@ class Measured:
 
 def known(backend: Backend) -> dict[str, Measured]:
     """All metrics by name."""
-    contents = backend.shelf.contents()
-    found = entries.stored(contents.entries, Metric, METRIC_ENTRY)
+    contents = backend.policy_cache.contents()
+    found = entries.records_of_kind(contents.entries, Metric, METRIC_ENTRY)
     return {
         **{name: of_uploaded(one) for name, one in metrics.known(contents).items()},
         **{name: _of_registered(one) for name, one in found.items()},
@@ -63,9 +63,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
     """
     native = backend.native.metric(name)
     if native is not None:
-        entries.expect(f"metric `{native.name}`", 0, expected)
+        entries.check_version(f"metric `{native.name}`", 0, expected)
         return _of_plugin(native)
-    if name.upper() in metrics.known(backend.shelf.contents()):
+    if name.upper() in metrics.known(backend.policy_cache.contents()):
         found = metrics.find(backend, name, expected)
         return of_uploaded(found.upload, found.version)
     return _of_registered(_registered(backend, name, expected))
@@ -81,7 +81,7 @@ def register(backend: Backend, data: Any, by: str) -> Measured:
     if not _name.fullmatch(name):
         raise CallerError(f"`{name}` cannot be part of a routing key, expected letters, digits and `_`")
     names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
-    names.refuse_clash(name, {"an uploaded metric": name in metrics.known(backend.shelf.contents())})
+    names.refuse_clash(name, {"an uploaded metric": name in metrics.known(backend.policy_cache.contents())})
     return _of_registered(entries.create(backend, _described(Metric(name), body), by, (ALIAS, TERM)))
 
 
@@ -92,7 +92,7 @@ def change(backend: Backend, name: str, data: Any, by: str, expected: int | None
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> Found[Metric]:
+    def once(seen: dict[str, int]) -> StoredRecord[Metric]:
         old = _registered(backend, name, expected)
         if body.text("name", name).upper() != old.thing.name:
             raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
@@ -109,7 +109,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
     """
-    if name.upper() in metrics.known(backend.shelf.contents()):
+    if name.upper() in metrics.known(backend.policy_cache.contents()):
         metrics.delete(backend, name, by, force, expected)
         return
 
@@ -117,16 +117,16 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
         old = _registered(backend, name, expected)
         _refuse_used(backend, old.thing.name, force)
         _refuse_aliased(backend, old.thing.name, force)
-        entries.drop(backend, METRIC_ENTRY, old.thing.name, old.version, by, seen)
+        entries.delete(backend, METRIC_ENTRY, old.thing.name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once, force)
 
 
-def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metric]:
+def _registered(backend: Backend, name: str, expected: int | None) -> StoredRecord[Metric]:
     name = name.upper()
     if backend.native.metric(name) is not None:
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
-    if name in metrics.known(backend.shelf.contents()):
+    if name in metrics.known(backend.policy_cache.contents()):
         raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
     try:
         return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
@@ -135,11 +135,13 @@ def _registered(backend: Backend, name: str, expected: int | None) -> Found[Metr
 
 
 def _refuse_used(backend: Backend, name: str, force: bool = False) -> None:
-    usage.refuse_used(f"metric `{name}`", usage.of_metric(backend.shelf.contents(), name), force)
+    usage.refuse_used(f"metric `{name}`", usage.policies_watching(backend.policy_cache.contents(), name), force)
 
 
 def _refuse_aliased(backend: Backend, name: str, force: bool) -> None:
-    aliases = [f"`{alias}`" for alias, one in backend.shelf.contents().words.metrics.items() if one.metric == name]
+    aliases = [
+        f"`{alias}`" for alias, one in backend.policy_cache.contents().words.metrics.items() if one.metric == name
+    ]
     if aliases and not force:
         raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")
 
@@ -165,7 +167,7 @@ def _location(name: str) -> str:
     return f"{METRICS_EXCHANGE}/{metric_routing_key(name, '*')}"
 
 
-def _of_registered(found: Found[Metric]) -> Measured:
+def _of_registered(found: StoredRecord[Metric]) -> Measured:
     one = found.thing
     return Measured(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
 

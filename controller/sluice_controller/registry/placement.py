@@ -6,7 +6,7 @@ import difflib
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found, Page
+from sluice_controller.catalog.entries import Page, StoredRecord
 from sluice_controller.registry.swift_client import SwiftDoor
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
@@ -24,16 +24,18 @@ def account_of(native: Catalogue, tenant: str) -> str:
     return account
 
 
-def list_placements(backend: Backend, limit: int, marker: str = "", storage_policy: str = "") -> Page[Found[Placement]]:
+def list_placements(
+    backend: Backend, limit: int, marker: str = "", storage_policy: str = ""
+) -> Page[StoredRecord[Placement]]:
     """Placements by account, of one storage policy if given."""
-    known = entries.stored(backend.shelf.contents().entries, Placement, PLACEMENT)
+    known = entries.records_of_kind(backend.policy_cache.contents().entries, Placement, PLACEMENT)
     wanted = {
         name: one for name, one in known.items() if storage_policy.lower() in ("", one.thing.storage_policy.lower())
     }
     return entries.page(wanted, limit, marker)
 
 
-def find(backend: Backend, account: str, expected: int | None = None) -> Found[Placement]:
+def find(backend: Backend, account: str, expected: int | None = None) -> StoredRecord[Placement]:
     """The placement of one account.
 
     :raises NotFound: when it has none
@@ -43,7 +45,7 @@ def find(backend: Backend, account: str, expected: int | None = None) -> Found[P
 
 def put(
     backend: Backend, door: SwiftDoor, account: str, storage_policy: str, by: str, expected: int | None = None
-) -> tuple[Found[Placement], bool]:
+) -> tuple[StoredRecord[Placement], bool]:
     """Say where new containers go; and whether nothing was said before.
 
     :raises CallerError: when Swift has no such storage policy
@@ -54,7 +56,7 @@ def put(
         old = find(backend, account, expected)
     except NotFound:
         if expected is not None:
-            entries.expect(f"placement of account `{account}`", 0, expected)
+            entries.check_version(f"placement of account `{account}`", 0, expected)
         return entries.create(backend, new, by), True
     return entries.update(backend, old, new, by), False
 
@@ -62,7 +64,7 @@ def put(
 def delete(backend: Backend, account: str, by: str, expected: int | None = None) -> int:
     """Leave new containers to Swift's default; the epoch of the change."""
     found = find(backend, account, expected)
-    return entries.drop(backend, PLACEMENT, account, found.version, by).epoch
+    return entries.delete(backend, PLACEMENT, account, found.version, by).epoch
 
 
 def refuse_unknown_policy(door: SwiftDoor, name: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
-from sluice_controller.catalog.policy_cache import Contents, Shelved
+from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.generated_policies import Done, Settled
 from sluice_controller.validation.bodies import Body
@@ -35,12 +35,12 @@ def origin_of(name: str) -> str:
     return f"stereotype/{name}"
 
 
-def known(backend: Backend) -> dict[str, Found[Stereotype]]:
+def known(backend: Backend) -> dict[str, StoredRecord[Stereotype]]:
     """All stereotypes by name."""
-    return entries.stored(backend.shelf.contents().entries, Stereotype, STEREOTYPE)
+    return entries.records_of_kind(backend.policy_cache.contents().entries, Stereotype, STEREOTYPE)
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Found[Stereotype]:
+def find(backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Stereotype]:
     """One stereotype.
 
     :raises NotFound: when there is none
@@ -48,16 +48,16 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Found[Ster
     return entries.find(backend, Stereotype, STEREOTYPE, name, "stereotype", expected)
 
 
-def applied(contents: Contents, name: str) -> dict[tuple[str, str], list[Shelved]]:
+def applied(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
     """Where it is applied: level and path of a target → its policies there, oldest first."""
-    origin, found = origin_of(name), dict[tuple[str, str], list[Shelved]]()
+    origin, found = origin_of(name), dict[tuple[str, str], list[CachedPolicy]]()
     for one in contents.ordered:
         if one.policy.origin == origin:
             found.setdefault((one.plan.target.level, one.plan.target.name), []).append(one)
     return found
 
 
-def create(backend: Backend, data: Any, by: str, limit: int) -> Found[Stereotype]:
+def create(backend: Backend, data: Any, by: str, limit: int) -> StoredRecord[Stereotype]:
     """A new stereotype, of at most ``limit`` characters.
 
     :raises CallerError: for everything that is wrong with it
@@ -71,7 +71,7 @@ def create(backend: Backend, data: Any, by: str, limit: int) -> Found[Stereotype
 
 def change(
     backend: Backend, name: str, data: Any, by: str, limit: int, expected: int | None = None
-) -> tuple[Found[Stereotype], Done]:
+) -> tuple[StoredRecord[Stereotype], Done]:
     """Other sentences, which take the place of the old ones wherever it is applied; in one change, or not at all.
 
     :raises PolicyErrors: what does not compile, be it for one target only
@@ -89,7 +89,7 @@ def change(
             text=text if body.has("text") else old.thing.text,
             help=words if body.has("help") else old.thing.help,
         )
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         _try(new.text, catalogue)
         settled = _everywhere(contents, new, catalogue)
@@ -98,7 +98,7 @@ def change(
         expect = {f"entry/{entry.key}": old.version}
         return generated_policies.commit(backend, settled, by, entries_now, expect, contents=contents)
 
-    done = reference_guards.retried(once)
+    done = reference_guards.retry_conflicts(once)
     return find(backend, name), done
 
 
@@ -110,9 +110,9 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
-        users = usage.of_origin(backend.shelf.contents(), origin_of(name))
+        users = usage.policies_of_origin(backend.policy_cache.contents(), origin_of(name))
         usage.refuse_used(f"stereotype `{name}`", users, force)
-        entries.drop(backend, STEREOTYPE, name, old.version, by, seen)
+        entries.delete(backend, STEREOTYPE, name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{STEREOTYPE}/{name}", once, force)
 
@@ -126,7 +126,7 @@ def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
 
     def once() -> Done:
         found = find(backend, name)
-        contents = backend.shelf.contents()
+        contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         old = applied(contents, name).get((target.level, target.name), [])
         text = _filled(found.thing.text, deployments.called(target, old, catalogue))
@@ -135,7 +135,7 @@ def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
         expect = {f"entry/{STEREOTYPE}/{name}": found.version}
         return generated_policies.commit(backend, [settled], by, expect=expect, contents=contents)
 
-    return reference_guards.retried(once)
+    return reference_guards.retry_conflicts(once)
 
 
 def take_back(backend: Backend, name: str, target: Target, by: str) -> Done:
@@ -147,19 +147,19 @@ def take_back(backend: Backend, name: str, target: Target, by: str) -> Done:
     return generated_policies.commit(backend, [Settled(origin_of(name), (), tuple(old), ())], by)
 
 
-def standing(backend: Backend, name: str, target: Target) -> list[Shelved]:
+def standing(backend: Backend, name: str, target: Target) -> list[CachedPolicy]:
     """The policies of a stereotype at ``target``.
 
     :raises NotFound: when it is not applied there
     """
-    found = applied(backend.shelf.contents(), name).get((target.level, target.name))
+    found = applied(backend.policy_cache.contents(), name).get((target.level, target.name))
     if found is None:
         find(backend, name)
         raise NotFound(f"stereotype `{name}` is not applied to {target.level} `{target.name}`")
     return found
 
 
-def _everywhere(contents: Contents, new: Stereotype, catalogue: Catalogue) -> list[Settled]:
+def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) -> list[Settled]:
     """What has to be done at each target; sentences are checked against those of the targets before, too."""
     places = applied(contents, new.name)
     others = generated_policies.others_than(contents, [one for old in places.values() for one in old])

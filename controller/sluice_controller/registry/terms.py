@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Found
+from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
 from sluice_core.errors import CallerError, Conflict
@@ -19,10 +19,10 @@ from sluice_dsl.checks.conditions import is_type_pattern, type_pattern
 FIELDS: Final = ("term", "patterns")
 
 
-def known(backend: Backend) -> dict[str, Found[Term]]:
+def known(backend: Backend) -> dict[str, StoredRecord[Term]]:
     """All terms by name; built-in ones are at version 0."""
-    coined = entries.stored(backend.shelf.contents().entries, Term, TERM)
-    builtin = {name: Found(Term(name, tuple(values)), 0) for name, values in backend.native.terms.items()}
+    coined = entries.records_of_kind(backend.policy_cache.contents().entries, Term, TERM)
+    builtin = {name: StoredRecord(Term(name, tuple(values)), 0) for name, values in backend.native.terms.items()}
     return {**coined, **builtin}
 
 
@@ -31,19 +31,19 @@ def is_builtin(backend: Backend, name: str) -> bool:
     return name in backend.native.terms
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Found[Term]:
+def find(backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Term]:
     """One term, in any case.
 
     :raises NotFound: when there is none
     """
     name = name.upper()
     if is_builtin(backend, name):
-        entries.expect(f"term `{name}`", 0, expected)
-        return Found(Term(name, tuple(backend.native.terms[name])), 0)
+        entries.check_version(f"term `{name}`", 0, expected)
+        return StoredRecord(Term(name, tuple(backend.native.terms[name])), 0)
     return entries.find(backend, Term, TERM, name, "term", expected)
 
 
-def create(backend: Backend, data: Any, by: str) -> Found[Term]:
+def create(backend: Backend, data: Any, by: str) -> StoredRecord[Term]:
     """A new term.
 
     :raises Conflict: when its name means something
@@ -62,14 +62,16 @@ def _as_pattern(name: str, catalogue: Catalogue) -> dict[str, bool]:
     return {f"a type that `{term}` stands for": pattern in values for term, values in catalogue.terms.items()}
 
 
-def change(backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None) -> Found[Term]:
+def change(
+    backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
+) -> StoredRecord[Term]:
     """Let a term stand for other types; policies keep those that they were compiled with.
 
     :raises Conflict: when policies use it, unless ``force``
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> Found[Term]:
+    def once(seen: dict[str, int]) -> StoredRecord[Term]:
         old = _coined(backend, name, expected)
         if body.text("term", name).upper() != old.thing.name:
             raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.thing.name}`")
@@ -90,19 +92,19 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     def once(seen: dict[str, int]) -> None:
         old = _coined(backend, name, expected)
         _refuse_used(backend, old.thing.name, force)
-        entries.drop(backend, TERM, old.thing.name, old.version, by, seen)
+        entries.delete(backend, TERM, old.thing.name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
 
 
-def _coined(backend: Backend, name: str, expected: int | None) -> Found[Term]:
+def _coined(backend: Backend, name: str, expected: int | None) -> StoredRecord[Term]:
     if is_builtin(backend, name.upper()):
         raise Conflict(f"term `{name.upper()}` is built in and cannot be changed, coin another one")
     return find(backend, name, expected)
 
 
 def _refuse_used(backend: Backend, name: str, force: bool) -> None:
-    usage.refuse_used(f"term `{name}`", usage.of_term(backend.shelf.contents(), name), force)
+    usage.refuse_used(f"term `{name}`", usage.policies_using_term(backend.policy_cache.contents(), name), force)
 
 
 def _patterns(texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""After a failover that lost changes, and others in their place: the API's shelf and the actor hosts begin anew."""
+"""After a failover that lost changes, and others in their place: the API's cache and the actor hosts begin anew."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from sluice_actors.hosts.change_stream import Stream
 from sluice_controller.catalog import policy_cache as shelves
-from sluice_controller.catalog.policy_cache import Shelf
+from sluice_controller.catalog.policy_cache import PolicyCache
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
 from sluice_core.store.operations import Draft
@@ -48,27 +48,27 @@ def fail_over(store, epoch, *lost):
 @pytest.mark.parametrize("seen", ["ab", ""], ids=["followed", "read at once"])
 def test_the_shelf_shows_what_redis_has(store, monkeypatch, more, seen):
     monkeypatch.setattr(shelves, "_LOOK_AGAIN", 0.0)
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     create(store, "a")
     if seen:
-        shelf.contents()
+        cache.contents()
     create(store, "b")
-    assert set(shelf.contents().policies) == {"a", "b"}
+    assert set(cache.contents().policies) == {"a", "b"}
     fail_over(store, 1, "b")
     create(store, *more)
-    assert set(shelf.contents().policies) == {"a", *more}
-    assert shelf.contents().head == Shelf(store).contents().head
+    assert set(cache.contents().policies) == {"a", *more}
+    assert cache.contents().head == PolicyCache(store).contents().head
 
 
 def test_a_shelf_at_rest_asks_at_most_once_a_second(store, monkeypatch):
     create(store, "a")
-    shelf = Shelf(store)
-    shelf.contents()
+    cache = PolicyCache(store)
+    cache.contents()
     asked = []
     run = type(store).run
     monkeypatch.setattr(type(store), "run", lambda store, operation: asked.append(operation) or run(store, operation))
     for _ in range(50):
-        shelf.contents()
+        cache.contents()
     assert len(asked) <= 2
 
 

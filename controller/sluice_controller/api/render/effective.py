@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_controller.api.render.policies import condition_text
-from sluice_controller.catalog.policy_cache import Contents
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code.controllers import controller_of
 from sluice_controller.policies.effective import (
     CONDITION,
@@ -35,7 +35,7 @@ _WORDS: Final = {
 }
 
 
-def effective_data(found: Effective, contents: Contents, most: int) -> dict[str, Any]:
+def effective_data(found: Effective, contents: CacheContents, most: int) -> dict[str, Any]:
     """The whole answer; at most ``most`` overridden actions of each kind."""
     facts = found.facts
     return {
@@ -55,7 +55,7 @@ def effective_data(found: Effective, contents: Contents, most: int) -> dict[str,
     }
 
 
-def _verdict(one: Verdict, contents: Contents, most: int) -> dict[str, Any]:
+def _verdict(one: Verdict, contents: CacheContents, most: int) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "decided_by": decided_by(one.pipeline, one.deletes),
@@ -83,9 +83,9 @@ def step_data(one: Assignment) -> dict[str, Any]:
     }
 
 
-def _overridden(one: Overridden, contents: Contents) -> dict[str, Any]:
-    shelved = contents.policies.get(one.policy)
-    condition = condition_text(shelved.policy.text) if shelved else ""
+def _overridden(one: Overridden, contents: CacheContents) -> dict[str, Any]:
+    cached = contents.policies.get(one.policy)
+    condition = condition_text(cached.policy.text) if cached else ""
     words = _WORDS[one.reason]
     return {
         "policy": one.policy,

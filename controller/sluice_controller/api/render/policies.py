@@ -39,10 +39,10 @@ def condition_text(text: str) -> str:
 
 def policy_data(view: PolicyView) -> dict[str, Any]:
     """A policy and how it fares."""
-    policy, plan = view.shelved.policy, view.shelved.plan
+    policy, plan = view.cached.policy, view.cached.plan
     return {
         "id": policy.id,
-        "version": view.shelved.version,
+        "version": view.cached.version,
         "state": view.status,
         "enabled": policy.enabled,
         "reason": view.state.reason if view.state else "",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_controller.api.render.policies import action_data, code_data, iso_time, metric_data
-from sluice_controller.catalog.entries import Found
-from sluice_controller.catalog.groups import Member, Sort
-from sluice_controller.catalog.policy_cache import Shelved
+from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.groups import GroupKind, Member
+from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_controller.policies.deployments import Deployed
 from sluice_controller.registry.activations import Registered
 from sluice_controller.registry.dependencies import Attached
@@ -19,13 +19,13 @@ from sluice_core.messages.registry import Alias, Group, Stereotype, Term
 _NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)
 
 
-def born(found: Found[Any]) -> dict[str, Any]:
+def born(found: StoredRecord[Any]) -> dict[str, Any]:
     """When and by whom; nobody made what came with the software."""
     at = iso_time(found.created / 1000) if found.created else None
     return {"created_at": at, "created_by": found.created_by}
 
 
-def group_data(sort: Sort, found: Found[Group]) -> dict[str, Any]:
+def group_data(sort: GroupKind, found: StoredRecord[Group]) -> dict[str, Any]:
     """A group of tenants or containers."""
     one = found.thing
     members = {sort.many: list(one.members), "labels": dict(one.labels)}
@@ -37,13 +37,13 @@ def member_data(member: Member) -> dict[str, Any]:
     return {"path": member.path, "label": member.label}
 
 
-def term_data(found: Found[Term]) -> dict[str, Any]:
+def term_data(found: StoredRecord[Term]) -> dict[str, Any]:
     """A coined or built-in term."""
     one = found.thing
     return {"term": one.name, "patterns": list(one.values), "builtin": not found.created, **born(found)}
 
 
-def alias_data(found: Found[Alias]) -> dict[str, Any]:
+def alias_data(found: StoredRecord[Alias]) -> dict[str, Any]:
     """An alias."""
     one = found.thing
     data = {"name": one.name, "of": one.of, "text": one.text, "level": one.level, "params": dict(one.params)}
@@ -66,13 +66,13 @@ def registered_data(one: Registered) -> dict[str, Any]:
     return {**action_data(one.info), "activation": said}
 
 
-def stereotype_data(found: Found[Stereotype]) -> dict[str, Any]:
+def stereotype_data(found: StoredRecord[Stereotype]) -> dict[str, Any]:
     """A stereotype."""
     one = found.thing
     return {"name": one.name, "text": one.text, "help": one.help, **born(found)}
 
 
-def applied_data(policies: list[Shelved]) -> dict[str, Any]:
+def applied_data(policies: list[CachedPolicy]) -> dict[str, Any]:
     """A target that a stereotype is applied to, by its policies there."""
     target = policies[0].plan.target
     ids = [one.policy.id for one in policies]

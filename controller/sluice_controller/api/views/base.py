@@ -44,7 +44,7 @@ class View(APIView):
     def allowing(self, request: Request) -> Callable[[Iterable[Plan]], None]:
         """What decides the method's rule for plans: called with those that are shown, written or taken away."""
         rule = self.rules[request.method.lower().replace("head", "get")]
-        return lambda plans: authorize_plans(request, rule, plans, self.backend.shelf.contents().uploads)
+        return lambda plans: authorize_plans(request, rule, plans, self.backend.policy_cache.contents().uploads)
 
     def foreknown(self) -> Mapping[str, str]:
         """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""

@@ -58,7 +58,7 @@ def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_t
     monkeypatch.setattr(services, "_created", overtaken)
     with pytest.raises(PolicyConflict):
         services.create_policies(backend, f"{SENTENCE}lz4", "second")
-    assert [one.policy.created_by for one in backend.shelf.contents().ordered] == ["first"]
+    assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first"]
     assert {one.params["engine"] for one in backend.store.assignments()} == {"zstd"}
 
 
@@ -74,7 +74,7 @@ def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch
     seconds = itertools.count(1.0)  # two of one millisecond stand in the order of their names
     object.__setattr__(backend, "now", lambda: next(seconds))
     services.create_policies(backend, f"{SENTENCE}lz4", "second")
-    assert [one.policy.created_by for one in backend.shelf.contents().ordered] == ["first", "second"]
+    assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first", "second"]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""The shelf follows the change stream; whatever happens, it shows what a fresh reading shows."""
+"""The cache follows the change stream; whatever happens, it shows what a fresh reading shows."""
 
 from dataclasses import replace
 
 import pytest
 
-from sluice_controller.catalog.policy_cache import Shelf
+from sluice_controller.catalog.policy_cache import PolicyCache
 from sluice_core.messages.policies import Policy
 from sluice_core.messages.registry import Group, Term, groups
 from sluice_core.store.operations import Draft, Head
@@ -24,15 +24,15 @@ def policy(name, created=1):
 
 @pytest.fixture
 def store(redis_server):
-    made = Store(redis_server.url, "shelf", stream_length=5)
+    made = Store(redis_server.url, "cache", stream_length=5)
     made.client.flushdb()
     yield made
     made.close()
 
 
-def assert_fresh(shelf, store):
-    """``shelf`` must show what one shows that has just read everything; returns the ids, oldest first."""
-    seen, fresh = shelf.contents(), Shelf(store).contents()
+def assert_fresh(cache, store):
+    """``cache`` must show what one shows that has just read everything; returns the ids, oldest first."""
+    seen, fresh = cache.contents(), PolicyCache(store).contents()
     assert (seen.head, seen.policies, seen.epochs) == (fresh.head, fresh.policies, fresh.epochs)
     assert seen.ordered == fresh.ordered
     assert seen.existing == fresh.existing
@@ -40,96 +40,96 @@ def assert_fresh(shelf, store):
 
 
 def test_an_empty_redis_is_an_empty_shelf(store):
-    assert assert_fresh(Shelf(store), store) == []
+    assert assert_fresh(PolicyCache(store), store) == []
 
 
 def test_created_changed_and_deleted_policies_are_followed(store):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("b", 2), policy("a", 2), policy("c", 1))))
-    assert assert_fresh(shelf, store) == ["c", "a", "b"]
+    assert assert_fresh(cache, store) == ["c", "a", "b"]
     store.commit(Draft("t", policies=(replace(policy("a", 2), created=3),)))
-    assert assert_fresh(shelf, store) == ["c", "b", "a"]
+    assert assert_fresh(cache, store) == ["c", "b", "a"]
     store.commit(Draft("t", policy_drops=("c",)))
-    assert assert_fresh(shelf, store) == ["b", "a"]
+    assert assert_fresh(cache, store) == ["b", "a"]
 
 
 def test_what_is_added_stands_where_its_age_puts_it(store):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a", 5),)))
-    assert assert_fresh(shelf, store) == ["a"]
-    before = shelf.contents()
+    assert assert_fresh(cache, store) == ["a"]
+    before = cache.contents()
     store.commit(Draft("t", policies=(policy("d", 9), policy("c", 9), policy("b", 7))))
-    assert assert_fresh(shelf, store) == ["a", "b", "c", "d"]
+    assert assert_fresh(cache, store) == ["a", "b", "c", "d"]
     assert [one.policy.id for one in before.ordered] == ["a"], "what was handed out does not change"
     store.commit(Draft("t", policies=(policy("e", 8), policy("f", 10))))
-    assert assert_fresh(shelf, store) == ["a", "b", "e", "c", "d", "f"]
+    assert assert_fresh(cache, store) == ["a", "b", "e", "c", "d", "f"]
     store.commit(Draft("t", policies=(policy("g", 20),)))
     store.commit(Draft("t", policies=(policy("h", 30),), policy_drops=("g",)))
-    assert assert_fresh(shelf, store) == ["a", "b", "e", "c", "d", "f", "h"]
+    assert assert_fresh(cache, store) == ["a", "b", "e", "c", "d", "f", "h"]
 
 
 def test_assignments_move_the_epoch_of_their_policy_alone(store):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"), policy("b"))))
-    before = shelf.contents()
+    before = cache.contents()
     store.commit(Draft("t", puts=(assignment("a.0"),)))
-    after = shelf.contents()
+    after = cache.contents()
     assert after.epochs == {"a": 2, "b": 1}
     assert before.epochs == {"a": 1, "b": 1}, "what was handed out does not change"
     store.commit(Draft("t", drops=("a.0",)))
-    assert shelf.contents().epochs == {"a": 3, "b": 1}
-    assert_fresh(shelf, store)
+    assert cache.contents().epochs == {"a": 3, "b": 1}
+    assert_fresh(cache, store)
 
 
 def test_a_shelf_that_was_left_behind_by_a_trimmed_stream_reads_anew(store):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))
-    shelf.contents()
+    cache.contents()
     for number in range(300):
         store.commit(Draft("t", policies=(policy(f"n{number}"),)))
-    assert len(assert_fresh(shelf, store)) == 301
+    assert len(assert_fresh(cache, store)) == 301
 
 
 @pytest.mark.parametrize("changes", [0, 1, 5])
 def test_a_wiped_redis_is_noticed_even_at_the_same_epoch(store, changes):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     for _ in range(3):
         store.commit(Draft("t", policies=(policy("a"),)))
-    assert assert_fresh(shelf, store) == ["a"]
+    assert assert_fresh(cache, store) == ["a"]
     store.client.flushdb()
     for _ in range(changes):
         store.commit(Draft("t", policies=(policy("b"),)))
-    assert assert_fresh(shelf, store) == (["b"] if changes else [])
+    assert assert_fresh(cache, store) == (["b"] if changes else [])
 
 
 def test_nothing_is_read_when_nothing_happened(store, monkeypatch):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))
-    first = shelf.contents()
+    first = cache.contents()
     monkeypatch.setattr(store, "policies", None)
     monkeypatch.setattr(store, "changes_after", None)
-    assert shelf.contents() is first
+    assert cache.contents() is first
     assert first.head == Head(first.head.history, 1)
 
 
 def test_a_policy_that_cannot_be_read_is_left_out_and_named_in_the_log(store, caplog):
     store.commit(Draft("t", policies=(policy("a"), replace(policy("b"), plan={"nonsense": 1}))))
-    assert [one.policy.id for one in Shelf(store).contents().ordered] == ["a"]
+    assert [one.policy.id for one in PolicyCache(store).contents().ordered] == ["a"]
     assert "`b`" in caplog.text
 
 
 def test_members_who_come_and_go_are_followed_and_leave_the_vocabulary_as_it_is(store):
-    shelf = Shelf(store)
+    cache = PolicyCache(store)
     gold = Group("gold", members=("AUTH_a",))
     store.commit(Draft("t", entries=gold.entries()))
-    words = shelf.contents().words
+    words = cache.contents().words
     assert words.groups == {"gold": "tenant"}
     puts, drops = Group("gold", members=("AUTH_b",)).since(gold)
     store.commit(Draft("t", entries=puts, entry_drops=drops))
-    contents = shelf.contents()
+    contents = cache.contents()
     assert groups(contents.entries, "group")["gold"].members == ("AUTH_b",)
     assert contents.words is words
     store.commit(Draft("t", entries=(Term("PAPERS", ("pdf",)).entry(),)))
-    assert shelf.contents().words.terms == {"PAPERS": ("pdf",)}
+    assert cache.contents().words.terms == {"PAPERS": ("pdf",)}
     store.commit(Draft("t", entry_drops=("group/gold", "tenant_member/gold/AUTH_b")))
-    assert shelf.contents().words.groups == {}
+    assert cache.contents().words.groups == {}

@@ -31,8 +31,8 @@ def swift():
 
 
 @pytest.fixture
-def shelf(swift, backend):
-    made = swift.shelf()
+def policy_cache(swift, backend):
+    made = swift.policy_cache()
     object.__setattr__(backend, "code", made)
     return made
 

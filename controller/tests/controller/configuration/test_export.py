@@ -65,7 +65,7 @@ def full(create, api, backend):
     made = [create(sentence) for sentence in SENTENCES]
     api.put(f"/policies/{made[2]['id']}", {"enabled": False}, format="json")
     everybody = create("FOR ALL TENANTS WHEN PUTS_SEC > 9 DO SET encryption")
-    plan = backend.shelf.contents().policies[everybody["id"]].plan
+    plan = backend.policy_cache.contents().policies[everybody["id"]].plan
     put = assignment_for(everybody["id"], plan, 0, 3, ["size", ">", 5], "AUTH_z")
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(everybody["id"], "active"),)))
     api.delete(f"/policies/{everybody['id']}?keep=true")

@@ -71,8 +71,8 @@ def test_where_nothing_changed_nothing_happens(create, back, backend):
 def test_an_actor_whose_policy_comes_back_begins_anew(api, create, backend, back):
     made = create("FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop")
     api.put(f"/policies/{made['id']}", {"policy": "FOR TENANT AUTH_a WHEN GETS_SEC > 3 DO SET noop"}, format="json")
-    shelved = backend.shelf.contents().policies[made["id"]]
-    put = assignment_for(made["id"], shelved.plan, 0, 1, True)
+    cached = backend.policy_cache.contents().policies[made["id"]]
+    put = assignment_for(made["id"], cached.plan, 0, 1, True)
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(made["id"], "active"),)))
     back(1)
     assert backend.store.assignments() == []
@@ -82,8 +82,8 @@ def test_an_actor_whose_policy_comes_back_begins_anew(api, create, backend, back
 
 def test_what_actors_set_for_others_stays(api, create, backend, back):
     made = create("FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop")
-    shelved = backend.shelf.contents().policies[made["id"]]
-    put = assignment_for(made["id"], shelved.plan, 0, 1, True)
+    cached = backend.policy_cache.contents().policies[made["id"]]
+    put = assignment_for(made["id"], cached.plan, 0, 1, True)
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(made["id"], "active"),)))
     create(STATIC)
     back(2)
@@ -173,11 +173,11 @@ def test_every_epoch_of_a_random_history_can_be_gone_back_to(backend, steps):
     from sluice_controller.policies.services import create_policies, delete_policy
 
     backend.store.client.flushdb()
-    backend.shelf.contents()
+    backend.policy_cache.contents()
     stood = {0: (Configuration(), [])}
     ids = {}
     for what, number in steps:
-        alive = backend.shelf.contents().policies
+        alive = backend.policy_cache.contents().policies
         present = ids.get(number) in alive
         if what == "create" and not present:
             try:

@@ -114,16 +114,16 @@ def test_a_dynamic_policy_says_what_its_actor_waits_for(create, ask, backend):
         backend.store.observe({made["id"]: {"window": int(time.time()), "values": {"PUTS_SEC": value}, "members": {}}})
         (one,) = only(ask("target=AUTH_a/c"))["overridden"]
         assert (one["reason"], one["observed"]) == (reason, {"PUTS_SEC": value})
-    shelved = backend.shelf.contents().policies[made["id"]]
-    put = assignment_for(made["id"], shelved.plan, 0, shelved.policy.created, True)
+    cached = backend.policy_cache.contents().policies[made["id"]]
+    put = assignment_for(made["id"], cached.plan, 0, cached.policy.created, True)
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(made["id"], "active"),)))
     assert only(ask("target=AUTH_a/c"))["decided_by"] == [made["id"]]
 
 
 def test_what_an_actor_set_for_one_member_does_not_hold_for_another(create, ask, backend):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")
-    shelved = backend.shelf.contents().policies[made["id"]]
-    put = assignment_for(made["id"], shelved.plan, 0, shelved.policy.created, True, "AUTH_a")
+    cached = backend.policy_cache.contents().policies[made["id"]]
+    put = assignment_for(made["id"], cached.plan, 0, cached.policy.created, True, "AUTH_a")
     backend.store.commit(Draft("host", puts=(put,)))
     backend.store.observe(
         {made["id"]: {"window": int(time.time()), "values": {}, "members": {"AUTH_b": {"PUTS_SEC": 2.0}}}}
@@ -212,7 +212,7 @@ def test_the_api_and_a_node_never_differ(backend, made, facts, path):
     )
     backend.store.client.flushdb()
     backend.store.commit(Draft("me", puts=tuple(made), entries=groups))
-    place = Place.read(path, backend.shelf.contents().entries)
+    place = Place.read(path, backend.policy_cache.contents().entries)
     with tempfile.TemporaryDirectory() as folder:
         writer = SnapshotWriter(folder)
         writer.open()
@@ -224,7 +224,7 @@ def test_the_api_and_a_node_never_differ(backend, made, facts, path):
         writer.close()
     found = effective(backend, place, facts)
     assert {one.kind: one.pipeline for one in found.verdicts if one.pipeline} == expected
-    concerned = concerning(backend, backend.shelf.contents(), place)
+    concerned = concerning(backend, backend.policy_cache.contents(), place)
     for verdict in found.verdicts:
         named = [one.id for one in (*verdict.pipeline, *verdict.deletes)] + [
             one.assignment.id for one in verdict.overridden

@@ -24,7 +24,7 @@ def put(api):
 
 
 def fire(backend, policy_id, member="", at=1000.0):
-    one = backend.shelf.contents().policies[policy_id]
+    one = backend.policy_cache.contents().policies[policy_id]
     puts = (assignment_for(policy_id, one.plan, 0, one.policy.created, True, member),)
     state = PolicyState(policy_id, "active", {member: {}}, (Firing(at, "set", member, int(at)),))
     backend.store.commit(Draft("host", puts, states=(state,), expect={f"policy/{policy_id}": one.version}))

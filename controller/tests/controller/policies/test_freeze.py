@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_controller.catalog.policy_cache import shelve
+from sluice_controller.catalog.policy_cache import decode_policy
 from sluice_controller.policies.freeze import condition_of, kept_policy
 from sluice_controller.policies.services import keep_policy
 from sluice_core.errors import Conflict
@@ -49,13 +49,13 @@ def test_a_predicate_in_words_means_the_same(predicate, facts):
     assert (again(facts) is True) == (compile_predicate(predicate)(facts) is True)
 
 
-def shelved(sentence):
+def cached(sentence):
     (one,) = compile_text(sentence, CATALOGUE)
-    return shelve(Policy("old", one.source, one.text, one.plan.to_data(), True, 7), 1)
+    return decode_policy(Policy("old", one.source, one.text, one.plan.to_data(), True, 7), 1)
 
 
 def test_only_the_actions_in_force_are_kept():
-    old = shelved("FOR TENANT a WHEN PUTS_SEC > 3 SUSTAINED 5s DO SET noop TRANSIENT, SET compression PERSISTENT")
+    old = cached("FOR TENANT a WHEN PUTS_SEC > 3 SUSTAINED 5s DO SET noop TRANSIENT, SET compression PERSISTENT")
     new, puts = kept_policy(old, [assignment_for("old", old.plan, 1, 7, True)], "new", "admin")
     assert new.policy.text == "FOR TENANT a DO SET compression"
     assert [one.keyword for one in new.plan.actions] == ["compression"]
@@ -68,7 +68,7 @@ def test_only_the_actions_in_force_are_kept():
 @pytest.mark.parametrize("times", [1, 99])
 def test_an_actor_that_fires_meanwhile_is_not_lost(backend, create, monkeypatch, times):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")
-    plan = backend.shelf.contents().policies[made["id"]].plan
+    plan = backend.policy_cache.contents().policies[made["id"]].plan
     read, fired = backend.store.assignments, []
 
     def fire(*_):

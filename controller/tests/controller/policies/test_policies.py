@@ -229,7 +229,7 @@ def test_if_match_guards_a_deletion(api, create):
 
 def fire(backend, policy_id, member="", when=True):
     """What an actor does when its condition holds."""
-    one = backend.shelf.contents().policies[policy_id]
+    one = backend.policy_cache.contents().policies[policy_id]
     put = assignment_for(policy_id, one.plan, 0, one.policy.created, when, member)
     backend.store.commit(Draft("host", puts=(put,), states=(PolicyState(policy_id, "active"),)))
     return put

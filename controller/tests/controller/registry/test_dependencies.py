@@ -26,7 +26,7 @@ class FakeSwiftCodeStore:
 
 
 @pytest.fixture
-def shelf(backend):
+def policy_cache(backend):
     made = FakeSwiftCodeStore()
     object.__setattr__(backend, "code", made)
     return made

@@ -121,7 +121,7 @@ class PromiseView(View):
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)
-        return shown({**policies.policy_data(found), **done.to_data()}, found.shelved.version)
+        return shown({**policies.policy_data(found), **done.to_data()}, found.cached.version)
 
 
 class SetBandwidthView(PromiseView):

@@ -65,7 +65,7 @@ class ControllersView(View):
         where = controllers.instances(self.backend)
         known = {
             name: controller_data(one, where.get(name, []))
-            for name, one in controllers.known(self.backend.shelf.contents()).items()
+            for name, one in controllers.known(self.backend.policy_cache.contents()).items()
         }
         wanted = {name: one for name, one in known.items() if state in ("", one["state"])}
         return page(self, request, "controllers", wanted, lambda one: one, "state")

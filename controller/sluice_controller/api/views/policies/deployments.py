@@ -37,7 +37,7 @@ class DeploymentsView(View):
     def get(self, request: Request, target: str) -> Response:
         """A page of filters, by keyword."""
         where = deployments.target_of(target, self.backend.catalogue)
-        contents = self.backend.shelf.contents()
+        contents = self.backend.policy_cache.contents()
         authorize(request, self.rules["get"], target_of(Plan(where, ()), settings.SLUICE, contents.uploads))
         known = {one.action.keyword: one for one in deployments.listed(contents, where)}
         return page(self, request, "filters", known, deployed_data, target=where.name, level=where.level)
@@ -88,6 +88,6 @@ class UndeployView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.allowing(request))
         wait_acknowledged(self.backend, done.epoch, seconds)
-        left = deployments.listed(self.backend.shelf.contents(), where)
+        left = deployments.listed(self.backend.policy_cache.contents(), where)
         data = {"target": where.name, "level": where.level, "filters": [deployed_data(one) for one in left]}
         return Response({**data, "next_marker": None})

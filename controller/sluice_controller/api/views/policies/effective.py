@@ -52,7 +52,7 @@ class EffectiveView(View):
     def get(self, request: Request) -> Response:
         """Kind by kind."""
         given = self.query(request, "target", "method", "size", "type", "tag", "limit")
-        contents = self.backend.shelf.contents()
+        contents = self.backend.policy_cache.contents()
         place = Place.read(given.text("target"), contents.entries)
         target = {"level": place.level, **project_of(place.account, settings.SLUICE.reseller_prefix)}
         authorize(request, self.rules["get"], target)

@@ -40,7 +40,7 @@ class FiringsView(View):
         given = self.query(request, "limit", "marker", "what", "member")
         limit, kind = given.integer("limit", 100, 1, selectors.LARGEST_PAGE), given.one_of("what", KINDS)
         found = selectors.find_policy(self.backend, policy_id)
-        self.allowing(request)([found.shelved.plan])
+        self.allowing(request)([found.cached.plan])
         known = found.state.firings if found.state else ()
         page = firings.page_of(known, limit, given.text("marker"), kind, given.text("member"))
         shown = [policies.firing_data(one) for one in page.firings]

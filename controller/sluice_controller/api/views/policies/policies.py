@@ -145,7 +145,7 @@ class CheckView(View):
         self.query(request)
         compiled = services.check(self.backend, read_text(request))
         self.allowing(request)([one.plan for one in compiled])
-        entries = self.backend.shelf.contents().entries
+        entries = self.backend.policy_cache.contents().entries
         checked = [
             {**render_policies.checked_data(one), "activations": activations.completed(one.plan, entries)}
             for one in compiled
@@ -173,12 +173,12 @@ class PolicyView(View):
         """The policy."""
         self.query(request)
         found = selectors.find_policy(self.backend, policy_id)
-        self.allowing(request)([found.shelved.plan])
-        calls = activations.completed(found.shelved.plan, self.backend.shelf.contents().entries)
+        self.allowing(request)([found.cached.plan])
+        calls = activations.completed(found.cached.plan, self.backend.policy_cache.contents().entries)
         data = {
             **render_policies.policy_data(found),
             "activations": calls,
-            **bandwidth_checks.fares(self.backend, found.shelved),
+            **bandwidth_checks.fares(self.backend, found.cached),
         }
         return Response(data, headers={"ETag": etag(data["version"])})
 

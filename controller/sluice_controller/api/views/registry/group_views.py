@@ -13,7 +13,7 @@ from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import ETAG, gone, in_path, page, shown, url
 from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog import groups
-from sluice_controller.catalog.groups import Sort
+from sluice_controller.catalog.groups import GroupKind
 from sluice_controller.validation.parameters import empty_body
 
 ONE = [in_path("group", "the group's name"), REQUEST_ID, ETAG]
@@ -24,7 +24,7 @@ CONTAINER = in_path("member", "`account/container`, or the name that it was adde
 class GroupsView(View):
     """All groups of one sort."""
 
-    sort: ClassVar[Sort]
+    sort: ClassVar[GroupKind]
     folder: ClassVar[str]
     rules = {"get": "sluice:groups:list", "post": "sluice:groups:create"}
 
@@ -44,7 +44,7 @@ class GroupsView(View):
 class GroupView(View):
     """One group."""
 
-    sort: ClassVar[Sort]
+    sort: ClassVar[GroupKind]
     http_method_names = ("get", "put", "delete", "head")
     rules = {"get": "sluice:groups:show", "put": "sluice:groups:update", "delete": "sluice:groups:delete"}
 
@@ -71,7 +71,7 @@ class GroupView(View):
 class MembersView(View):
     """The members of one group."""
 
-    sort: ClassVar[Sort]
+    sort: ClassVar[GroupKind]
     http_method_names = ("get", "head")
     rules = {"get": "sluice:groups:show"}
 
@@ -87,7 +87,7 @@ class MembersView(View):
 class MemberView(View):
     """One member of one group."""
 
-    sort: ClassVar[Sort]
+    sort: ClassVar[GroupKind]
     http_method_names = ("get", "put", "delete", "head")
     rules = {"get": "sluice:groups:show", "put": "sluice:groups:update", "delete": "sluice:groups:update"}
 
@@ -95,7 +95,7 @@ class MemberView(View):
         """The member."""
         self.query(request)
         found = groups.find(self.backend, self.sort, group)
-        one = groups.member_of(self.sort, found.thing, member, self.backend.catalogue)
+        one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
         return shown(member_data(one), found.version)
 
     def added(self, request: Request, group: str, member: str) -> Response:
@@ -103,7 +103,7 @@ class MemberView(View):
         self.query(request)
         empty_body(request.data)
         found = groups.add(self.backend, self.sort, group, member, request.user.name, expected_version(request))
-        one = groups.member_of(self.sort, found.thing, member, self.backend.catalogue)
+        one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
         return shown(member_data(one), found.version)
 
     def removed(self, request: Request, group: str, member: str) -> Response:

@@ -23,7 +23,7 @@ from sluice_controller.api.serializers.operations import (
 )
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.policies.policies import etag, expected_version
-from sluice_controller.catalog.entries import LARGEST_PAGE, Found
+from sluice_controller.catalog.entries import LARGEST_PAGE, StoredRecord
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.registry import placement, swift_rings
 from sluice_controller.registry.swift_client import Locality, Location, SwiftDoor
@@ -40,7 +40,7 @@ def read_policy(request: Request) -> str:
     return Body(request.data, "storage_policy").text("storage_policy", longest=256)
 
 
-def placement_data(found: Found[Placement]) -> dict[str, str]:
+def placement_data(found: StoredRecord[Placement]) -> dict[str, str]:
     """A placement."""
     return {
         "account": found.thing.name,

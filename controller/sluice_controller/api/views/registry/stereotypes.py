@@ -90,7 +90,7 @@ class StereotypeView(View):
         """The stereotype."""
         self.query(request)
         found = stereotypes.find(self.backend, stereotype)
-        places = stereotypes.applied(self.backend.shelf.contents(), stereotype)
+        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
         return shown({**stereotype_data(found), "applied": len(places)}, found.version)
 
     @extend_schema(
@@ -112,7 +112,7 @@ class StereotypeView(View):
             expected_version(request),
         )
         wait_acknowledged(self.backend, done.epoch, seconds)
-        places = stereotypes.applied(self.backend.shelf.contents(), stereotype)
+        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
         return shown({**stereotype_data(found), "applied": len(places)}, found.version)
 
     @extend_schema(
@@ -143,7 +143,7 @@ class StereotypeTargetsView(View):
     def get(self, request: Request, stereotype: str) -> Response:
         """A page of targets, by path."""
         found = stereotypes.find(self.backend, stereotype)
-        places = stereotypes.applied(self.backend.shelf.contents(), stereotype)
+        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
         known = {path: policies for (_, path), policies in places.items()}
         answer = page(self, request, "targets", known, applied_data)
         answer["ETag"] = f'"{found.version}"'
