@@ -1,11 +1,11 @@
 """All policies and the registry, kept in this process and brought up to date before each use.
 
 Creating a policy looks at every other one, and a list shows many; decoding them all for each
-request would cost a second at 100,000.  So a shelf reads them once and then follows the change
+request would cost a second at 100,000.  So a cache reads them once and then follows the change
 stream: one round trip when nothing happened.  What it hands out is immutable; refreshing replaces it.
 
 * A new history, a smaller epoch or a trimmed stream: everything is read anew.  So it is when a Redis that lost
-  changes has others under their numbers (``sluice_core.store.history_check``); a shelf at rest looks for that once
+  changes has others under their numbers (``sluice_core.store.history_check``); a cache at rest looks for that once
   a second.
 * ``head`` is read before the documents.  What changes in between is applied a second time, which
   does no harm.
@@ -34,7 +34,7 @@ from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
 
-#: Seconds after which a shelf at rest looks whether it is still the same stream.
+#: Seconds after which a cache at rest looks whether it is still the same stream.
 _LOOK_AGAIN: Final = 1.0
 
 
