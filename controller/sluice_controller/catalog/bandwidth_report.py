@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_controller.api.render.policies import iso_time
 from sluice_controller.catalog.backend import Backend
+from sluice_controller.validation.times import iso_time
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.store.keys import Keys
 from sluice_core.store.operations import Operation, decoded

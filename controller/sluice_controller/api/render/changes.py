@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sluice_controller.api.render.effective import step_data
-from sluice_controller.api.render.policies import head_data, iso_time
+from sluice_controller.api.render.policies import head_data
 from sluice_controller.configuration.changes import ChangePage, Detailed, policies_of
 from sluice_controller.configuration.configuration import HOWS, Difference, Outcome
 from sluice_controller.configuration.export import CODE_SECTIONS
+from sluice_controller.validation.times import iso_time
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import FILTER_CODE, Change, Entry, Policy
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sluice_controller.api.render.policies import code_data, iso_time, upload_data
+from sluice_controller.api.render.policies import code_data, upload_data
 from sluice_controller.code.controllers import Instance, state_of
 from sluice_controller.code.rollout import Rollout
+from sluice_controller.validation.times import iso_time
 from sluice_core.messages.policies import Upload
 
 

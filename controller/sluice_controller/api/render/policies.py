@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from sluice_controller.catalog.enforcement import Cluster
 from sluice_controller.catalog.selectors import PolicyView
+from sluice_controller.validation.times import iso_time
 from sluice_core.describe import ActionInfo, MetricInfo
 from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, Target, Upload
 from sluice_core.store.operations import Head, policy_of
@@ -19,11 +19,6 @@ from sluice_dsl.syntax.keywords import QUOTED
 
 #: Canonical text has its keywords in upper case, and quotes every name that looks like one.
 _part: Final = re.compile(rf"{QUOTED}|(?<=\s)(WHEN|SUSTAINED|DO)(?=\s)")
-
-
-def iso_time(seconds: float) -> str:
-    """Unix time as ISO 8601 in UTC, to the millisecond."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def condition_text(text: str) -> str:

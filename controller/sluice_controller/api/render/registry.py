@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_controller.api.render.policies import action_data, code_data, iso_time, metric_data
+from sluice_controller.api.render.policies import action_data, code_data, metric_data
 from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.groups import GroupKind, Member
 from sluice_controller.catalog.policy_cache import CachedPolicy
@@ -12,6 +12,7 @@ from sluice_controller.policies.deployments import Deployed
 from sluice_controller.registry.activations import Registered
 from sluice_controller.registry.dependencies import Attached
 from sluice_controller.registry.metrics import Measured
+from sluice_controller.validation.times import iso_time
 from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import Alias, Group, Stereotype, Term
 

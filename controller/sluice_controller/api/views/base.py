@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from rest_framework.views import APIView
 from sluice_controller.api.permissions import authorize_plans, undecided
 from sluice_controller.catalog.backend import Backend, current
 from sluice_controller.validation.parameters import Query
+from sluice_core.errors import CallerError
 from sluice_dsl.plan import Plan
 
 
@@ -54,3 +56,22 @@ class View(APIView):
     def query(request: Request, *known: str) -> Query:
         """The query string, in which only ``known`` names may stand."""
         return Query(request.query_params, *known)
+
+
+def etag(version: int) -> str:
+    """A policy's version as a header."""
+    return f'"{version}"'
+
+
+def expected_version(request: Request) -> int | None:
+    """What ``If-Match`` names; None when it is missing or ``*``.
+
+    :raises CallerError: when it names no version
+    """
+    value = request.headers.get("If-Match", "*").strip()
+    if value == "*":
+        return None
+    match = re.fullmatch(r'"([0-9]{1,15})"', value)
+    if match is None:
+        raise CallerError(f"`If-Match` is `{value}`, expected an `ETag` of this policy")
+    return int(match[1])

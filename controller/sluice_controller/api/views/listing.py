@@ -13,8 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, header, query
-from sluice_controller.api.views.base import View
-from sluice_controller.api.views.policies.policies import etag
+from sluice_controller.api.views.base import View, etag
 from sluice_controller.catalog import entries
 
 T = TypeVar("T")

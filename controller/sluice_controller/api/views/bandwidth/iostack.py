@@ -17,6 +17,7 @@ from sluice_controller.bandwidth import iostack, services
 from sluice_controller.catalog import bandwidth_report, selectors
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.times import iso_time
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"
 LEFT_OUT: Final = "X-Sluice-Left-Out"
@@ -74,7 +75,7 @@ class TableView(View):
         self.query(request)
         name = services.scope(self.backend, account).target.name if account else ""
         picture = bandwidth_report.picture_now(self.backend)
-        at = policies.iso_time(picture.at) if picture else ""
+        at = iso_time(picture.at) if picture else ""
         left_out = sum(picture.left_out.get(one, 0) for one in ("parts", "objects")) if picture else 0
         headers = {MEASURED_AT: at, LEFT_OUT: str(left_out)}
         return Response(iostack.table(picture, name), headers=headers)

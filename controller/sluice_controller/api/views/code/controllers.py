@@ -15,10 +15,9 @@ from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.render.code import controller_data, controller_instance_data
 from sluice_controller.api.serializers import code as shapes
 from sluice_controller.api.serializers import uploads
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
 from sluice_controller.api.views.listing import ETAG, GONE, IF_MATCH, LIST, LOCATION, gone, in_path, page, shown, url
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import controllers, revisions
 from sluice_controller.code.revisions import Found

@@ -14,7 +14,7 @@ from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.permissions import authorize, target_of
 from sluice_controller.api.render.registry import dependency_data
 from sluice_controller.api.serializers import deploy as shapes
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import SHA256, content_length
 from sluice_controller.api.views.listing import (
     ETAG,
@@ -30,7 +30,6 @@ from sluice_controller.api.views.listing import (
     url,
 )
 from sluice_controller.api.views.policies.deployments import TARGET
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.policies import deployments
 from sluice_controller.registry import dependencies

@@ -15,7 +15,7 @@ from sluice_controller.api.render import policies
 from sluice_controller.api.render.code import filter_data
 from sluice_controller.api.serializers import uploads as serializers_uploads
 from sluice_controller.api.serializers.deploy import FilterPageSerializer
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import (
     BYTES,
     BYTES_OUT,
@@ -27,7 +27,6 @@ from sluice_controller.api.views.code.code import (
     given,
 )
 from sluice_controller.api.views.listing import ETAG, IF_MATCH, LIST, gone, page, shown, url
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import filters, revisions
 from sluice_controller.code.revisions import Found

@@ -16,10 +16,9 @@ from sluice_controller.api.render.registry import measured_data
 from sluice_controller.api.serializers import registry as shapes
 from sluice_controller.api.serializers import uploads
 from sluice_controller.api.serializers.code import MetricInstancesSerializer
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
 from sluice_controller.api.views.listing import ETAG, IF_MATCH, LIST, LOCATION, in_path, page, shown, url
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.code import metrics as code_metrics
 from sluice_controller.code import revisions

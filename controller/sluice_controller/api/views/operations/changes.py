@@ -12,9 +12,8 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
 from sluice_controller.api.render import changes as render_changes
 from sluice_controller.api.serializers.operations import ChangeDetailSerializer, ChangePageSerializer, OutcomeSerializer
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
-from sluice_controller.api.views.policies.policies import etag, expected_version
 from sluice_controller.catalog.selectors import LARGEST_PAGE
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import changes

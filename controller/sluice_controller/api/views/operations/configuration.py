@@ -14,11 +14,10 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.render.changes import outcome_data
 from sluice_controller.api.serializers.operations import OutcomeSerializer
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
 from sluice_controller.api.views.negotiation import OtherView, YamlRenderer
 from sluice_controller.api.views.operations.changes import FORCE, IF_MATCH, PLAN, VERSION
-from sluice_controller.api.views.policies.policies import etag, expected_version
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import yaml_adapter
 from sluice_controller.configuration.configuration import Configuration, become

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -18,13 +17,12 @@ from sluice_controller.api.permissions import seen
 from sluice_controller.api.render import policies as render_policies
 from sluice_controller.api.serializers import policies as serializers_policies
 from sluice_controller.api.serializers.activation import CheckResultSerializer, ShownPolicySerializer
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog import selectors
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
 from sluice_controller.registry import activations
 from sluice_controller.validation.parameters import policy_text
-from sluice_core.errors import CallerError
 
 LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
 REPEATED = OpenApiParameter(
@@ -44,25 +42,6 @@ CREATED = PolymorphicProxySerializer(
 def read_text(request: Request) -> str:
     """The sentences in the body."""
     return policy_text(request.data, settings.SLUICE.text_limit)
-
-
-def etag(version: int) -> str:
-    """A policy's version as a header."""
-    return f'"{version}"'
-
-
-def expected_version(request: Request) -> int | None:
-    """What ``If-Match`` names; None when it is missing or ``*``.
-
-    :raises CallerError: when it names no version
-    """
-    value = request.headers.get("If-Match", "*").strip()
-    if value == "*":
-        return None
-    match = re.fullmatch(r'"([0-9]{1,15})"', value)
-    if match is None:
-        raise CallerError(f"`If-Match` is `{value}`, expected an `ETag` of this policy")
-    return int(match[1])
 
 
 class PoliciesView(View):

@@ -9,9 +9,8 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID
 from sluice_controller.api.render.registry import group_data, member_data
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import ETAG, gone, in_path, page, shown, url
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog import groups
 from sluice_controller.catalog.groups import GroupKind
 from sluice_controller.validation.parameters import empty_body

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
-from sluice_controller.api.render.policies import iso_time
 from sluice_controller.api.serializers.operations import (
     PLACEMENTS,
     ContainerSerializer,
@@ -21,14 +20,14 @@ from sluice_controller.api.serializers.operations import (
     PlacementSerializer,
     StoragePolicySerializer,
 )
-from sluice_controller.api.views.base import View
-from sluice_controller.api.views.policies.policies import etag, expected_version
+from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog.entries import LARGEST_PAGE, StoredRecord
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.registry import placement, swift_rings
 from sluice_controller.registry.swift_client import Locality, Location, SwiftDoor
 from sluice_controller.registry.swift_rings import Device, StoragePolicy
 from sluice_controller.validation.bodies import Body
+from sluice_controller.validation.times import iso_time
 from sluice_core.messages.registry import Placement
 
 VERSION = header("ETag", "the placement's version, for `If-Match`", 200, 201)

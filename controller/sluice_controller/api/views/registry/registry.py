@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
 from sluice_controller.api.render.registry import measured_data, registered_data
 from sluice_controller.api.serializers import registry as shapes
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
     FORCE,
@@ -23,7 +23,6 @@ from sluice_controller.api.views.listing import (
     shown,
     url,
 )
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.registry import activations, metrics
 
 _KEYWORD = in_path("keyword", "what sentences call the filter")

@@ -13,7 +13,7 @@ from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.permissions import authorize, target_of
 from sluice_controller.api.render.registry import applied_data, stereotype_data
 from sluice_controller.api.serializers import registry as shapes
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
     FORCE,
@@ -27,7 +27,6 @@ from sluice_controller.api.views.listing import (
     shown,
     url,
 )
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.policies import deployments
 from sluice_controller.registry import stereotypes

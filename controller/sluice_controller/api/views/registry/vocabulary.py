@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
 from sluice_controller.api.render.registry import alias_data, term_data
 from sluice_controller.api.serializers import registry as shapes
-from sluice_controller.api.views.base import View
+from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
     FORCE,
@@ -23,7 +23,6 @@ from sluice_controller.api.views.listing import (
     shown,
     url,
 )
-from sluice_controller.api.views.policies.policies import expected_version
 from sluice_controller.registry import aliases, terms
 
 _TERM = in_path("term", "the coined word")
