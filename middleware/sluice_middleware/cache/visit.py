@@ -12,21 +12,19 @@ plain Swift whatever the object servers' configuration.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from sluice_filters.api import Stream
 from sluice_filters.visits import Call, Headers, Reply, Visit
 from sluice_middleware.cache.files import Content
 from sluice_middleware.cache.index import Entry
 from sluice_middleware.cache.response import reply_with
-from sluice_middleware.cache.store import Moment, written
+from sluice_middleware.cache.store import Moment, Store, written
 from sluice_middleware.swift.cache_api import config_true_value
 from sluice_middleware.swift.proxy_api import close_if_possible, normalize_etag
 from sluice_middleware.wsgi import sysmeta
-
-if TYPE_CHECKING:
-    from sluice_middleware.cache.node_cache import NodeCache
+from sluice_middleware.wsgi.response import Env
 
 #: Requests with one of these are not answered from the cache, and their answers are not kept: what Swift
 #: adds to them depends on more than the object.
@@ -72,10 +70,33 @@ class Collector(Stream):
         return data
 
 
+class WorkerCache(Protocol):
+    """What a visit needs of the cache of its worker."""
+
+    @property
+    def store(self) -> Store:
+        """The node's store, open while there are visits."""
+
+    def trusted(self) -> bool:
+        """Whether every write of a second ago and before is known on this node."""
+
+    def container_is_there(self, env: Env) -> bool:
+        """Whether the container of the request exists."""
+
+    def reserve(self, size: int) -> bool:
+        """Reserve ``size`` bytes of the worker's memory for a body; False when they are not there."""
+
+    def give_back(self, size: int) -> None:
+        """Release what :meth:`reserve` reserved."""
+
+    def later(self, keep: Callable[..., bool], *given: Any) -> None:
+        """Call ``keep(*given)`` without delaying the request."""
+
+
 class Filling(Visit):
     """A visit that may keep a body; the base of both directions."""
 
-    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
         self._cache = cache
         self._store = cache.store
         self._call = call
@@ -114,7 +135,7 @@ class Filling(Visit):
 class Writing(Filling):
     """A PUT."""
 
-    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
         super().__init__(cache, call, key, wishes)
         self._etag = ""
         self._moment: Moment | None = None
@@ -139,7 +160,7 @@ class Writing(Filling):
             self._cache.later(self._store.keep, self._key, self._moment, headers, body, False)
 
 
-def reading(cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> Reading | None:
+def reading(cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> Reading | None:
     """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
@@ -151,7 +172,7 @@ def reading(cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> Reading
 class Reading(Filling):
     """A GET or HEAD."""
 
-    def __init__(self, cache: NodeCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
         super().__init__(cache, call, key, wishes)
         self._moment: Moment | None = None
         self._headers: dict[str, str] = {}

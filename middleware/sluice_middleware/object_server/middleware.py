@@ -122,7 +122,7 @@ class StorageMiddleware:
             place=Host.STORAGE_NODE,
             logger=self.logger,
             authorize=lambda: None,  # who may do what is the proxy's business
-            sender=lambda _: _Sending(self.app, env, target),
+            sender=lambda _: _Sender(self.app, env, target),
             is_protective=self.lookout.selector.is_protective,
         )
         intended = sysmeta.keywords(env.get(backend_headers.NODE_ENV))
@@ -169,7 +169,7 @@ class StorageMiddleware:
         return found
 
 
-class _Sending:
+class _Sender:
     """``Call.send`` on a storage node: to its own object server, for the same device and partition."""
 
     def __init__(self, app: App, env: Env, target: Target) -> None:

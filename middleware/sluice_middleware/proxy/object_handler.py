@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from sluice_core.errors import PeerError, SluiceError
@@ -110,7 +111,9 @@ class Objects:
             place=Host.PROXY,
             logger=self.logger,
             authorize=lambda: subrequests.authorize(self.app, env),
-            sender=lambda behind: subrequests.Sending(self, env, target, {*passed, *behind}),
+            sender=lambda behind: subrequests.Sending(
+                self.app, partial(self.ask, passed={*passed, *behind}), env, target
+            ),
             is_protective=self.selector.is_protective,
         )
         stored_by: tuple[str, ...] = ()

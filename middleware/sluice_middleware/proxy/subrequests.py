@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from sluice_core.errors import SluiceError
 from sluice_filters.visits import Headers, Reply
@@ -19,10 +19,9 @@ from sluice_middleware.wsgi.backend_headers import SOURCE
 from sluice_middleware.wsgi.inputs import IteratedInput
 from sluice_middleware.wsgi.response import Answer, App, Env
 
-if TYPE_CHECKING:
-    from sluice_middleware.proxy.object_handler import Objects
-
 Path = tuple[str, str, str] | tuple[str, str]
+#: Answers an object request as clients see the object.
+Handler = Callable[[Env, tuple[str, str, str]], Answer]
 
 _WRITING: Final = frozenset({"PUT", "POST", "DELETE"})
 _RESERVED: Final = "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES"
@@ -61,13 +60,18 @@ def is_replicated(app: App, env: Env) -> bool:
 
 
 class Sending:
-    """``Call.send`` of a visit: below it, past the request filters ``passed``."""
+    """``Call.send`` of a visit: requests that start below it."""
 
-    def __init__(self, objects: Objects, env: Env, target: tuple[str, str, str], passed: Collection[str]) -> None:
-        self._objects = objects
+    def __init__(self, app: App, handler: Handler, env: Env, target: tuple[str, str, str]) -> None:
+        """
+        :param app: answers requests for containers and for objects as they are stored
+        :param handler: answers requests for plain objects, past the request filters that saw the request already
+        :param env: the client's request for ``target``
+        """
+        self._app = app
+        self._handler = handler
         self._env = env
         self._target = target
-        self._passed = passed
 
     def __call__(
         self,
@@ -85,9 +89,9 @@ class Sending:
             if stored:
                 env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
             if stored or len(target) == 2:
-                answer = Answer(self._objects.app, env)
+                answer = Answer(self._app, env)
             else:
-                answer = self._objects.ask(env, target, self._passed)
+                answer = self._handler(env, target)
         except SluiceError as error:
             return Reply("503 Service Unavailable", Headers(), [f"sluice: {error}\n".encode()])
         finally:
