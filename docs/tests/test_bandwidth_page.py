@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS
+from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.testing import make_catalogue
 
@@ -22,5 +22,5 @@ def test_its_sentences_compile_without_a_warning_and_print_back(text):
 
 def test_it_names_every_parameter():
     rows = "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
-    assert {one.name for one in KNOWN_WORDS["bandwidth"].parameters} == set(re.findall(r"`(\w+)`", rows))
+    assert {one.name for one in KNOWN_ACTIONS["bandwidth"].parameters} == set(re.findall(r"`(\w+)`", rows))
     assert len(SENTENCES) == 3

@@ -8,9 +8,9 @@ from typing import Final
 
 from sluice_dsl.catalogue.aliases import expand
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.checks.check import check
-from sluice_dsl.checks.conflicts import Existing, check_neighbours
-from sluice_dsl.diagnostics import CONFLICT, ERROR, WARNING, PolicyConflict, PolicyErrors, Problem, Reporter
+from sluice_dsl.checks.conflicts import ExistingPolicy, check_conflicts
+from sluice_dsl.checks.sentence import check_sentence
+from sluice_dsl.diagnostics import CONFLICT, ERROR, WARNING, Diagnostic, PolicyConflict, PolicyErrors, Reporter
 from sluice_dsl.plan import Plan
 from sluice_dsl.syntax.ast import Sentence
 from sluice_dsl.syntax.grammar import parse
@@ -26,10 +26,10 @@ class Compiled:
     source: str
     text: str
     plan: Plan
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
-def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] = ()) -> list[Compiled]:
+def compile_text(text: str, catalogue: Catalogue, existing: Sequence[ExistingPolicy] = ()) -> list[Compiled]:
     """The plans of all sentences in ``text``, each checked against those before it, too.
 
     :raises PolicyErrors: with every error of every sentence; it is a
@@ -41,10 +41,10 @@ def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] =
     plans: list[tuple[Sentence, Plan]] = []
     for sentence in parse(text, reporter):
         meant = expand(sentence, catalogue)
-        plan = check(meant, catalogue, reporter)
+        plan = check_sentence(meant, catalogue, reporter)
         if plan is not None:
-            check_neighbours(plan, meant, neighbours, catalogue, reporter)
-            neighbours.append(Existing("", plan, line=text.count("\n", 0, sentence.span[0]) + 1))
+            check_conflicts(plan, meant, neighbours, catalogue, reporter)
+            neighbours.append(ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1))
             plans.append((sentence, plan))
     errors = reporter.all(ERROR)
     if errors:
@@ -53,7 +53,7 @@ def compile_text(text: str, catalogue: Catalogue, existing: Sequence[Existing] =
     return [_compiled(text, sentence, plan, reporter) for sentence, plan in plans]
 
 
-def _limited(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+def _limited(problems: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     """At most :data:`MOST_SHOWN`, then one that counts the rest: nobody reads more, and answers stay small."""
     if len(problems) <= MOST_SHOWN:
         return problems
@@ -67,4 +67,4 @@ def _compiled(text: str, sentence: Sentence, plan: Plan, reporter: Reporter) -> 
     return Compiled(text[start:end], str(sentence), plan, reporter.all(WARNING, within=sentence.span))
 
 
-__all__ = ["Compiled", "Existing", "PolicyConflict", "PolicyErrors", "compile_text"]
+__all__ = ["Compiled", "ExistingPolicy", "PolicyConflict", "PolicyErrors", "compile_text"]

@@ -35,7 +35,7 @@ CONFLICT: Final = "conflict"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Diagnostic:
     """One error or warning; ``line`` and ``column`` count from 1, in characters.
 
     ``length`` is at least 1 and stays inside ``line``; ``source`` is that line, cut to about
@@ -81,7 +81,7 @@ class Problem:
 class PolicyErrors(CallerError):
     """A text that was refused: every error in it, in the order of the text, and its warnings."""
 
-    def __init__(self, problems: Sequence[Problem], warnings: Sequence[Problem] = ()) -> None:
+    def __init__(self, problems: Sequence[Diagnostic], warnings: Sequence[Diagnostic] = ()) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
         self.warnings = tuple(warnings)
@@ -102,7 +102,7 @@ class Reporter:
 
     def __init__(self, text: str) -> None:
         self._text = _surrogate.sub("\N{REPLACEMENT CHARACTER}", text)
-        self._found: list[tuple[int, Problem]] = []
+        self._found: list[tuple[int, Diagnostic]] = []
 
     def error(self, message: str, span: Span, near_miss: str = "", code: str = MEANING) -> None:
         """``near_miss`` is appended to the message, too."""
@@ -112,11 +112,11 @@ class Reporter:
         """Like :meth:`error` for what does not keep the text from being accepted."""
         self._add(WARNING, message, span, near_miss, code)
 
-    def found_within(self, span: Span) -> bool:
+    def has_error_within(self, span: Span) -> bool:
         """True when an error begins inside ``span``."""
         return any(span[0] <= at < span[1] and one.severity == ERROR for at, one in self._found)
 
-    def all(self, severity: str, within: Span | None = None) -> tuple[Problem, ...]:
+    def all(self, severity: str, within: Span | None = None) -> tuple[Diagnostic, ...]:
         """Problems of ``severity`` in the order of the text, maybe only those that begin ``within``."""
         low, high = within if within else (0, len(self._text) + 1)
         found = (item for item in self._found if item[1].severity == severity and low <= item[0] < high)
@@ -133,20 +133,20 @@ class Reporter:
         cut = max(0, start - first - WIDEST // 2) if last - first > WIDEST else 0
         source = self._text[first + cut : min(last, first + cut + WIDEST)].rstrip("\r")
         message += f", did you mean `{near_miss}`" if near_miss else ""
-        problem = Problem(
+        problem = Diagnostic(
             message, line, start - first + 1, length, source, severity, near_miss=near_miss, code=code, cut=cut
         )
         self._found.append((start, problem))
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def closest_match(word: str, known: Iterable[str]) -> str:
     """The one of ``known`` that ``word`` probably meant, in any case, or an empty string."""
     by_fold = {one.casefold(): one for one in sorted(known, reverse=True)}
     close = difflib.get_close_matches(word.casefold(), by_fold, 1)
     return by_fold[close[0]] if close else ""
 
 
-def listed(words: Sequence[str], last: str = "or") -> str:
+def join_words(words: Sequence[str], last: str = "or") -> str:
     """``a, b or c``."""
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 

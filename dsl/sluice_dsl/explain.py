@@ -9,10 +9,10 @@ from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, ActionIn
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
-from sluice_dsl.checks.bandwidth_checks import PROMISES
-from sluice_dsl.checks.conflicts import describe
+from sluice_dsl.checks.bandwidth_checks import GUARANTEE_KINDS
+from sluice_dsl.checks.conflicts import describe_target
 from sluice_dsl.compile import Compiled
-from sluice_dsl.diagnostics import listed
+from sluice_dsl.diagnostics import join_words
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, write_value
 
@@ -43,7 +43,7 @@ def _scope(plan: Plan) -> str:
     exception = _exception(plan)
     below = f", {exception}" if exception else ""
     account = f" (account path `{target.name}`)" if target.label and target.select == "name" else ""
-    return f"{describe(target)}{account}{each}{below}"
+    return f"{describe_target(target)}{account}{each}{below}"
 
 
 def _exception(plan: Plan) -> str:
@@ -62,13 +62,13 @@ def _kind(plan: Plan, catalogue: Catalogue) -> str:
     for name in plan.metrics:
         metric = catalogue.metric(name)
         periods.append(f"{name} (every {write_value(metric.period if metric else 1.0, 'duration')})")
-    return f"dynamic, an actor watches {listed(periods, 'and')} per {plan.granularity}"
+    return f"dynamic, an actor watches {join_words(periods, 'and')} per {plan.granularity}"
 
 
 def _fires(plan: Plan, catalogue: Catalogue) -> str:
     if plan.condition is True:
-        return "always" if all(action.kind in PROMISES for action in plan.actions) else "for every request"
-    condition = words_of(plan.condition, catalogue)
+        return "always" if all(action.kind in GUARANTEE_KINDS for action in plan.actions) else "for every request"
+    condition = describe_condition(plan.condition, catalogue)
     if not plan.dynamic:
         return f"for each request with {condition}"
     if plan.sustained:
@@ -78,7 +78,7 @@ def _fires(plan: Plan, catalogue: Catalogue) -> str:
     return f"{lasting}; a metric without a value satisfies nothing"
 
 
-def words_of(condition: Condition, catalogue: Catalogue) -> str:
+def describe_condition(condition: Condition, catalogue: Catalogue) -> str:
     """``condition`` in words, values with their units."""
     if isinstance(condition, bool):
         return "anything" if condition else "nothing"
@@ -86,18 +86,18 @@ def words_of(condition: Condition, catalogue: Catalogue) -> str:
     if word in ("and", "or"):
         return f" {word} ".join(_bracketed(part, word, catalogue) for part in rest)
     if word == "not":
-        return f"not {words_of(rest[0], catalogue)}"
+        return f"not {describe_condition(rest[0], catalogue)}"
     if word == "size":
         return f"object size {rest[0]} {write_value(rest[1], 'size')}"
     if word == "metric":
         name, op, value = rest
         metric = catalogue.metric(name)
         return f"{name} {op} {write_value(value, METRIC_QUANTITIES[metric.unit] if metric else 'float')}"
-    return f"{word} {listed(rest[0])}"
+    return f"{word} {join_words(rest[0])}"
 
 
 def _bracketed(part: Condition, word: str, catalogue: Catalogue) -> str:
-    written = words_of(part, catalogue)
+    written = describe_condition(part, catalogue)
     return f"({written})" if word == "and" and isinstance(part, list) and part[0] == "or" else written
 
 
@@ -113,7 +113,7 @@ def _action(action: PlannedAction, plan: Plan, catalogue: Catalogue) -> str:
 def _where(action: PlannedAction) -> str:
     if action.kind == FILTER:
         return f" on {_PLACES[action.place]}"
-    if action.kind not in PROMISES:
+    if action.kind not in GUARANTEE_KINDS:
         return ""
     uploads = any(name in action.params for name in _UPLOADS)
     if action.place == PROXY or (uploads and not any(name in action.params for name in _DOWNLOADS)):

@@ -5,7 +5,7 @@ import pytest
 from sluice_core.messages.policies import Target
 from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
+from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
 from sluice_dsl.compile import compile_text
 from sluice_dsl.plan import LANGUAGE, Plan
 from sluice_dsl.testing import make_catalogue
@@ -191,9 +191,9 @@ def test_an_assignment_for_a_member_carries_it_and_keeps_the_rank_of_the_sentenc
 
 
 def test_known_words_cover_every_kind_without_a_filter_and_promises_are_available():
-    assert {info.kind for info in KNOWN_WORDS.values()} == {"bandwidth", "replication", "motif", "namespace"}
-    assert all(keyword == info.keyword for keyword, info in KNOWN_WORDS.items())
-    assert {info.kind for info in KNOWN_WORDS.values() if info.available} == {"bandwidth", "replication"}
+    assert {info.kind for info in KNOWN_ACTIONS.values()} == {"bandwidth", "replication", "motif", "namespace"}
+    assert all(keyword == info.keyword for keyword, info in KNOWN_ACTIONS.items())
+    assert {info.kind for info in KNOWN_ACTIONS.values() if info.available} == {"bandwidth", "replication"}
 
 
 @pytest.mark.parametrize("term", TERMS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sluice_core.errors import CallerError, Conflict
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.compile import MOST_SHOWN, Existing, PolicyErrors, compile_text
+from sluice_dsl.compile import MOST_SHOWN, ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.testing import make_catalogue
 
 CATALOGUE = make_catalogue()
@@ -22,7 +22,7 @@ def problems(text, catalogue=CATALOGUE, existing=()):
 
 
 def existing(*texts):
-    return [Existing(f"p{n}", compile_text(text, CATALOGUE)[0].plan) for n, text in enumerate(texts, 1)]
+    return [ExistingPolicy(f"p{n}", compile_text(text, CATALOGUE)[0].plan) for n, text in enumerate(texts, 1)]
 
 
 def warnings(text, others=(), catalogue=CATALOGUE):

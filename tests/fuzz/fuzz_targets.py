@@ -24,7 +24,7 @@ from sluice_core.snapshot import records
 from sluice_core.store import change_stream
 from sluice_core.store.keys import Keys
 from sluice_dsl.compile import Compiled, compile_text
-from sluice_dsl.diagnostics import PolicyErrors, Problem, Reporter
+from sluice_dsl.diagnostics import Diagnostic, PolicyErrors, Reporter
 from sluice_dsl.plan import residual
 from sluice_dsl.syntax.grammar import parse
 from sluice_dsl.testing import make_catalogue
@@ -223,7 +223,7 @@ def check_text(text: str) -> None:
         compile_predicate(residual(one.plan.condition, dict.fromkeys(one.plan.metrics)))
 
 
-def _compiled(text: str) -> tuple[list[Compiled], tuple[Problem, ...]]:
+def _compiled(text: str) -> tuple[list[Compiled], tuple[Diagnostic, ...]]:
     try:
         return compile_text(text, CATALOGUE), ()
     except PolicyErrors as errors:

@@ -22,7 +22,7 @@ from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, As
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import DELETE, SET
-from sluice_dsl.checks.check import check
+from sluice_dsl.checks.sentence import check_sentence
 from sluice_dsl.diagnostics import ERROR, Reporter
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 
@@ -81,7 +81,7 @@ class Answers:
         ]
         sentence = Sentence(_target(target), tuple(map(_action, ordered)))
         reporter = Reporter(str(sentence))
-        plan = check(sentence, catalogue, reporter)
+        plan = check_sentence(sentence, catalogue, reporter)
         errors = reporter.all(ERROR)
         if errors or plan is None:
             said = "; ".join(one.message for one in errors[:_SHOWN])

@@ -27,7 +27,7 @@ from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAG
 from sluice_core.messages.policies import NAME, TENANT, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
-from sluice_dsl.diagnostics import PolicyConflict, listed
+from sluice_dsl.diagnostics import PolicyConflict, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import write_value
@@ -224,7 +224,7 @@ def _take_back(one: CachedPolicy) -> str:
         return f"take it back with `PUT /bw/clear/{account}{under}`"
     if sort == SLO:
         names = [name for name in NAMES if name in _promise(one).params]
-        return f"take it back with {listed([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
+        return f"take it back with {join_words([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
     return f"delete it with `DELETE /policies/{one.policy.id}`"
 
 

@@ -29,7 +29,7 @@ from sluice_core.messages.registry import is_member
 from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.operations import policy_of
 from sluice_core.store.store import Gap, Head, Store
-from sluice_dsl.compile import Existing
+from sluice_dsl.compile import ExistingPolicy
 from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -52,9 +52,9 @@ class CachedPolicy:
         return self.policy.created, self.policy.id
 
     @cached_property
-    def existing(self) -> Existing:
+    def existing(self) -> ExistingPolicy:
         """The same as the compiler wants it."""
-        return Existing(self.policy.id, self.plan)
+        return ExistingPolicy(self.policy.id, self.plan)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class CacheContents:
         return tuple(sorted(self.policies.values(), key=attrgetter("position")))
 
     @cached_property
-    def existing(self) -> tuple[Existing, ...]:
+    def existing(self) -> tuple[ExistingPolicy, ...]:
         """The same as the compiler wants them."""
         return tuple(map(attrgetter("existing"), self.ordered))
 

@@ -12,7 +12,7 @@ from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.vocabulary import KNOWN_WORDS, TERMS
+from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
 from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
@@ -76,7 +76,7 @@ def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalo
     """
     installed = filters.load_filters()
     return Catalogue(
-        actions={**KNOWN_WORDS, **_explicit(available=False), **filters.descriptions(installed)},
+        actions={**KNOWN_ACTIONS, **_explicit(available=False), **filters.descriptions(installed)},
         metrics=metrics.descriptions(),
         terms=TERMS,
         default_tenant=default_tenant,

@@ -38,7 +38,7 @@ from sluice_core.messages.policies import (
 )
 from sluice_core.messages.registry import KINDS
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.compile import Compiled, Existing, PolicyErrors, compile_text
+from sluice_dsl.compile import Compiled, ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.plan import Plan
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -221,7 +221,7 @@ class _Compiler:
         self._faults = faults
         self._longest = longest
         #: By account; those about no account in particular are everybody's neighbours.
-        self._neighbours: dict[str, list[Existing]] = defaultdict(list)
+        self._neighbours: dict[str, list[ExistingPolicy]] = defaultdict(list)
 
     def compile(self, items: Sequence[Item]) -> dict[str, Policy]:
         """All that can be compiled, by id."""
@@ -247,7 +247,7 @@ class _Compiler:
         return {item.id: found[item.id] for item in items if item.id in found}
 
     def _settle(self, name: str, plan: Plan) -> None:
-        self._neighbours[_account(plan)].append(Existing(name, plan))
+        self._neighbours[_account(plan)].append(ExistingPolicy(name, plan))
 
     def _compiled(self, item: Item) -> tuple[Policy, Plan]:
         if len(item.policy) > self._longest:
@@ -259,7 +259,7 @@ class _Compiler:
         one = self._one(item.policy, [each for name in tuple(everybody) for each in self._neighbours[name]])
         return _policy(item, one.text, one.plan.to_data(), one.plan), one.plan
 
-    def _one(self, text: str, existing: Sequence[Existing]) -> Compiled:
+    def _one(self, text: str, existing: Sequence[ExistingPolicy]) -> Compiled:
         compiled = compile_text(text, self._catalogue, existing)
         if len(compiled) != 1:
             raise CallerError(f"{len(compiled)} sentences, expected one")

@@ -19,7 +19,17 @@ from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_dsl.compile import Compiled
-from sluice_dsl.diagnostics import ERROR, UNKNOWN, WARNING, PolicyErrors, Problem, Reporter, Span, listed, near
+from sluice_dsl.diagnostics import (
+    ERROR,
+    UNKNOWN,
+    WARNING,
+    Diagnostic,
+    PolicyErrors,
+    Reporter,
+    Span,
+    closest_match,
+    join_words,
+)
 from sluice_dsl.plan import Plan, PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.grammar import parse
@@ -79,7 +89,7 @@ def fares(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
     return {"infeasible": shortfall(picture, cached.policy.id), "warnings": [one.to_data() for one in doubts]}
 
 
-def _standing_doubts(backend: Backend, picture: BandwidthReport | None, cached: CachedPolicy) -> list[Problem]:
+def _standing_doubts(backend: Backend, picture: BandwidthReport | None, cached: CachedPolicy) -> list[Diagnostic]:
     text = cached.policy.text
     sentences = parse(text, Reporter(text))
     if len(sentences) != 1:
@@ -131,8 +141,8 @@ def _check_storage_policy(
     if not policies:
         reporter.warn(f"whether swift has a storage policy `{name}` is not known: no node tells now", span)
     elif name not in policies and name.lower() not in {one.lower() for one in policies.values()}:
-        miss = near(name, policies.values())
-        known = "" if miss else f", expected {listed([f'`{one}`' for one in policies.values()])}"
+        miss = closest_match(name, policies.values())
+        known = "" if miss else f", expected {join_words([f'`{one}`' for one in policies.values()])}"
         reporter.error(f"swift has no storage policy `{name}`{known}", span, miss, UNKNOWN)
 
 

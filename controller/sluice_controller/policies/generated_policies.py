@@ -23,8 +23,8 @@ from sluice_core.messages.policies import Entry, Policy
 from sluice_core.store.store import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.compile import Compiled, Existing, compile_text
-from sluice_dsl.diagnostics import Problem
+from sluice_dsl.compile import Compiled, ExistingPolicy, compile_text
+from sluice_dsl.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Done:
     policies: tuple[Policy, ...]
     epoch: int
     changed: bool
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         """What stands beside the policy in an answer."""
@@ -60,7 +60,7 @@ def settle(
     text: str,
     origin: str,
     old: Sequence[CachedPolicy],
-    others: Sequence[Existing],
+    others: Sequence[ExistingPolicy],
     catalogue: Catalogue,
     awake: bool = False,
 ) -> Settled:
@@ -83,7 +83,7 @@ def settle(
     return Settled(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
 
 
-def others_than(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[Existing]:
+def others_than(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[ExistingPolicy]:
     """All policies but some, as the compiler wants them."""
     ids = {one.policy.id for one in mine}
     return [one for one in contents.existing if one.id not in ids]

@@ -28,7 +28,7 @@ from sluice_core.messages.registry import (
     Alias,
 )
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import listed, near
+from sluice_dsl.diagnostics import closest_match, join_words
 from sluice_dsl.syntax.units import UnitError, read_parameter
 
 FIELDS: Final = ("name", "of", "text", "level", "params")
@@ -175,10 +175,10 @@ def _metric(text: str, level: str, catalogue: Catalogue) -> str:
     if metric is None:
         raise CallerError(f"unknown metric `{text}`{_miss(text, catalogue.metrics)}")
     if level and level not in metric.granularities:
-        raise CallerError(f"`{metric.name}` is measured per {listed(metric.granularities, 'and')}, not per {level}")
+        raise CallerError(f"`{metric.name}` is measured per {join_words(metric.granularities, 'and')}, not per {level}")
     return metric.name
 
 
 def _miss(text: str, known: Any) -> str:
-    miss = near(text, known)
+    miss = closest_match(text, known)
     return f", did you mean `{miss}`" if miss else ""

@@ -22,7 +22,7 @@ from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT, Target
 from sluice_core.messages.registry import HOLE, STEREOTYPE, Stereotype
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.compile import Existing, compile_text
+from sluice_dsl.compile import ExistingPolicy, compile_text
 from sluice_dsl.diagnostics import ERROR, PolicyErrors, Reporter
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.grammar import parse
@@ -167,7 +167,7 @@ def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) 
     for (level, path), old in places.items():
         target = deployments.called(Target(level, NAME, path), old, catalogue)
         settled = generated_policies.settle(_filled(new.text, target), origin_of(new.name), old, others, catalogue)
-        others += [one.existing for one in settled.stay] + [Existing("", one.plan) for one in settled.new]
+        others += [one.existing for one in settled.stay] + [ExistingPolicy("", one.plan) for one in settled.new]
         found.append(settled)
     return found
 

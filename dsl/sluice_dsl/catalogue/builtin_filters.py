@@ -1,6 +1,6 @@
-"""The shipped filters as they describe themselves, for where none is installed (``sluice-dsl`` alone).
+"""The built-in filters as they describe themselves, for where none is installed (``sluice-dsl`` alone).
 
-The language may not import a filter, so this is a copy, made by `tools/shipped-words`; a test of the filters
+The language may not import a filter, so this is a copy, made by `tools/builtin-filters`; a test of the filters
 compares both.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter
 
 #: In the order of their stages.
-SHIPPED_FILTERS: Final = (
+BUILTIN_FILTERS: Final = (
     ActionInfo(
         "tagging",
         FILTER,
@@ -70,7 +70,7 @@ SHIPPED_FILTERS: Final = (
         "give only some columns and rows of CSV objects; clients may ask for fewer",
         (
             Parameter("columns", "list", "columns that may be read (names, or _1, _2, ...); empty: all", default=""),
-            Parameter("where", "str", "condition that rows must meet, as in SQL; empty: none", default=""),
+            Parameter("where", "str", "condition that rows must change_same_bytes, as in SQL; empty: none", default=""),
             Parameter(
                 "header",
                 "str",

@@ -18,7 +18,7 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.diagnostics import near
+from sluice_dsl.diagnostics import closest_match
 
 
 def load_catalogue(path: str | Path) -> Catalogue:
@@ -35,7 +35,7 @@ def load_catalogue(path: str | Path) -> Catalogue:
     fields: dict[str, Any] = {}
     for name, value in data.items():
         if name not in _READERS:
-            miss = near(name, _READERS)
+            miss = closest_match(name, _READERS)
             raise CallerError(
                 f"catalogue `{path}`: unknown key `{name}`" + (f", did you mean `{miss}`" if miss else "")
             )

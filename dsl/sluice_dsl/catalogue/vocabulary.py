@@ -1,6 +1,6 @@
 """Words that the project knows: what is no filter, coined terms, and a catalogue for offline use.
 
-``KNOWN_WORDS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
+``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
 themselves and take the place of a known word of the same name.  ``default_catalogue`` is for
 ``sluice-dsl`` alone, which may run where no filter is installed.
 """
@@ -23,7 +23,7 @@ from sluice_core.describe import (
 )
 from sluice_core.messages.bandwidth import CLASSES
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.catalogue.builtin_filters import SHIPPED_FILTERS
+from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 
 
 def _by_keyword(*actions: ActionInfo) -> Mapping[str, ActionInfo]:
@@ -40,7 +40,7 @@ def _rate(name: str, text: str, required: bool = False) -> Parameter:
 
 
 #: Words of the language that are no filters; those not available need something to be installed for them.
-KNOWN_WORDS: Final = _by_keyword(
+KNOWN_ACTIONS: Final = _by_keyword(
     ActionInfo(
         "bandwidth",
         BANDWIDTH,
@@ -114,7 +114,7 @@ _OFFLINE_METRICS: Final = (
 def default_catalogue() -> Catalogue:
     """The project's own words, as a fresh cluster has them."""
     return Catalogue(
-        actions={**KNOWN_WORDS, **_by_keyword(*SHIPPED_FILTERS)},
+        actions={**KNOWN_ACTIONS, **_by_keyword(*BUILTIN_FILTERS)},
         metrics={metric.name: metric for metric in _OFFLINE_METRICS},
         terms=TERMS,
     )

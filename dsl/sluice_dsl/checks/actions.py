@@ -7,9 +7,9 @@ from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Target
 from sluice_core.resolve import identity
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.checks.bandwidth_checks import bare_rate, check_promises
-from sluice_dsl.checks.placement import Step, check_together, place_of
-from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, listed, near
+from sluice_dsl.checks.bandwidth_checks import bare_rate, check_guarantees
+from sluice_dsl.checks.placement import Step, check_pipeline, resolve_place
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, VALUE, Reporter, closest_match, join_words
 from sluice_dsl.plan import PERSISTENT, PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import UnitError, read_parameter
@@ -33,8 +33,8 @@ def compile_actions(
             _try(action, planned, catalogue, reporter)
             known.append(Step(action, info, planned))
     _check_duplicates(actions, known, reporter)
-    check_promises(known, target, reporter)
-    check_together([step for step in known if step.written.verb == SET], target, catalogue, reporter)
+    check_guarantees(known, target, reporter)
+    check_pipeline([step for step in known if step.written.verb == SET], target, catalogue, reporter)
     return tuple(step.planned for step in known)
 
 
@@ -43,8 +43,8 @@ def _lookup(action: ast.Action, catalogue: Catalogue, reporter: Reporter) -> Act
     info = catalogue.action(word.text)
     if info is None:
         usable = [name for name, one in catalogue.actions.items() if one.available]
-        hint = f"; this cluster has {listed(sorted(usable), 'and')}" if usable else ""
-        miss = near(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
+        hint = f"; this cluster has {join_words(sorted(usable), 'and')}" if usable else ""
+        miss = closest_match(word.text, [*catalogue.actions, *catalogue.actions_by_alias])
         reporter.error(f"unknown action `{word.text}`{'' if miss else hint}", word.span, miss, UNKNOWN)
     elif not info.available:
         reporter.error(f"`{info.keyword}` is not available on this cluster", word.span, code=UNAVAILABLE)
@@ -57,7 +57,7 @@ def _compile(action: ast.Action, info: ActionInfo, reporter: Reporter) -> Planne
         verb=action.verb,
         keyword=info.keyword,
         params=_parameters(action, info, reporter),
-        place=place_of(action, info, reporter),
+        place=resolve_place(action, info, reporter),
         stage=info.stage,
         protective=info.protective,
         life=action.life or PERSISTENT,
@@ -70,7 +70,7 @@ def _try(action: ast.Action, planned: PlannedAction, catalogue: Catalogue, repor
     if trial is None or action.verb == DELETE or not action.parameters:
         return
     span = (action.parameters[0].span[0], action.parameters[-1].span[1])
-    if reporter.found_within(span):
+    if reporter.has_error_within(span):
         return
     try:
         trial(planned.params)
@@ -108,8 +108,8 @@ def _parameter(written: ast.Parameter, info: ActionInfo, reporter: Reporter) -> 
     parameter = info.parameter(written.name.text)
     if parameter is None:
         names = [one.name for one in info.parameters]
-        miss = near(written.name.text, names)
-        known = f"it has {listed(names, 'and')}" if names else "it has none"
+        miss = closest_match(written.name.text, names)
+        known = f"it has {join_words(names, 'and')}" if names else "it has none"
         message = f"`{info.keyword}` has no parameter `{written.name.text}`" + ("" if miss else f", {known}")
         reporter.error(message, written.name.span, miss, UNKNOWN)
     return parameter

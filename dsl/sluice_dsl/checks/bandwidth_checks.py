@@ -13,13 +13,13 @@ from sluice_core.describe import BANDWIDTH, REPLICATION, REQUEST_ATTRIBUTES, STO
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, PUT, STORAGE_POLICY
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.checks.placement import Step
-from sluice_dsl.diagnostics import VALUE, Reporter, Span, listed
+from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import is_bare, write_value
 
 #: Kinds that promise something.
-PROMISES: Final = (BANDWIDTH, REPLICATION)
+GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
 #: The unit of their rates where none is written, as IOStack's API has it.
 BARE_RATE: Final = "MBps"
 
@@ -36,10 +36,10 @@ _INSTEAD: Final = {
 
 def bare_rate(info: ActionInfo) -> str:
     """The unit of a rate without one, as parameter of ``info``."""
-    return BARE_RATE if info.kind in PROMISES else ""
+    return BARE_RATE if info.kind in GUARANTEE_KINDS else ""
 
 
-def check_promises(steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
+def check_guarantees(steps: Sequence[Step], target: Target | None, reporter: Reporter) -> None:
     """What the promises of one sentence say of themselves and of their target (None when that is faulty)."""
     for step in steps:
         check = _CHECKS.get(step.info.kind)
@@ -56,13 +56,13 @@ def check_promises(steps: Sequence[Step], target: Target | None, reporter: Repor
 
 def check_condition(condition: ast.Condition | None, actions: Sequence[PlannedAction], reporter: Reporter) -> None:
     """Refuse conditions on single requests for promises."""
-    promised = [f"`{one.keyword}`" for one in actions if one.kind in PROMISES]
+    promised = [f"`{one.keyword}`" for one in actions if one.kind in GUARANTEE_KINDS]
     if condition is None or not promised:
         return
     for clause in _clauses(condition):
         if clause.subject.text in _ATTRIBUTES:
             reporter.error(
-                f"`{clause.subject.text}` asks about single requests, and {listed(promised[:1])} speaks of all bytes"
+                f"`{clause.subject.text}` asks about single requests, and {promised[0]} speaks of all bytes"
                 " of its target: expected metrics alone",
                 clause.subject.span,
             )
@@ -102,7 +102,7 @@ def _check_rates(step: Step, reporter: Reporter) -> None:
     params = step.planned.params
     if not any(name in params for name in _RATES):
         message = (
-            f"`{step.info.keyword}` needs at least one rate: expected {listed([f'`{name}=…`' for name in _RATES])}"
+            f"`{step.info.keyword}` needs at least one rate: expected {join_words([f'`{name}=…`' for name in _RATES])}"
         )
         reporter.error(message, step.written.keyword.span, code=VALUE)
     for method, ceiling in CEILINGS.items():
@@ -135,7 +135,7 @@ def _check_place(step: Step, reporter: Reporter) -> None:
     given = [f"`{name}`" for name in (FLOORS[PUT], CEILINGS[PUT]) if name in step.planned.params]
     if given and step.planned.place == STORAGE_NODE:
         message = (
-            f"{listed(given, 'and')}: uploads are held back at the proxies all the same, never at the storage nodes"
+            f"{join_words(given, 'and')}: uploads are held back at the proxies all the same, never at the storage nodes"
         )
         reporter.warn(message, step.span)
 
@@ -145,7 +145,7 @@ def _note_bare_rates(step: Step, reporter: Reporter) -> None:
         parameter = step.info.parameter(written.name.text)
         if parameter is None or parameter.type != "rate" or not is_bare(written.value.text):
             continue
-        if not reporter.found_within(written.value.span):
+        if not reporter.has_error_within(written.value.span):
             value = _number(step.planned.params, parameter.name)
             reporter.warn(
                 f"a bare number is MB/s here: `{written.value.text}` is {write_value(value, 'rate')}",

@@ -15,7 +15,7 @@ from sluice_core.describe import REQUEST_ATTRIBUTES, MetricInfo
 from sluice_core.messages.policies import Target
 from sluice_core.messages.predicate import all_of, any_of
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, listed, near
+from sluice_dsl.diagnostics import UNKNOWN, VALUE, Reporter, closest_match, join_words
 from sluice_dsl.plan import Condition
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import METRIC_QUANTITIES, UnitError, read_quantity
@@ -88,7 +88,7 @@ class ConditionCompiler:
     def _unknown(self, subject: ast.Word) -> None:
         aliases = [alias for metric in self._catalogue.metrics.values() for alias in metric.aliases]
         known = [*self._catalogue.metrics, *aliases, *self._catalogue.metrics_by_alias, *_ATTRIBUTES]
-        miss = near(subject.text, known)
+        miss = closest_match(subject.text, known)
         self._reporter.error(f"unknown metric or request attribute `{subject.text}`", subject.span, miss, UNKNOWN)
 
     def _is_at(self, level: str) -> bool:
@@ -97,7 +97,7 @@ class ConditionCompiler:
     def _check_granularity(self, metric: MetricInfo, clause: ast.Clause) -> None:
         if self._target is None or self._target.level in metric.granularities:
             return
-        measured = listed(metric.granularities, "and")
+        measured = join_words(metric.granularities, "and")
         message = f"`{metric.name}` is measured per {measured}, not per {self._target.level}"
         self._reporter.error(message, clause.subject.span)
 
@@ -123,7 +123,7 @@ class ConditionCompiler:
             expected = "expected an extension, a media type or a term such as pdf, text/plain, image/* or DOCS"
             self._reporter.error(f"{expected}, got `{value.text}`", value.span, code=VALUE)
         elif not any(pattern in patterns for patterns in terms.values()):
-            miss = near(pattern, terms)
+            miss = closest_match(pattern, terms)
             if miss:
                 self._reporter.warn(f"`{value.text}` is taken as a file extension", value.span, miss, UNKNOWN)
         return [pattern]
@@ -136,8 +136,8 @@ class ConditionCompiler:
     def _method(self, clause: ast.Clause, negated: bool) -> Condition:
         name = clause.value.text.upper()
         if name not in METHODS:
-            expected = f"expected an HTTP method ({listed(METHODS)}), got `{clause.value.text}`"
-            self._reporter.error(expected, clause.value.span, near(name, METHODS), VALUE)
+            expected = f"expected an HTTP method ({join_words(METHODS)}), got `{clause.value.text}`"
+            self._reporter.error(expected, clause.value.span, closest_match(name, METHODS), VALUE)
         return self._equality(clause, negated, "method", [name])
 
     def _equality(self, clause: ast.Clause, negated: bool, word: str, values: list[str]) -> Condition:

@@ -11,14 +11,14 @@ from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, TENANT, Targe
 from sluice_core.resolve import Identity, identity
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.actions import SET
-from sluice_dsl.checks.placement import crossing, meet
-from sluice_dsl.diagnostics import CONFLICT, Reporter, Span, listed
+from sluice_dsl.checks.placement import change_same_bytes, violates_stage_order
+from sluice_dsl.diagnostics import CONFLICT, Reporter, Span, join_words
 from sluice_dsl.plan import Plan, PlannedAction
 from sluice_dsl.syntax import ast
 
 
 @dataclass(frozen=True)
-class Existing:
+class ExistingPolicy:
     """A policy that is there already, or (with its ``line``) an earlier sentence of the same text."""
 
     id: str
@@ -34,8 +34,8 @@ class Existing:
         return f"the sentence in line {self.line}" if self.line else f"policy `{self.id}`"
 
 
-def check_neighbours(
-    plan: Plan, sentence: ast.Sentence, existing: Sequence[Existing], catalogue: Catalogue, reporter: Reporter
+def check_conflicts(
+    plan: Plan, sentence: ast.Sentence, existing: Sequence[ExistingPolicy], catalogue: Catalogue, reporter: Reporter
 ) -> None:
     """Report static policies that contradict ``plan`` and, as warnings, what it would drop."""
     written = [action.keyword for action in sentence.actions if catalogue.action(action.keyword.text)]
@@ -67,7 +67,7 @@ def _meaning(action: PlannedAction) -> Identity:
     return identity(action.keyword, action.params)
 
 
-def _check_same_scope(plan: Plan, other: Existing, spans: dict[Identity, Span], reporter: Reporter) -> None:
+def _check_same_scope(plan: Plan, other: ExistingPolicy, spans: dict[Identity, Span], reporter: Reporter) -> None:
     if plan.dynamic or other.plan.dynamic:
         return  # the newer wins while both hold
     theirs = [_meaning(action) for action in _setting(other.plan)]
@@ -77,7 +77,7 @@ def _check_same_scope(plan: Plan, other: Existing, spans: dict[Identity, Span], 
         if action.verb == SET:
             if meaning not in theirs:
                 continue
-            message = f"{other} sets `{action.keyword}` for {describe(other.plan.target)} already"
+            message = f"{other} sets `{action.keyword}` for {describe_target(other.plan.target)} already"
             reporter.error(f"{message}; delete it first or join both in one sentence", span, code=CONFLICT)
         elif any(keyword == action.keyword for keyword, _ in theirs):
             message = f"{other} sets `{action.keyword}` for the same target; this DELETE, being newer, wins"
@@ -86,7 +86,7 @@ def _check_same_scope(plan: Plan, other: Existing, spans: dict[Identity, Span], 
 
 def _check_crossing(
     plan: Plan,
-    other: Existing,
+    other: ExistingPolicy,
     spans: dict[Identity, Span],
     catalogue: Catalogue,
     reporter: Reporter,
@@ -102,7 +102,7 @@ def _check_crossing(
             if inherited is not None and (action if inherited is plan else their).keyword in ended:
                 continue
             infos = [catalogue.action(action.keyword), catalogue.action(their.keyword)]
-            if crossing(action, their) and infos[0] and infos[1] and meet(infos[0], infos[1]):
+            if violates_stage_order(action, their) and infos[0] and infos[1] and change_same_bytes(infos[0], infos[1]):
                 reporter.warn(
                     f"`{action.keyword}` and `{their.keyword}` of {other} run against the order of their"
                     " stages, since the proxy comes before the storage node",
@@ -123,7 +123,7 @@ def _narrower_and_inside(narrow: Target, wide: Target) -> bool:
     return narrow.name.startswith(wide.name + "/")
 
 
-def _warn_of_drops(plan: Plan, other: Existing, span: Span, reporter: Reporter) -> None:
+def _warn_of_drops(plan: Plan, other: ExistingPolicy, span: Span, reporter: Reporter) -> None:
     kinds = {action.kind for action in plan.actions}
     named = {action.keyword for action in plan.actions}
     lost = [
@@ -133,27 +133,25 @@ def _warn_of_drops(plan: Plan, other: Existing, span: Span, reporter: Reporter) 
     ]
     if lost:
         when = "" if plan.condition is True else "while its condition holds, "
-        reporter.warn(
-            f"{when}this replaces what {other} does for {describe(other.plan.target)}: drops {listed(lost, 'and')}",
-            span,
-        )
+        replaced = f"what {other} does for {describe_target(other.plan.target)}"
+        reporter.warn(f"{when}this replaces {replaced}: drops {join_words(lost, 'and')}", span)
 
 
-def _warn_of_what_stays(plan: Plan, other: Existing, spans: dict[Identity, Span], reporter: Reporter) -> None:
+def _warn_of_what_stays(plan: Plan, other: ExistingPolicy, spans: dict[Identity, Span], reporter: Reporter) -> None:
     """A DELETE takes no container out of what its tenant is promised."""
     if (plan.target.level, other.plan.target.level) != (CONTAINER, TENANT):
         return
     if any(action.kind == BANDWIDTH for action in _setting(other.plan)):
         for action in plan.actions:
             if action.kind == BANDWIDTH and action.verb != SET:
-                message = f"what {other} sets for {describe(other.plan.target)} stays"
+                message = f"what {other} sets for {describe_target(other.plan.target)} stays"
                 reporter.warn(
                     f"{message}: this ends objectives of containers, whose bytes are their tenant's then",
                     spans[_meaning(action)],
                 )
 
 
-def describe(target: Target) -> str:
+def describe_target(target: Target) -> str:
     """``target`` in words."""
     shown = f"`{target.label or target.name}`"
     if target.select == "all":

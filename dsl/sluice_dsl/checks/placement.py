@@ -15,7 +15,7 @@ from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, STORLET, ActionInf
 from sluice_core.messages.policies import Target
 from sluice_dsl.catalogue.base import ALL_OF_IT, Catalogue
 from sluice_dsl.catalogue.vocabulary import SAVES_SPACE
-from sluice_dsl.diagnostics import Reporter, listed
+from sluice_dsl.diagnostics import Reporter, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 
@@ -34,7 +34,7 @@ class Step:
         return self.written.place_span if self.written.place else self.written.keyword.span
 
 
-def place_of(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
+def resolve_place(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
     """Where ``action`` runs; refused when it cannot run there."""
     place = action.place or info.default_place
     reason = _unfit(info) if place == STORAGE_NODE and info.kind == FILTER else ""
@@ -42,7 +42,7 @@ def place_of(action: ast.Action, info: ActionInfo, reporter: Reporter) -> str:
     if reason:
         reporter.error(f"`{info.keyword}` {reason}: expected `ON PROXY`", span)
     elif place not in info.places:
-        where = listed([f"`ON {one.upper()}`" for one in info.places])
+        where = join_words([f"`ON {one.upper()}`" for one in info.places])
         reporter.error(f"`{info.keyword}` does not run ON {place.upper()}, expected {where}", span)
     return place
 
@@ -58,7 +58,7 @@ def _unfit(info: ActionInfo) -> str:
     return ""
 
 
-def check_together(steps: Sequence[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
+def check_pipeline(steps: Sequence[Step], target: Target | None, catalogue: Catalogue, reporter: Reporter) -> None:
     """What the SET actions of one sentence mean for each other and for their target."""
     filters = [step for step in steps if step.info.kind == FILTER]
     for earlier, later in combinations(filters, 2):
@@ -78,7 +78,7 @@ def _check_order(earlier: Step, later: Step, reporter: Reporter) -> None:
             f" write it first{_reason(first, second)}",
             later.written.keyword.span,
         )
-    elif crossing(earlier.planned, later.planned) and meet(first, second):
+    elif violates_stage_order(earlier.planned, later.planned) and change_same_bytes(first, second):
         reporter.error(
             f"{_against(first, second)}: expected `{first.keyword}` ON PROXY{_or_behind(first, second)}",
             later.written.span,
@@ -133,7 +133,7 @@ def _check_reading(step: Step, filters: Sequence[Step], reporter: Reporter) -> N
     ]
     if above:
         reporter.warn(
-            f"`{step.info.keyword}` ON STORAGE_NODE will run on the proxy for objects that {listed(above, 'and')}"
+            f"`{step.info.keyword}` ON STORAGE_NODE will run on the proxy for objects that {join_words(above, 'and')}"
             " ON PROXY has changed",
             step.span,
         )
@@ -144,7 +144,7 @@ def _reads(info: ActionInfo) -> bool:
     return info.on_get and info.changes_content and not info.reversible
 
 
-def crossing(one: PlannedAction, other: PlannedAction) -> bool:
+def violates_stage_order(one: PlannedAction, other: PlannedAction) -> bool:
     """True when two filters of one pipeline would run against the order of their stages."""
     first, second = (one, other) if one.stage <= other.stage else (other, one)
     if not one.kind == other.kind == FILTER or first.stage == second.stage:
@@ -152,7 +152,7 @@ def crossing(one: PlannedAction, other: PlannedAction) -> bool:
     return first.place == STORAGE_NODE and second.place == PROXY
 
 
-def meet(one: ActionInfo, other: ActionInfo) -> bool:
+def change_same_bytes(one: ActionInfo, other: ActionInfo) -> bool:
     """Whether each gets what the other has changed, on PUT or by what is done on GET."""
     if not (one.changes_content and other.changes_content):
         return False

@@ -6,7 +6,7 @@ from typing import Final
 
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, NAME, OBJECT, TENANT, VOLUME, Target
 from sluice_dsl.catalogue.base import Catalogue
-from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, near
+from sluice_dsl.diagnostics import UNAVAILABLE, UNKNOWN, Reporter, closest_match
 from sluice_dsl.syntax import ast
 
 _FORMS: Final = {TENANT: "tenant", CONTAINER: "tenant/container", OBJECT: "tenant/container/object"}
@@ -37,7 +37,7 @@ def _resolve(node: ast.Target, catalogue: Catalogue, reporter: Reporter) -> Targ
 def _group(name: ast.Word, catalogue: Catalogue, reporter: Reporter) -> Target | None:
     level = catalogue.groups.get(name.text)
     if level is None:
-        miss = near(name.text, catalogue.groups)
+        miss = closest_match(name.text, catalogue.groups)
         reporter.error(f"unknown group `{name.text}`", name.span, miss, UNKNOWN)
         return None
     return Target(level, GROUP, name.text)
@@ -81,7 +81,7 @@ def _named(level: str, name: ast.Word, catalogue: Catalogue, reporter: Reporter)
         return None
     if not path[0].startswith(catalogue.account_prefix):
         message = f"there is no project `{path[0]}`, expected one, or an account `{catalogue.account_prefix}…`"
-        reporter.error(message, name.span, near(path[0], catalogue.tenants), UNKNOWN)
+        reporter.error(message, name.span, closest_match(path[0], catalogue.tenants), UNKNOWN)
         return None
     return _labelled(Target(level, NAME, "/".join(path)), word)
 

@@ -155,15 +155,15 @@ class Sentence:
 Node = Word | Target | Clause | Not | And | Or | Parameter | Action | Sentence
 
 
-def shifted(node: Any, by: int) -> Any:
+def shift_spans(node: Any, by: int) -> Any:
     """``node`` with all its spans moved by ``by``; what is no node stays as it is."""
     if isinstance(node, tuple):
-        return tuple(shifted(one, by) for one in node)
+        return tuple(shift_spans(one, by) for one in node)
     if not isinstance(node, Node):
         return node
     moved: dict[str, Any] = {}
     for one in fields(node):
         value = getattr(node, one.name)
         is_span = one.name.endswith("span")
-        moved[one.name] = (value[0] + by, value[1] + by) if is_span else shifted(value, by)
+        moved[one.name] = (value[0] + by, value[1] + by) if is_span else shift_spans(value, by)
     return replace(node, **moved)

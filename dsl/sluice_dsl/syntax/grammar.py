@@ -27,10 +27,22 @@ from pyparsing import (
     ZeroOrMore,
 )
 
-from sluice_dsl.diagnostics import SYNTAX, Reporter, Span, listed, near
-from sluice_dsl.syntax.ast import Action, And, Clause, Condition, Not, Or, Parameter, Sentence, Target, Word, shifted
+from sluice_dsl.diagnostics import SYNTAX, Reporter, Span, closest_match, join_words
+from sluice_dsl.syntax.ast import (
+    Action,
+    And,
+    Clause,
+    Condition,
+    Not,
+    Or,
+    Parameter,
+    Sentence,
+    Target,
+    Word,
+    shift_spans,
+)
 from sluice_dsl.syntax.keywords import BARE, QUOTED, RESERVED_WORD, WORD, unquote
-from sluice_dsl.syntax.scan import LEXEME, scan, too_deep
+from sluice_dsl.syntax.scan import LEXEME, exceeds_depth, scan
 from sluice_dsl.syntax.units import ALL_UNITS
 
 _reserved = re.compile(RESERVED_WORD)
@@ -44,7 +56,7 @@ def parse(text: str, reporter: Reporter) -> list[Sentence]:
         reporter.error("expected a sentence that begins with `FOR`, found nothing", (0, 0), code=SYNTAX)
     sentences = []
     for stretch in stretches:
-        if stretch.broken or too_deep(masked, stretch, reporter):
+        if stretch.broken or exceeds_depth(masked, stretch, reporter):
             continue
         body = masked[stretch.start : stretch.end]
         try:
@@ -52,7 +64,7 @@ def parse(text: str, reporter: Reporter) -> list[Sentence]:
         except ParseBaseException as error:
             _explain(error, body, stretch.start, reporter)
         else:
-            sentences.append(shifted(sentence, stretch.start))
+            sentences.append(shift_spans(sentence, stretch.start))
     return sentences
 
 
@@ -70,7 +82,7 @@ def _explain(error: ParseBaseException, body: str, offset: int, reporter: Report
     found = match[0]
     keyword = bool(_reserved.fullmatch(found))
     hint = f' (a keyword; as a name it is written `"{found}"`)' if keyword and "a name" in expected else ""
-    miss = "" if keyword else near(found, _backticked.findall(expected))
+    miss = "" if keyword else closest_match(found, _backticked.findall(expected))
     reporter.error(f"expected {expected}, found `{found}`{hint}", (offset + at, offset + at + len(found)), miss, SYNTAX)
 
 
@@ -103,7 +115,7 @@ def _chosen(what: str, *words: str) -> ParserElement:
     def build(source: str, at: int, found: ParseResults) -> _Mark:
         return _Mark(what, found[0].lower(), (at, at + len(found[0])))
 
-    names = listed([f"`{word}`" for word in words])
+    names = join_words([f"`{word}`" for word in words])
     return _terminal(rf"(?ai:{'|'.join(words)})(?!{BARE})", names, build)
 
 
@@ -208,7 +220,7 @@ def _build() -> ParserElement:
     level = _chosen("level", "TENANT", "CONTAINER", "OBJECT", "VOLUME", "GROUP")
     plurals = ("TENANTS", "CONTAINERS", "OBJECTS", "VOLUMES")
     members = _chosen("members", *(f"{plural}?" for plural in plurals)).set_name(
-        listed([f"`{one}`" for one in plurals])
+        join_words([f"`{one}`" for one in plurals])
     )
     target = ((_chosen("level", "ALL") - members) | _chosen("level", "CLUSTER") | (level - name) | name).set_name(
         "a target: a name, `TENANT`, `CONTAINER`, `OBJECT`, `VOLUME`, `GROUP`, `ALL` or `CLUSTER`"

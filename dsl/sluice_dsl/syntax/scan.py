@@ -25,7 +25,7 @@ _quoted = re.compile(QUOTED)
 
 
 @dataclass(slots=True)
-class Stretch:
+class SentenceRange:
     """One sentence's place in the text; ``broken`` when scanning it found an error already."""
 
     start: int
@@ -33,11 +33,11 @@ class Stretch:
     broken: bool = False
 
 
-def scan(text: str, reporter: Reporter) -> tuple[str, list[Stretch]]:
+def scan(text: str, reporter: Reporter) -> tuple[str, list[SentenceRange]]:
     """``text`` with comments and odd blanks made blanks, and where its sentences are."""
     masked: list[str] = []
-    stretches: list[Stretch] = []
-    current: Stretch | None = None
+    stretches: list[SentenceRange] = []
+    current: SentenceRange | None = None
     for match in LEXEME.finditer(text):
         kind, lexeme = match.lastgroup, match[0]
         masked.append(" " * len(lexeme) if kind in ("comment", "blank") or lexeme == ";" else lexeme)
@@ -47,7 +47,7 @@ def scan(text: str, reporter: Reporter) -> tuple[str, list[Stretch]]:
             current = None
             continue
         if current is None or (kind == "word" and lexeme.upper() == "FOR"):
-            current = Stretch(match.start(), match.end())
+            current = SentenceRange(match.start(), match.end())
             stretches.append(current)
         current.end = match.end()
         fault = _lexical_fault(kind, lexeme)
@@ -69,7 +69,7 @@ def _lexical_fault(kind: str | None, lexeme: str) -> str:
     return ""
 
 
-def too_deep(masked: str, stretch: Stretch, reporter: Reporter) -> bool:
+def exceeds_depth(masked: str, stretch: SentenceRange, reporter: Reporter) -> bool:
     """Whether parentheses and NOTs stand more than :data:`DEEPEST` deep inside each other; reported if so.
 
     ``opened`` has for each open parenthesis its own depth and that of the NOTs before it.

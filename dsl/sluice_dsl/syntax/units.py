@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Final
 
 from sluice_core.describe import Parameter, Scalar
-from sluice_dsl.diagnostics import near
+from sluice_dsl.diagnostics import closest_match
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -200,7 +200,7 @@ def _chosen(value: Scalar, choices: tuple[Scalar, ...]) -> Scalar:
     found = folded.get(str(value).casefold())
     if found is None:
         names = ", ".join(map(str, choices))
-        raise UnitError(f"expected one of {names}, got `{value}`", near(str(value), map(str, choices)))
+        raise UnitError(f"expected one of {names}, got `{value}`", closest_match(str(value), map(str, choices)))
     return found
 
 

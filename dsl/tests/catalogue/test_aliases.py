@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice_dsl.catalogue.base import ActionAlias, MetricAlias
-from sluice_dsl.compile import Existing, compile_text
+from sluice_dsl.compile import ExistingPolicy, compile_text
 from sluice_dsl.diagnostics import PolicyConflict, PolicyErrors
 from sluice_dsl.testing import make_catalogue
 
@@ -75,7 +75,7 @@ def test_what_an_alias_lacks_is_asked_for():
 def test_an_alias_and_its_filter_are_the_same_to_each_other():
     with pytest.raises(PolicyErrors, match="twice"):
         compiled("FOR acme DO SET fast, SET sampler WITH mode=fast")
-    other = Existing("p", compiled("FOR acme DO SET fast").plan)
+    other = ExistingPolicy("p", compiled("FOR acme DO SET fast").plan)
     with pytest.raises(PolicyConflict, match="`p` sets `sampler`"):
         compile_text("FOR acme DO SET loose WITH mode=fast", CATALOGUE, [other])
 

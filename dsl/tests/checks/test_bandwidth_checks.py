@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice_core.errors import Conflict
 from sluice_dsl.catalogue.vocabulary import MOST_BANDWIDTH, default_catalogue
-from sluice_dsl.compile import Existing, PolicyErrors, compile_text
+from sluice_dsl.compile import ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.explain import explain
 from sluice_dsl.syntax.keywords import quote
 from sluice_dsl.syntax.units import write_value
@@ -20,7 +20,7 @@ LOGS = "FOR CONTAINER acme/logs DO SET bandwidth WITH"
 
 
 def compiled(text, *others):
-    there = [Existing(f"p{n}", compile_text(other, CATALOGUE)[0].plan) for n, other in enumerate(others, 1)]
+    there = [ExistingPolicy(f"p{n}", compile_text(other, CATALOGUE)[0].plan) for n, other in enumerate(others, 1)]
     (found,) = compile_text(text, CATALOGUE, there)
     return found
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from sluice_core.describe import ActionInfo
-from sluice_dsl.catalogue.builtin_filters import SHIPPED_FILTERS
+from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 from sluice_dsl.catalogue.catalogue_file import load_catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
-from sluice_dsl.compile import Existing, PolicyErrors, compile_text
+from sluice_dsl.compile import ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.explain import explain
 from sluice_dsl.testing import make_catalogue
 
@@ -31,7 +31,7 @@ CATALOGUE = make_catalogue(actions={**make_catalogue().actions, **{info.keyword:
 
 
 def compiled(text, catalogue=CATALOGUE, others=()):
-    earlier = [Existing("p1", compile_text(one, catalogue)[0].plan) for one in others]
+    earlier = [ExistingPolicy("p1", compile_text(one, catalogue)[0].plan) for one in others]
     return compile_text(text, catalogue, earlier)[0]
 
 
@@ -212,6 +212,6 @@ def test_explain_tells_what_is_stored_from_what_is_read_and_what_goes_around():
     )
 
 
-@pytest.mark.parametrize("word", [info.keyword for info in SHIPPED_FILTERS])
+@pytest.mark.parametrize("word", [info.keyword for info in BUILTIN_FILTERS])
 def test_every_shipped_filter_is_available_offline(word):
     assert default_catalogue().actions[word].available

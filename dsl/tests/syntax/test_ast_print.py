@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_dsl.diagnostics import Reporter
-from sluice_dsl.syntax.ast import Action, And, Clause, Not, Or, Parameter, Sentence, Target, Word, shifted
+from sluice_dsl.syntax.ast import Action, And, Clause, Not, Or, Parameter, Sentence, Target, Word, shift_spans
 from sluice_dsl.syntax.grammar import parse
 from sluice_dsl.syntax.keywords import RESERVED, quote, unquote
 
@@ -82,4 +82,4 @@ def test_quoting_is_undone_by_unquoting(text):
 def test_spans_play_no_part_in_equality():
     node = Word("a", (1, 2))
     assert node == Word("a")
-    assert shifted(node, 5).span == (6, 7)
+    assert shift_spans(node, 5).span == (6, 7)

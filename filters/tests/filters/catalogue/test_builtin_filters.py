@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_dsl.catalogue.builtin_filters import SHIPPED_FILTERS
+from sluice_dsl.catalogue.builtin_filters import BUILTIN_FILTERS
 from sluice_filters.registry import BUILT_IN
 
 INSTALLED = {one.info.keyword: one.info for one in BUILT_IN}
-COPIED = {info.keyword: info for info in SHIPPED_FILTERS}
+COPIED = {info.keyword: info for info in BUILTIN_FILTERS}
 
 
 def test_the_language_knows_every_shipped_filter_and_no_other():
@@ -21,4 +21,4 @@ def test_the_copy_says_what_the_filter_says(keyword):
 
 
 def test_they_stand_in_the_order_of_their_stages():
-    assert [info.stage for info in SHIPPED_FILTERS] == sorted(info.stage for info in SHIPPED_FILTERS)
+    assert [info.stage for info in BUILTIN_FILTERS] == sorted(info.stage for info in BUILTIN_FILTERS)

@@ -13,7 +13,7 @@ from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import UnitError, read_quantity
 
 
-def check(sentence: ast.Sentence, catalogue: Catalogue, reporter: Reporter) -> Plan | None:
+def check_sentence(sentence: ast.Sentence, catalogue: Catalogue, reporter: Reporter) -> Plan | None:
     """The plan of ``sentence``; None when its target is faulty.
 
     All problems go to ``reporter``; with an error among them the plan must not be used.
