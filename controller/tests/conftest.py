@@ -83,9 +83,9 @@ def api(backend):
 @pytest.fixture
 def code_swift(backend):
     """A small Swift in which the API keeps uploaded code."""
-    from sluice_controller.testing.swift_code_store import small_swift
+    from sluice_controller.testing.swift_code_store import fake_code_swift
 
-    with small_swift() as server:
+    with fake_code_swift() as server:
         object.__setattr__(backend, "code", server.shelf())
         yield server
 

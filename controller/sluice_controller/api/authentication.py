@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from sluice_controller.config import KEYSTONE
 from sluice_controller.identity.caller import ADMIN, Identity
 from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
-from sluice_controller.identity.tokens import known_token, matches
+from sluice_controller.identity.tokens import known_token, token_matches
 from sluice_core.errors import PeerError
 
 __all__ = ["ADMIN", "Identity", "TokenAuthentication"]
@@ -51,6 +51,6 @@ def _of_file(request: Request) -> Identity | None:
     given = request.headers.get("X-Auth-Token")
     if given is None:
         return None
-    if not matches(given, known_token(settings.SLUICE.token_file)):
+    if not token_matches(given, known_token(settings.SLUICE.token_file)):
         raise AuthenticationFailed("`X-Auth-Token` is not the admin token")
     return ADMIN

@@ -151,7 +151,7 @@ def _decide(identity: Identity, rule: str, target: Target) -> None:
     found = current_rules()
     if not found.allows(identity, rule, target):
         raise Forbidden(
-            f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing(identity, rule, target)}"
+            f"`{rule}` is not allowed to `{identity.name}`, it takes {found.missing_rights(identity, rule, target)}"
         )
 
 

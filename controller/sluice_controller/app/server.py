@@ -101,9 +101,11 @@ def load_application(config: Config) -> Callable[..., Any]:
     refuse_faulty_views()
     if config.auth == KEYSTONE:
         from sluice_controller.api.permissions import load_rules
-        from sluice_controller.identity.keystone import Door, read_conf
+        from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
 
-        return Door(application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin)
+        return KeystoneMiddleware(
+            application, read_conf(config.keystone_source), load_rules(config.policy_file).is_admin
+        )
     return application
 
 

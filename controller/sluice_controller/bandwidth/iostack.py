@@ -22,7 +22,7 @@ _MEGABYTE: Final = 1e6
 _IDENTIFIER: Final = "object"
 
 
-def table(picture: BandwidthReport | None, account: str = "") -> Table:
+def osinfo_table(picture: BandwidthReport | None, account: str = "") -> Table:
     """What object servers give now, of one account if given; nothing when nobody measures.
 
     ``needed_BW`` is what the flow may have there; 0 while it is not held back.

@@ -17,9 +17,9 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import parameter_text as as_word
 from sluice_controller.policies import deployments, generated_policies
-from sluice_controller.policies.bandwidth_checks import looked_at
-from sluice_controller.policies.generated_policies import Done, Settled
-from sluice_controller.policies.services import Allow, everything
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
+from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
 from sluice_core.errors import Conflict, NotFound
@@ -77,7 +77,9 @@ def scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
     return Scope(deployments.target_of(account, backend.catalogue), storage_policy)
 
 
-def set_node_floor(backend: Backend, where: Scope, value: str, by: str, allow: Allow = everything) -> Done:
+def set_node_floor(
+    backend: Backend, where: Scope, value: str, by: str, allow: Authorize = allow_all
+) -> GeneratedPolicies:
     """What each object server gives; the same again changes nothing, another value takes its place.
 
     :raises PolicyErrors: when ``value`` cannot be one, or another policy promises something already
@@ -85,7 +87,9 @@ def set_node_floor(backend: Backend, where: Scope, value: str, by: str, allow: A
     return _set(backend, BW, where, NODE_FLOOR, value, by, allow)
 
 
-def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str, allow: Allow = everything) -> Done:
+def set_objective(
+    backend: Backend, where: Scope, name: str, value: str, by: str, allow: Authorize = allow_all
+) -> GeneratedPolicies:
     """One objective; the tenant's others stay, and are switched on with it if somebody switched them off.
 
     :raises CallerError: when there is no objective ``name``
@@ -95,7 +99,9 @@ def set_objective(backend: Backend, where: Scope, name: str, value: str, by: str
     return _set(backend, SLO, where, name, value, by, allow)
 
 
-def clear(backend: Backend, account: str, storage_policy: str, by: str, allow: Allow = everything) -> list[str]:
+def clear_node_floors(
+    backend: Backend, account: str, storage_policy: str, by: str, allow: Authorize = allow_all
+) -> list[str]:
     """Take IOStack's values back: all, those of an account, or that under one storage policy; ids of what was."""
     name = scope(backend, account).target.name if account else ""
 
@@ -103,27 +109,32 @@ def clear(backend: Backend, account: str, storage_policy: str, by: str, allow: A
         old = [
             one
             for one in _written(backend.policy_cache.contents(), BW)
-            if name in ("", one.plan.target.name) and (not storage_policy or _same(policy_of(one), storage_policy))
+            if name in ("", one.plan.target.name)
+            and (not storage_policy or _same(storage_policy_of(one), storage_policy))
         ]
-        generated_policies.commit(backend, [Settled(BW, (), tuple(old), ())], by, allow=allow)
+        generated_policies.commit(backend, [PolicyChanges(BW, (), tuple(old), ())], by, allow=allow)
         return [one.policy.id for one in old]
 
     return reference_guards.retry_conflicts(change)
 
 
-def delete_objective(backend: Backend, where: Scope, name: str, by: str, allow: Allow = everything) -> Done:
+def delete_objective(
+    backend: Backend, where: Scope, name: str, by: str, allow: Authorize = allow_all
+) -> GeneratedPolicies:
     """Take one objective back; the tenant's others stay.
 
     :raises NotFound: when the tenant has it not
     """
 
-    def change() -> Done:
+    def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
-        find(contents, where, name)
+        find_objective(contents, where, name)
         old = _standing(contents, SLO, where)
         params = {key: value for key, value in _params(old).items() if key != name}
         if not any(rate in params for rate in _RATES):
-            return generated_policies.commit(backend, [Settled(where.origin(SLO), (), tuple(old), ())], by, allow=allow)
+            return generated_policies.commit(
+                backend, [PolicyChanges(where.origin(SLO), (), tuple(old), ())], by, allow=allow
+            )
         return _settle(backend, contents, SLO, where, old, params, by, allow)
 
     return reference_guards.retry_conflicts(change)
@@ -136,10 +147,10 @@ def objectives(contents: CacheContents) -> Iterator[Objective]:
         for name in NAMES:
             value = params.get(name)
             if isinstance(value, int | float):
-                yield Objective(name, float(value), policy_of(one), one)
+                yield Objective(name, float(value), storage_policy_of(one), one)
 
 
-def find(contents: CacheContents, where: Scope, name: str) -> Objective:
+def find_objective(contents: CacheContents, where: Scope, name: str) -> Objective:
     """One objective.
 
     :raises CallerError: when there can be none of this name
@@ -153,13 +164,15 @@ def find(contents: CacheContents, where: Scope, name: str) -> Objective:
     raise NotFound(f"tenant `{where.target.name}` has no objective `{name}`{under}")
 
 
-def policy_of(one: CachedPolicy) -> str:
+def storage_policy_of(one: CachedPolicy) -> str:
     """The storage policy that a promise is about; empty for all."""
     return _policy(_promise(one))
 
 
-def _set(backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Allow) -> Done:
-    def change() -> Done:
+def _set(
+    backend: Backend, sort: str, where: Scope, name: str, value: str, by: str, allow: Authorize
+) -> GeneratedPolicies:
+    def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         given = {name: value, **({STORAGE_POLICY: where.storage_policy} if where.storage_policy else {})}
@@ -183,23 +196,23 @@ def _settle(
     old: list[CachedPolicy],
     params: Mapping[str, Scalar],
     by: str,
-    allow: Allow,
-) -> Done:
+    allow: Authorize,
+) -> GeneratedPolicies:
     catalogue = backend.vocabulary(contents)
-    target = deployments.called(where.target, old, catalogue) if old else where.target
+    target = deployments.keep_label(where.target, old, catalogue) if old else where.target
     place = _promise(old[0]).place if old and sort == SLO else _place(sort)
     usual = catalogue.actions[BANDWIDTH].default_place
     text = _sentence(target, _texts(params, catalogue), "" if place == usual else place)
     gone = {one.policy.id for one in old}
     others = [one for one in contents.ordered if one.policy.id not in gone]
     try:
-        settled = generated_policies.settle(
+        settled = generated_policies.plan_changes(
             text, where.origin(sort), old, [one.existing for one in others], catalogue, awake=True
         )
     except PolicyConflict as error:
         first = replace(error.problems[0], message=_in_the_way(error, where, others))
         raise PolicyConflict([first], error.warnings) from error
-    settled = replace(settled, new=looked_at(backend, text, settled.new, others))
+    settled = replace(settled, new=check_bandwidth(backend, text, settled.new, others))
     return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
 
 
@@ -218,7 +231,7 @@ def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPoli
 def _take_back(one: CachedPolicy) -> str:
     """The call by which somebody ends what a policy promises."""
     sort, _, _ = one.policy.origin.partition("/")
-    account, policy = one.plan.target.name, policy_of(one)
+    account, policy = one.plan.target.name, storage_policy_of(one)
     under = f"/{policy}" if policy else ""
     if sort == BW:
         return f"take it back with `PUT /bw/clear/{account}{under}`"
@@ -264,7 +277,7 @@ def _standing(contents: CacheContents, sort: str, where: Scope) -> list[CachedPo
     return [
         one
         for one in _written(contents, sort)
-        if one.plan.target.name == where.target.name and _same(policy_of(one), where.storage_policy)
+        if one.plan.target.name == where.target.name and _same(storage_policy_of(one), where.storage_policy)
     ]
 
 

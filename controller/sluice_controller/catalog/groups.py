@@ -49,7 +49,7 @@ class Member:
     label: str = ""
 
 
-def known(backend: Backend, sort: GroupKind) -> dict[str, StoredRecord[Group]]:
+def list_all(backend: Backend, sort: GroupKind) -> dict[str, StoredRecord[Group]]:
     """All groups of one sort by name."""
     there = backend.policy_cache.contents().entries
     read = groups(there, sort.kind)
@@ -87,7 +87,7 @@ def create(backend: Backend, sort: GroupKind, data: Any, by: str) -> StoredRecor
     return StoredRecord(group, done.version, created, by)
 
 
-def change(
+def update(
     backend: Backend, sort: GroupKind, name: str, data: Any, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """Add the one member that ``data`` names, or put the members that it lists in the place of all.

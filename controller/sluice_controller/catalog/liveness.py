@@ -10,7 +10,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import OK
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.config import KEYSTONE
-from sluice_controller.identity.keystone_probe import probe_of
+from sluice_controller.identity.keystone_probe import probe_for
 from sluice_core.errors import PeerError
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def _of_keystone(backend: Backend) -> dict[str, str]:
     config = backend.config
     if config.auth != KEYSTONE or not config.keystone_source:
         return {}
-    return {"keystone": OK if probe_of(config.keystone_source).good() else DEGRADED}
+    return {"keystone": OK if probe_for(config.keystone_source).good() else DEGRADED}
 
 
 def _of_redis(backend: Backend) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sluice_controller.config import Config
-from sluice_controller.identity.projects import Projects, Session
+from sluice_controller.identity.projects import ProjectAccounts, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
@@ -66,7 +66,7 @@ def with_projects(native: Catalogue, config: Config) -> Catalogue:
         return found
 
     prefix = config.reseller_prefix
-    return replace(native, tenants=Projects(open_session, prefix), account_prefix=prefix)
+    return replace(native, tenants=ProjectAccounts(open_session, prefix), account_prefix=prefix)
 
 
 def build_catalogue(default_tenant: str = "", erasure_coded: str = "") -> Catalogue:

@@ -17,8 +17,8 @@ from sluice_controller.catalog.liveness import is_alive
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code import revisions
-from sluice_controller.code.metrics import blank
-from sluice_controller.code.revisions import Extra, Found, Given, Rules
+from sluice_controller.code.metrics import new_native_upload
+from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 
@@ -35,7 +35,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class ControllerInstance:
     """A controller on an actor host that lives; times are unix seconds, 0 for never.
 
     ``revision`` is what runs, ``seconds`` how long its last run took, ``assignments`` how many it has in force.
@@ -61,7 +61,7 @@ def controller_of(policy: str) -> str:
     return policy.removeprefix(POLICY_PREFIX) if policy.startswith(POLICY_PREFIX) else ""
 
 
-def known(contents: CacheContents) -> dict[str, Upload]:
+def list_controllers(contents: CacheContents) -> dict[str, Upload]:
     """All controllers by name."""
     return {one.keyword: one for one in contents.uploads.values() if one.kind == CONTROLLER_CODE}
 
@@ -74,7 +74,7 @@ def check_name(name: str) -> None:
         raise CallerError(f"`{name}` cannot be a controller's name, expected lower case letters, digits, `_` and `-`")
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Found:
+def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
     """One controller.
 
     :raises NotFound: when there is none
@@ -82,21 +82,23 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Found:
     return revisions.find(backend, CONTROLLER_CODE, name, expected)
 
 
-def put_code(backend: Backend, name: str, given: Given, by: str, expected: int | None = None) -> tuple[Found, bool]:
+def put_code(
+    backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
+) -> tuple[RegisteredCode, bool]:
     """Take code: of a new controller, which is stopped, or another revision; and whether it is new.
 
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
     """
     check_name(name)
     if expected is None and backend.store.upload(upload_key(CONTROLLER_CODE, name)) is None:
-        now = replace(blank(CONTROLLER_CODE, name), created=int(backend.now() * 1000), created_by=by)
+        now = replace(new_native_upload(CONTROLLER_CODE, name), created=int(backend.now() * 1000), created_by=by)
         new = revisions.receive(backend, now, given, _rules(backend))
         return revisions.commit(backend, new, by, 0), True
     old = find(backend, name, expected)
     return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by), False
 
 
-def _rules(backend: Backend) -> Rules:
+def _rules(backend: Backend) -> AcceptanceCheck:
     def accepted(old: Upload, new: Upload) -> None:
         if new.running:
             _refuse_blind(backend, new)
@@ -114,7 +116,7 @@ def _refuse_blind(backend: Backend, upload: Upload) -> None:
             raise Conflict(f"controller `{upload.keyword}` watches `{name}`, which is measured by nothing here{hint}")
 
 
-def start(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
     """Have an actor host run it.
 
     :raises Conflict: when it wants a metric that this cluster does not know
@@ -126,37 +128,39 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
     metrics = [f"upload/{upload_key(METRIC_CODE, one)}" for one in old.upload.info.get("metrics", ())]
     seen = {name: backend.store.version(name) for name in metrics}
     _refuse_blind(backend, old.upload)
-    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, Extra(expect=seen))
+    return revisions.commit(backend, replace(old.upload, running=True), by, old.version, CommitExtras(expect=seen))
 
 
-def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
     """Run it no more, and take back what it set, in one change."""
     old = find(backend, name, expected)
     if not old.upload.running:
         return old
     drops = (policy_of_controller(name),)
-    return revisions.commit(backend, replace(old.upload, running=False), by, old.version, Extra(policy_drops=drops))
+    return revisions.commit(
+        backend, replace(old.upload, running=False), by, old.version, CommitExtras(policy_drops=drops)
+    )
 
 
-def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> Found:
+def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
     """Give it the code of an earlier revision again; None: of the one before."""
     old = find(backend, name, expected)
-    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
 
 
-def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
     return old if new is old.upload else revisions.commit(backend, new, by, old.version)
 
 
 def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:
     """Forget it, and take back what it set."""
     old = find(backend, name, expected)
-    revisions.drop(backend, old, by, Extra(policy_drops=(policy_of_controller(name),)))
+    revisions.drop(backend, old, by, CommitExtras(policy_drops=(policy_of_controller(name),)))
 
 
-def instances(backend: Backend) -> dict[str, list[Instance]]:
+def instances(backend: Backend) -> dict[str, list[ControllerInstance]]:
     """Name → where it runs, out of what the actor hosts say; those that have not spoken for a while are left out."""
-    found: dict[str, list[Instance]] = {}
+    found: dict[str, list[ControllerInstance]] = {}
     for host, report in sorted(backend.store.hosts().items()):
         told = report.get("controllers")
         if is_alive(backend, report) and isinstance(told, Mapping):
@@ -166,9 +170,9 @@ def instances(backend: Backend) -> dict[str, list[Instance]]:
     return found
 
 
-def _instance(host: str, told: Mapping[str, Any]) -> Instance:
+def _instance(host: str, told: Mapping[str, Any]) -> ControllerInstance:
     state = str(told.get("state", ""))
-    return Instance(
+    return ControllerInstance(
         host,
         state if state in STATES else STARTING,
         str(told.get("reason", "")),
@@ -184,7 +188,7 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
-def state_of(upload: Upload, where: Sequence[Instance]) -> tuple[str, str]:
+def state_of(upload: Upload, where: Sequence[ControllerInstance]) -> tuple[str, str]:
     """One of :data:`STATES`, and why."""
     if not upload.running:
         return STOPPED, ""
@@ -194,7 +198,7 @@ def state_of(upload: Upload, where: Sequence[Instance]) -> tuple[str, str]:
     return STARTING, where[0].reason if where else "no actor host has taken it up yet"
 
 
-def wait_settled(backend: Backend, found: Found, seconds: float) -> None:
+def wait_settled(backend: Backend, found: RegisteredCode, seconds: float) -> None:
     """Until actor hosts do what was asked, or say why not, at most ``seconds``."""
 
     def settled() -> bool:

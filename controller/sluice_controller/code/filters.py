@@ -15,7 +15,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.catalog.vocabulary import filter_info
 from sluice_controller.code import revisions
-from sluice_controller.code.revisions import Extra, Found, Given, Rules
+from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
@@ -43,7 +43,7 @@ PYTHON: Final = "python"
 RESERVED: Final = frozenset({"dependencies", "deploy", "undeploy"})
 
 
-def described(body: Any, by: str, now: float, old: Upload | None = None) -> Upload:
+def described_filter(body: Any, by: str, now: float, old: Upload | None = None) -> Upload:
     """The filter that ``body`` describes; what it does not say is taken from ``old``.
 
     :raises CallerError: for everything that is wrong with it
@@ -106,17 +106,17 @@ def _info(body: Mapping[str, Any], old: Upload | None) -> dict[str, Any]:
     return info
 
 
-def register(backend: Backend, body: Any, by: str) -> Found:
+def register(backend: Backend, body: Any, by: str) -> RegisteredCode:
     """A new filter without code.
 
     :raises CallerError: when the description is wrong, or the keyword is taken by a native filter
     :raises Conflict: when one of this keyword is registered
     """
-    upload = described(body, by, backend.now())
+    upload = described_filter(body, by, backend.now())
     _refuse_taken(backend, upload.keyword)
     if backend.store.upload(upload.keyword) is not None:
         raise Conflict(f"filter `{upload.keyword}` is registered already")
-    return revisions.commit(backend, upload, by, 0, Extra(expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
+    return revisions.commit(backend, upload, by, 0, CommitExtras(expect={f"entry/{ALIAS}/{upload.keyword}": 0}))
 
 
 def _refuse_taken(backend: Backend, keyword: str) -> None:
@@ -126,7 +126,7 @@ def _refuse_taken(backend: Backend, keyword: str) -> None:
         raise Conflict(f"`{keyword}` is an alias of a filter already")
 
 
-def find(backend: Backend, keyword: str, expected: int | None = None) -> Found:
+def find(backend: Backend, keyword: str, expected: int | None = None) -> RegisteredCode:
     """The filter registered as ``keyword``.
 
     :raises NotFound: when there is none
@@ -140,14 +140,14 @@ def is_native(body: Any) -> bool:
     return isinstance(body, Mapping) and body.get("environment") == NATIVE
 
 
-def describe_anew(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> Found:
+def update_description(backend: Backend, keyword: str, body: Any, by: str, expected: int | None) -> RegisteredCode:
     """Change the description; code and revision stay.
 
     :raises CallerError: when it would be wrong, or would make stored objects unreadable
     """
     old = find(backend, keyword, expected)
     _refuse_other_nature(old.upload, body)
-    new = described(body, by, backend.now(), old.upload)
+    new = described_filter(body, by, backend.now(), old.upload)
     if new.keyword != keyword:
         raise CallerError(f"`keyword` is `{new.keyword}`, but a filter keeps its keyword `{keyword}`")
     _refuse_irreversible(old.upload, new)
@@ -170,7 +170,9 @@ def _refuse_irreversible(old: Upload, new: Upload) -> None:
         raise Conflict(f"objects may be stored through filter `{old.keyword}`, so it must stay reversible")
 
 
-def put_code(backend: Backend, keyword: str, given: Given, by: str, expected: int | None = None) -> Found:
+def put_code(
+    backend: Backend, keyword: str, given: IncomingCode, by: str, expected: int | None = None
+) -> RegisteredCode:
     """Take code; nothing is kept unless all of it is there and can be used.
 
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
@@ -180,16 +182,18 @@ def put_code(backend: Backend, keyword: str, given: Given, by: str, expected: in
     return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by)
 
 
-def roll_back(backend: Backend, keyword: str, number: int | None, by: str, expected: int | None = None) -> Found:
+def roll_back(
+    backend: Backend, keyword: str, number: int | None, by: str, expected: int | None = None
+) -> RegisteredCode:
     """Give the filter the code of an earlier revision again; None: of the one before.
 
     :raises NotFound: when it is not kept
     """
     old = find(backend, keyword, expected)
-    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
 
 
-def _rules(backend: Backend) -> Rules:
+def _rules(backend: Backend) -> AcceptanceCheck:
     def accepted(old: Upload, new: Upload) -> None:
         info = filter_info(new)
         _refuse_irreversible(old, new)
@@ -214,7 +218,7 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
                 raise Conflict(f"the code does not know {what}, which policy `{one.policy.id}` asks for")
 
 
-def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
     return old if new is old.upload else revisions.commit(backend, new, by, old.version)
 
 
@@ -245,4 +249,4 @@ def _unregister(
     # the service that activates it goes with it, lest the next filter of that name be activated there
     service = f"{ACTIVATION}/{keyword}"
     gone = (service,) if service in contents.entries else ()
-    revisions.drop(backend, old, by, Extra(entry_drops=gone, expect=seen))
+    revisions.drop(backend, old, by, CommitExtras(entry_drops=gone, expect=seen))

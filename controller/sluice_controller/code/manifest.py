@@ -22,7 +22,7 @@ from sluice_metrics.native import metric_info
 _OF_CONTROLLER: Final = frozenset(one.name for one in fields(ControllerInfo)) - {"name"}
 
 
-def check_described(upload: Upload) -> None:
+def check_manifest(upload: Upload) -> None:
     """
     :raises CallerError: when this can be no filter, metric or controller
     """

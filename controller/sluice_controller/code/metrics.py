@@ -17,8 +17,8 @@ from sluice_controller.catalog.enforcement import AWAY
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.code import revisions, rollout
-from sluice_controller.code.revisions import Extra, Found, Given, Rules
-from sluice_controller.code.rollout import STOPPED, Instance
+from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
+from sluice_controller.code.rollout import STOPPED, NodeInstance
 from sluice_controller.validation import names
 from sluice_core.describe import NATIVE, MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -32,12 +32,12 @@ _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 _RIVALS: Final = (METRIC_ENTRY, ALIAS, TERM)
 
 
-def known(contents: CacheContents) -> dict[str, Upload]:
+def uploaded_metrics(contents: CacheContents) -> dict[str, Upload]:
     """All uploaded metrics by name, also those that are stopped."""
     return {one.keyword: one for one in contents.uploads.values() if one.kind == METRIC_CODE}
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Found:
+def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
     """One uploaded metric.
 
     :raises NotFound: when there is none, saying whether the name is another metric's
@@ -51,7 +51,9 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Found:
         raise
 
 
-def put_code(backend: Backend, name: str, given: Given, by: str, expected: int | None = None) -> tuple[Found, bool]:
+def put_code(
+    backend: Backend, name: str, given: IncomingCode, by: str, expected: int | None = None
+) -> tuple[RegisteredCode, bool]:
     """Take code: of a new metric, which is stopped, or another revision; and whether it is new.
 
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
@@ -68,14 +70,14 @@ def put_code(backend: Backend, name: str, given: Given, by: str, expected: int |
     return revisions.commit(backend, new, by, 0, _alone(name)), True
 
 
-def _standing(backend: Backend, name: str, expected: int | None) -> Found:
+def _standing(backend: Backend, name: str, expected: int | None) -> RegisteredCode:
     """What is there; a blank one where nothing is, which no version can be expected of."""
     if backend.store.upload(upload_key(METRIC_CODE, name)) is None and expected is None:
-        return Found(blank(METRIC_CODE, name), 0)
+        return RegisteredCode(new_native_upload(METRIC_CODE, name), 0)
     return revisions.find(backend, METRIC_CODE, name, expected)
 
 
-def blank(kind: str, name: str) -> Upload:
+def new_native_upload(kind: str, name: str) -> Upload:
     """Native code to be."""
     return Upload(name, NATIVE, "python", "", "", 0, kind=kind, running=False)
 
@@ -95,11 +97,11 @@ def check_name(name: str) -> None:
         raise CallerError(f"`{name}` is a word of the language, expected another name")
 
 
-def _alone(name: str) -> Extra:
-    return Extra(expect={f"entry/{kind}/{name}": 0 for kind in _RIVALS})
+def _alone(name: str) -> CommitExtras:
+    return CommitExtras(expect={f"entry/{kind}/{name}": 0 for kind in _RIVALS})
 
 
-def _rules(backend: Backend) -> Rules:
+def _rules(backend: Backend) -> AcceptanceCheck:
     def accepted(old: Upload, new: Upload) -> None:
         info = metric_info(new)
         others = {name: one for name, one in backend.catalogue.metrics.items() if name != new.keyword}
@@ -117,7 +119,7 @@ def _means_another(old: MetricInfo, new: MetricInfo) -> bool:
     return old.unit != new.unit or not set(old.granularities) <= set(new.granularities)
 
 
-def users(contents: CacheContents, name: str) -> list[str]:
+def metric_users(contents: CacheContents, name: str) -> list[str]:
     """Policies, and running controllers as ``controller:<name>``, that watch the metric."""
     running = (
         f"controller:{one.keyword}"
@@ -132,14 +134,14 @@ def refuse_used(backend: Backend, name: str, what: str, force: bool = False) -> 
 
     :raises Conflict: naming some of them
     """
-    found: Iterable[str] = () if force else users(backend.policy_cache.contents(), name)
+    found: Iterable[str] = () if force else metric_users(backend.policy_cache.contents(), name)
     named = [f"`{one}`" for one in found]
     if named:
         more = f" and {len(named) - 5} more" if len(named) > 5 else ""
         raise usage.InUse(f"metric `{name}` cannot {what} while {', '.join(named[:5])}{more} watch it")
 
 
-def start(backend: Backend, name: str, by: str, expected: int | None = None) -> Found:
+def start(backend: Backend, name: str, by: str, expected: int | None = None) -> RegisteredCode:
     """Have it measured, and known to sentences.
 
     :raises Conflict: when its name was given to something else meanwhile
@@ -152,29 +154,29 @@ def start(backend: Backend, name: str, by: str, expected: int | None = None) -> 
     return revisions.commit(backend, replace(old.upload, running=True), by, old.version, _alone(name))
 
 
-def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> Found:
+def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> RegisteredCode:
     """Measure it no more.
 
     :raises Conflict: when policies or controllers watch it, unless ``force``
     """
 
-    def once(seen: dict[str, int]) -> Found:
+    def once(seen: dict[str, int]) -> RegisteredCode:
         old = find(backend, name, expected)
         if not old.upload.running:
             return old
         refuse_used(backend, old.upload.keyword, "be stopped", force)
-        return revisions.commit(backend, replace(old.upload, running=False), by, old.version, Extra(expect=seen))
+        return revisions.commit(backend, replace(old.upload, running=False), by, old.version, CommitExtras(expect=seen))
 
     return reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
 
 
-def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> Found:
+def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
     """Give it the code of an earlier revision again; None: of the one before."""
     old = find(backend, name, expected)
-    return _put(backend, old, revisions.gone_back(backend, old.upload, number, _rules(backend)), by)
+    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
 
 
-def _put(backend: Backend, old: Found, new: Upload, by: str) -> Found:
+def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
     return old if new is old.upload else revisions.commit(backend, new, by, old.version)
 
 
@@ -187,12 +189,12 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
         refuse_used(backend, old.upload.keyword, "be deleted", force)
-        revisions.drop(backend, old, by, Extra(expect=seen))
+        revisions.drop(backend, old, by, CommitExtras(expect=seen))
 
     reference_guards.unless_used(backend, f"upload/{upload_key(METRIC_CODE, name.upper())}", once, force)
 
 
-def instances(backend: Backend, name: str) -> list[Instance]:
+def instances(backend: Backend, name: str) -> list[NodeInstance]:
     """The metric on every node; on those that live it is stopped when it was not started."""
     found = find(backend, name)
     cluster = cluster_now(backend)

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import code_trial
-from sluice_controller.code.upload_receiver import received
+from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.errors import PreconditionFailed
 from sluice_controller.validation.bodies import Body
 from sluice_core.code.swift_code_store import SwiftCodeStore
@@ -32,7 +32,7 @@ NATIVE_LIMIT: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RegisteredCode:
     """What is registered, its version, and the change since which it stands so (0: not known)."""
 
     upload: Upload
@@ -41,7 +41,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class IncomingCode:
     """``size`` bytes of code that come over HTTP; ``announced`` is their SHA-256, or empty.
 
     ``main`` is the class to run; empty: whichever it has been, or the only one.
@@ -54,7 +54,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class CommitExtras:
     """What else a commit does and expects."""
 
     policy_drops: tuple[str, ...] = ()
@@ -63,10 +63,10 @@ class Extra:
 
 
 #: Called with what stands and what would: raises what speaks against it.
-Rules = Callable[[Upload, Upload], None]
+AcceptanceCheck = Callable[[Upload, Upload], None]
 
 
-def find(backend: Backend, kind: str, name: str, expected: int | None = None) -> Found:
+def find(backend: Backend, kind: str, name: str, expected: int | None = None) -> RegisteredCode:
     """What is registered under this name.
 
     :raises NotFound: when there is none
@@ -79,7 +79,7 @@ def find(backend: Backend, kind: str, name: str, expected: int | None = None) ->
         raise NotFound(f"there is no {_NAMES[kind]} `{name}`")
     if expected is not None and expected != version:
         raise PreconditionFailed(f"{kind} `{name}` is at version {version}, `If-Match` names {expected}")
-    return Found(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
+    return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -89,31 +89,31 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def receive(backend: Backend, old: Upload, given: Given, rules: Rules) -> Upload:
+def receive(backend: Backend, old: Upload, given: IncomingCode, rules: AcceptanceCheck) -> Upload:
     """``old`` with the code that comes, which is in Swift then; ``old`` itself when that is what it has.
 
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
     :raises PeerError: when Swift is away, or the code cannot be tried now
     """
-    shelf = shelf_of(backend)
+    shelf = code_store(backend)
     limit = backend.config.code_limit
     if old.environment == NATIVE:
         limit = min(limit, NATIVE_LIMIT)
-    with received(given.source, given.size, given.announced, limit, f"code of the {old.kind}") as (found, pieces):
+    with receive_upload(given.source, given.size, given.announced, limit, f"code of the {old.kind}") as (found, pieces):
         if found == old.sha256 and given.main in ("", old.main):
             return old
         code: Iterable[bytes] = pieces
         revision = Revision(0, found, given.size, given.main or old.main, old.info)
         if old.environment == NATIVE:
             code = (b"".join(pieces),)
-            revision = code_trial.tried(backend, shelf, old, code[0], replace(revision, main=given.main))
-        new = succeeded(old, revision)
+            revision = code_trial.try_native_code(backend, shelf, old, code[0], replace(revision, main=given.main))
+        new = with_revision(old, revision)
         rules(old, new)
         shelf.put(found, code, given.size)
     return new
 
 
-def gone_back(backend: Backend, old: Upload, number: int | None, rules: Rules) -> Upload:
+def roll_back_to(backend: Backend, old: Upload, number: int | None, rules: AcceptanceCheck) -> Upload:
     """``old`` with the code of its revision ``number``, as a new revision; None: of the one before.
 
     Native code is tried again: what stands around it may have changed, and what newer revisions have stored must
@@ -123,13 +123,13 @@ def gone_back(backend: Backend, old: Upload, number: int | None, rules: Rules) -
     :raises CallerError: with what is wrong with its code now
     """
     target = _revision(old, number)
-    shelf = shelf_of(backend)
+    shelf = code_store(backend)
     if old.environment == NATIVE:
-        code = code_trial.fetched(shelf, target)
-        target = code_trial.tried(backend, shelf, old, code, target)
+        code = code_trial.fetch_code(shelf, target)
+        target = code_trial.try_native_code(backend, shelf, old, code, target)
     else:
         target = replace(target, main=old.main, info=old.info)
-    new = succeeded(old, target)
+    new = with_revision(old, target)
     rules(old, new)
     return new
 
@@ -146,7 +146,7 @@ def _revision(old: Upload, number: int | None) -> Revision:
     raise NotFound(f"{old.kind} `{old.keyword}` has no earlier revision {number}, kept are {kept}")
 
 
-def revision_wanted(data: Any) -> int | None:
+def requested_revision(data: Any) -> int | None:
     """The revision that the body of a roll back names; None: the one before.
 
     :raises CallerError: when it is no number
@@ -155,7 +155,7 @@ def revision_wanted(data: Any) -> int | None:
     return body.whole("revision", 1, 10**9) if body.has("revision") else None
 
 
-def succeeded(old: Upload, new: Revision) -> Upload:
+def with_revision(old: Upload, new: Revision) -> Upload:
     """``old`` with the code of ``new`` in the place of its own, which becomes an earlier revision.
 
     ``reverse`` of native code is what it says itself; objects may still need every code that could be undone.
@@ -174,12 +174,12 @@ def succeeded(old: Upload, new: Revision) -> Upload:
     )
 
 
-def commit(backend: Backend, new: Upload, by: str, version: int, extra: Extra | None = None) -> Found:
+def commit(backend: Backend, new: Upload, by: str, version: int, extra: CommitExtras | None = None) -> RegisteredCode:
     """Put ``new`` in the place of what is at ``version`` (0: nothing).
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    more = extra or Extra()
+    more = extra or CommitExtras()
     if new.sha256 and not new.uploaded:
         new = replace(new, uploaded=int(backend.now() * 1000), uploaded_by=by)
     draft = Draft(
@@ -189,15 +189,15 @@ def commit(backend: Backend, new: Upload, by: str, version: int, extra: Extra | 
         expect={**more.expect, f"upload/{new.key}": version},
     )
     done = _committed(backend, draft, new)
-    return Found(new, done.version, done.epoch)
+    return RegisteredCode(new, done.version, done.epoch)
 
 
-def drop(backend: Backend, old: Found, by: str, extra: Extra | None = None) -> None:
+def drop(backend: Backend, old: RegisteredCode, by: str, extra: CommitExtras | None = None) -> None:
     """Forget it; its code stays in Swift, where other clusters, or objects, may still need it.
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    more = extra or Extra()
+    more = extra or CommitExtras()
     key = old.upload.key
     draft = Draft(
         by,
@@ -216,17 +216,17 @@ def _committed(backend: Backend, draft: Draft, upload: Upload) -> Committed:
         raise Conflict(f"{upload.kind} `{upload.keyword}` was changed by somebody else just now: {error}") from error
 
 
-def code_of(backend: Backend, upload: Upload) -> Iterable[bytes]:
+def stored_code(backend: Backend, upload: Upload) -> Iterable[bytes]:
     """The code as it was uploaded.
 
     :raises NotFound: when there is none yet
     """
     if not upload.sha256:
         raise NotFound(f"{upload.kind} `{upload.keyword}` has no code yet, `PUT` it to its `data`")
-    return shelf_of(backend).get(upload.sha256)
+    return code_store(backend).get(upload.sha256)
 
 
-def shelf_of(backend: Backend) -> SwiftCodeStore:
+def code_store(backend: Backend) -> SwiftCodeStore:
     """Where code lies.
 
     :raises PeerError: when this API was given no place for it

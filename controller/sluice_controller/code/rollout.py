@@ -15,7 +15,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import AWAY, OK, Cluster
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.catalog.waiting import wait_until
-from sluice_controller.code.revisions import Found
+from sluice_controller.code.revisions import RegisteredCode
 from sluice_core.messages.policies import NodeReport
 
 RUNNING: Final = "running"
@@ -27,7 +27,7 @@ METRIC_STATES: Final = (RUNNING, REFUSED, WAITING, STOPPED, AWAY)
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class NodeInstance:
     """The code on one node; ``revision`` is what runs there, 0 for nothing."""
 
     node: str
@@ -55,29 +55,29 @@ class Rollout:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-def instance(node: NodeReport, found: Found, cluster: Cluster) -> Instance:
+def instance(node: NodeReport, found: RegisteredCode, cluster: Cluster) -> NodeInstance:
     """The code of ``found`` on one node."""
     key = found.upload.key
     revision = int(node.code.get(key, 0))
     state = cluster.state(node)
     if state == AWAY:
-        return Instance(node.node, AWAY, "", revision)
+        return NodeInstance(node.node, AWAY, "", revision)
     if state != OK:
-        return Instance(node.node, REFUSED, f"{state}: {node.detail}", revision)
+        return NodeInstance(node.node, REFUSED, f"{state}: {node.detail}", revision)
     if node.history != cluster.head.history or node.epoch < found.epoch:
-        return Instance(node.node, WAITING, "", revision)
+        return NodeInstance(node.node, WAITING, "", revision)
     if revision == found.upload.revision:
-        return Instance(node.node, RUNNING, "", revision)
+        return NodeInstance(node.node, RUNNING, "", revision)
     reason = node.refused.get(f"upload/{key}", "")
-    return Instance(node.node, REFUSED if reason else WAITING, reason, revision)
+    return NodeInstance(node.node, REFUSED if reason else WAITING, reason, revision)
 
 
-def instances(found: Found, cluster: Cluster) -> list[Instance]:
+def instances(found: RegisteredCode, cluster: Cluster) -> list[NodeInstance]:
     """The code of ``found`` on every node, by name."""
     return sorted((instance(node, found, cluster) for node in cluster.nodes), key=lambda one: one.node)
 
 
-def rollout(found: Found, cluster: Cluster) -> Rollout:
+def rollout(found: RegisteredCode, cluster: Cluster) -> Rollout:
     """Where it stands; of a filter or metric without code nothing is expected of anybody."""
     all_of_them = instances(found, cluster) if found.upload.sha256 else []
     return Rollout(
@@ -96,11 +96,11 @@ def rollout(found: Found, cluster: Cluster) -> Rollout:
     )
 
 
-def rollout_now(backend: Backend, found: Found) -> Rollout:
+def rollout_now(backend: Backend, found: RegisteredCode) -> Rollout:
     """Where it stands now."""
     return rollout(found, cluster_now(backend))
 
 
-def wait_rolled_out(backend: Backend, found: Found, seconds: float) -> None:
+def wait_rolled_out(backend: Backend, found: RegisteredCode, seconds: float) -> None:
     """Until each live node has it or has said why not, at most ``seconds``; without a free place not at all."""
     wait_until(backend, lambda: not rollout_now(backend, found).waiting, seconds)

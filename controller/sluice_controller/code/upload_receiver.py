@@ -15,20 +15,20 @@ _CHUNK: Final = 1 << 16
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class WrongDigest(CallerError):
+class DigestMismatch(CallerError):
     """What came is not what was announced."""
 
     status = 422
 
 
-class TooLarge(CallerError):
+class CodeTooLarge(CallerError):
     """More code than this cluster takes."""
 
     status = 413
 
 
 @contextmanager
-def received(
+def receive_upload(
     source: IO[bytes], size: int, announced: str, limit: int, what: str = "code"
 ) -> Iterator[tuple[str, Iterator[bytes]]]:
     """SHA-256 and pieces of ``size`` bytes, which are all there and have the ``announced`` digest (empty: any).
@@ -38,7 +38,7 @@ def received(
     if announced and not _DIGEST.fullmatch(announced):
         raise CallerError(f"the announced digest is `{announced}`, expected SHA-256 in lower case hexadecimal")
     if size > limit:
-        raise TooLarge(f"the {what} has {size} bytes, expected at most {limit}")
+        raise CodeTooLarge(f"the {what} has {size} bytes, expected at most {limit}")
     digest = hashlib.sha256()
     with tempfile.TemporaryFile() as kept:
         remaining = size
@@ -51,7 +51,7 @@ def received(
             remaining -= len(piece)
         found = digest.hexdigest()
         if announced and announced != found:
-            raise WrongDigest(f"the {what} has SHA-256 `{found}`, announced was `{announced}`")
+            raise DigestMismatch(f"the {what} has SHA-256 `{found}`, announced was `{announced}`")
         if size == 0:
             raise CallerError(f"the body is empty, expected the {what}")
         kept.seek(0)

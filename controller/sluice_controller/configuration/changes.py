@@ -43,7 +43,7 @@ class ChangePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ChangeFilter:
     """Which changes are wanted; ``since`` in unix seconds."""
 
     policy: str = ""
@@ -61,7 +61,7 @@ def policies_of(change: Change) -> list[str]:
     return list(dict.fromkeys(touched))
 
 
-def list_changes(backend: Backend, wanted: Filter, limit: int, marker: str = "") -> ChangePage:
+def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str = "") -> ChangePage:
     """Changes below ``marker``, newest first."""
     keys = backend.store.keys
     below = _read_marker(marker)
@@ -99,14 +99,14 @@ def _oldest(backend: Backend) -> Change | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Detailed:
+class ChangeDetails:
     """One change; ``differences`` is None when what it replaced is not known any more."""
 
     change: Change
     differences: list[Difference] | None
 
 
-def find_change(backend: Backend, epoch: int) -> Detailed:
+def find_change(backend: Backend, epoch: int) -> ChangeDetails:
     """One change, with what it replaced and by what.
 
     :raises NotFound: when there is none, or it was trimmed
@@ -119,8 +119,8 @@ def find_change(backend: Backend, epoch: int) -> Detailed:
     now = Configuration.now(backend)
     past = backend.store.run(replaced_since(backend.store.keys, epoch))
     if epoch <= past.since:
-        return Detailed(found[0], None)
-    return Detailed(found[0], differences(*_around(now, past.first, past.later)))
+        return ChangeDetails(found[0], None)
+    return ChangeDetails(found[0], differences(*_around(now, past.first, past.later)))
 
 
 def _around(now: Configuration, first: Documents, later: Documents) -> tuple[Configuration, Configuration]:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code.controllers import policy_of_controller
 from sluice_controller.errors import PreconditionFailed
-from sluice_controller.policies.freeze import standing_assignments
+from sluice_controller.policies.freeze import assignments_in_force
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
@@ -124,7 +124,7 @@ def draft_of(changes: list[Difference], by: str, expect: Mapping[str, int]) -> D
     ended = tuple(policy_of_controller(one.name) for one in changes if one.what == CONTROLLER_CODE and _ends(one))
     return Draft(
         by,
-        puts=tuple(put for one in policies for put in standing_assignments(one, Plan.from_data(one.plan))),
+        puts=tuple(put for one in policies for put in assignments_in_force(one, Plan.from_data(one.plan))),
         policies=policies,
         policy_drops=(*replaced, *ended),
         uploads=tuple(one for one in new if isinstance(one, Upload)),
@@ -141,7 +141,7 @@ def _ends(one: Difference) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConfigurationChange:
     """What was changed, or would be; ``version`` is the configuration's, ``epoch`` where it stands."""
 
     changes: list[Difference]
@@ -149,24 +149,24 @@ class Outcome:
     version: int
 
 
-Wanted = Callable[[Configuration], Configuration]
+Transformation = Callable[[Configuration], Configuration]
 #: Called with what would be changed, before anything is; raises what refuses it.
-Allow = Callable[[list[Difference]], None]
+Authorize = Callable[[list[Difference]], None]
 
 
-def everything(changes: list[Difference]) -> None:
+def allow_all(changes: list[Difference]) -> None:
     """Refuses nothing."""
 
 
-def become(
+def replace_configuration(
     backend: Backend,
-    wanted: Wanted,
+    wanted: Transformation,
     by: str,
     plan: bool = False,
     force: bool = False,
     expected: int | None = None,
-    allow: Allow = everything,
-) -> Outcome:
+    allow: Authorize = allow_all,
+) -> ConfigurationChange:
     """Make what stands into what ``wanted`` says of it, or, for a ``plan``, only say what that takes.
 
     :param expected: the version that the configuration must be at
@@ -179,19 +179,19 @@ def become(
             raise PreconditionFailed(f"the configuration is at version {version}, `If-Match` names {expected}")
         epoch = backend.store.head().epoch
         old = Configuration.now(backend)
-        changes = differences(old, counted_on(old, keeping_readable(old, wanted(old), force)))
+        changes = differences(old, continue_revisions(old, keep_readable(old, wanted(old), force)))
         allow(changes)
         if plan or not changes:
-            return Outcome(changes, epoch, version)
+            return ConfigurationChange(changes, epoch, version)
         try:
             done = backend.store.commit(draft_of(changes, by, {CONFIGURATION: version}))
         except Conflict:
             continue
-        return Outcome(changes, done.epoch, done.version)
+        return ConfigurationChange(changes, done.epoch, done.version)
     raise Conflict("the configuration changes faster than it can be replaced")
 
 
-def keeping_readable(old: Configuration, new: Configuration, force: bool) -> Configuration:
+def keep_readable(old: Configuration, new: Configuration, force: bool) -> Configuration:
     """``new``, whose filters know every code that objects may have been written by.
 
     :raises Conflict: when a filter would be gone that objects may need
@@ -214,7 +214,7 @@ def keeping_readable(old: Configuration, new: Configuration, force: bool) -> Con
     return replace(new, uploads=uploads)
 
 
-def counted_on(old: Configuration, new: Configuration) -> Configuration:
+def continue_revisions(old: Configuration, new: Configuration) -> Configuration:
     """``new``, in which other code than what stands is a newer revision, and the same code the same one."""
     uploads = {
         key: _counted_on(old.uploads[key], now) if key in old.uploads else now for key, now in new.uploads.items()
@@ -234,7 +234,7 @@ def _code(upload: Upload) -> tuple[str, str, Mapping[str, str]]:
     return upload.sha256, upload.main, upload.dependencies
 
 
-def configuration_at(backend: Backend, epoch: int) -> Wanted:
+def configuration_at(backend: Backend, epoch: int) -> Transformation:
     """The configuration as it stood after the change ``epoch``.
 
     :raises NotFound: when there was no such change yet

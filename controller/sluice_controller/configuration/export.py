@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.policies.freeze import KEPT
-from sluice_controller.registry.group_documents import folded
+from sluice_controller.registry.group_documents import fold_members
 from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
 
 #: Version of the format.
@@ -33,7 +33,7 @@ def document(configuration: Configuration) -> dict[str, Any]:
     return {
         "sluice": FORMAT,
         "policies": [policy_document(one) for one in policies],
-        "registry": [entry_document(one) for one in folded(configuration.entries)],
+        "registry": [entry_document(one) for one in fold_members(configuration.entries)],
         **{
             section: [upload_document(one) for _, one in sorted(configuration.uploads.items()) if one.kind == kind]
             for section, kind in CODE_SECTIONS.items()

@@ -18,11 +18,11 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.vocabulary import with_uploads
 from sluice_controller.catalog.vocabulary_index import VocabularyIndex
-from sluice_controller.code.manifest import check_described
+from sluice_controller.code.manifest import check_manifest
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import CODE_SECTIONS, FORMAT, POLICY_FIELDS, policy_document
 from sluice_controller.policies.freeze import KEPT
-from sluice_controller.registry.group_documents import refuse_no_group, unfolded
+from sluice_controller.registry.group_documents import check_group_document, unfold_members
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.errors import CallerError, SluiceError
 from sluice_core.messages.policies import (
@@ -68,7 +68,7 @@ class Faults:
             raise CallerError("; ".join(told))
 
 
-def configuration_of(data: Any, backend: Backend, by: str, now: Configuration) -> Configuration:
+def read_configuration(data: Any, backend: Backend, by: str, now: Configuration) -> Configuration:
     """The configuration that ``data`` describes, where ``now`` is the one that stands.
 
     :raises CallerError: naming everything that is wrong
@@ -80,7 +80,7 @@ def configuration_of(data: Any, backend: Backend, by: str, now: Configuration) -
         raise CallerError(f"`sluice` is `{data.get('sluice')}`, expected {FORMAT}, the version of the format")
     faults = Faults()
     reader = _Reader(by, int(backend.now() * 1000), now, faults)
-    entries = {one.key: one for one in unfolded(reader.all(data, "registry", reader.entry, lambda one: one.key))}
+    entries = {one.key: one for one in unfold_members(reader.all(data, "registry", reader.entry, lambda one: one.key))}
     found = [one for name in CODE_SECTIONS for one in reader.all(data, name, partial(reader.upload, name), _key)]
     uploads = {one.key: one for one in found}
     for upload in found:
@@ -97,7 +97,7 @@ def configuration_of(data: Any, backend: Backend, by: str, now: Configuration) -
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ImportedPolicy:
     """A policy as a document has it: ``kept`` are a plan and assignments."""
 
     id: str
@@ -140,7 +140,7 @@ class _Reader:
                 self._faults.add(f"{section}, number {number}", error)
         return list(found.values())
 
-    def policy(self, one: Mapping[str, Any], number: int) -> Item:
+    def policy(self, one: Mapping[str, Any], number: int) -> ImportedPolicy:
         """A policy, not compiled yet."""
         refuse_unknown(one, POLICY_FIELDS, "field")
         name = _text(one, "id")
@@ -154,7 +154,7 @@ class _Reader:
         text = _text(one, "policy")
         # the order of the document is that of their age
         created, by = self._origin(one, self._standing.policies.get(name), number)
-        return Item(
+        return ImportedPolicy(
             id=name,
             policy=text,
             source=_text(one, "source", text),
@@ -181,7 +181,7 @@ class _Reader:
         thing = KINDS[kind].read(entry)
         for field_name in known:
             _same_type(getattr(thing, field_name), getattr(KINDS[kind](name), field_name), field_name)
-        refuse_no_group(entry)
+        check_group_document(entry)
         return entry
 
     def upload(self, section: str, one: Mapping[str, Any], _: int) -> Upload:
@@ -199,7 +199,7 @@ class _Reader:
         for digest in (*upload.files(), *(each.sha256 for each in upload.revisions)):
             if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
                 raise CallerError(f"`{digest}` is no SHA-256 in lower case hexadecimal")
-        check_described(upload)
+        check_manifest(upload)
         return upload
 
     def _origin(
@@ -223,10 +223,10 @@ class _Compiler:
         #: By account; those about no account in particular are everybody's neighbours.
         self._neighbours: dict[str, list[ExistingPolicy]] = defaultdict(list)
 
-    def compile(self, items: Sequence[Item]) -> dict[str, Policy]:
+    def compile(self, items: Sequence[ImportedPolicy]) -> dict[str, Policy]:
         """All that can be compiled, by id."""
         found: dict[str, Policy] = {}
-        new: list[Item] = []
+        new: list[ImportedPolicy] = []
         for item in items:
             standing = self._now.policies.get(item.id)
             if standing is not None and _says_the_same(item, standing):
@@ -249,7 +249,7 @@ class _Compiler:
     def _settle(self, name: str, plan: Plan) -> None:
         self._neighbours[_account(plan)].append(ExistingPolicy(name, plan))
 
-    def _compiled(self, item: Item) -> tuple[Policy, Plan]:
+    def _compiled(self, item: ImportedPolicy) -> tuple[Policy, Plan]:
         if len(item.policy) > self._longest:
             raise CallerError(f"the sentence has {len(item.policy)} characters, expected at most {self._longest}")
         # which account it is about is known when it is compiled: once for that, once for its neighbours
@@ -265,7 +265,7 @@ class _Compiler:
             raise CallerError(f"{len(compiled)} sentences, expected one")
         return compiled[0]
 
-    def _kept(self, item: Item) -> tuple[Policy, Plan]:
+    def _kept(self, item: ImportedPolicy) -> tuple[Policy, Plan]:
         """A policy that an actor left behind: static, with the assignments that it had."""
         assert item.kept is not None
         plan = Plan.from_data(_plain_mapping(item.kept.get("plan"), "plan"))
@@ -282,15 +282,15 @@ class _Compiler:
         return _policy(item, item.policy, {**plan.to_data(), KEPT: given}, plan), plan
 
 
-def _policy(item: Item, text: str, data: Mapping[str, Any], plan: Plan) -> Policy:
+def _policy(item: ImportedPolicy, text: str, data: Mapping[str, Any], plan: Plan) -> Policy:
     return Policy(
         item.id, item.source, text, data, plan.dynamic, item.created, item.created_by, item.enabled, item.origin
     )
 
 
-def _says_the_same(item: Item, standing: Policy) -> bool:
+def _says_the_same(item: ImportedPolicy, standing: Policy) -> bool:
     there = policy_document(standing)
-    mine = {each.name: getattr(item, each.name) for each in fields(Item)}
+    mine = {each.name: getattr(item, each.name) for each in fields(ImportedPolicy)}
     defaults = {"source": standing.text, "enabled": True, "created_by": "", "origin": "", KEPT: None}
     return mine == {name: there.get(name, defaults.get(name)) for name in mine}
 

@@ -26,7 +26,7 @@ class _Unknown(dict[str, Any]):
         return "something else"
 
 
-def missing(enforcer: policy.Enforcer, rule: str, target: Mapping[str, str], creds: Mapping[str, Any]) -> str:
+def missing_rights(enforcer: policy.Enforcer, rule: str, target: Mapping[str, str], creds: Mapping[str, Any]) -> str:
     """What ``creds`` lack for ``rule`` on ``target``; empty when nothing is."""
     check = enforcer.rules.get(rule)
     return _lack(check, enforcer, _Unknown(target), dict(creds)) if check is not None else "a rule of this name"

@@ -39,7 +39,7 @@ class KeystoneAwayError(Exception):
     """Keystone does not answer, or not so that one could understand it."""
 
 
-class Door(auth_token.AuthProtocol):
+class KeystoneMiddleware(auth_token.AuthProtocol):
     """keystonemiddleware's ``auth_token`` around the WSGI application ``app``.
 
     :param is_admin: what decides whether an identity is an administrator

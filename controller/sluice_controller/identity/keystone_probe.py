@@ -20,7 +20,7 @@ REMEMBERED: Final = 5.0
 PATIENCE: Final = 2.0
 
 
-class Probe:
+class KeystoneProbe:
     """Remembers for a while what ``ask`` has said."""
 
     def __init__(self, ask: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,9 +45,9 @@ class Probe:
 
 
 @lru_cache(maxsize=8)
-def probe_of(path: str) -> Probe:
+def probe_for(path: str) -> KeystoneProbe:
     """The probe of the Keystone in the file at ``path``; asks when it is first asked."""
-    return Probe(lambda: reachable(path))
+    return KeystoneProbe(lambda: reachable(path))
 
 
 def reachable(path: str) -> bool:

@@ -28,7 +28,7 @@ class Session(Protocol):
         """An answer of Keystone's."""
 
 
-class Projects(Mapping[str, str]):
+class ProjectAccounts(Mapping[str, str]):
     """Project name → Swift account; connects when it is first asked.
 
     Iterating gives the names that are remembered, which is what a near miss is looked for among.

@@ -22,7 +22,7 @@ from oslo_config import cfg
 from oslo_policy import policy
 
 from sluice_controller.identity.caller import Identity
-from sluice_controller.identity.denials import missing
+from sluice_controller.identity.denials import missing_rights
 from sluice_controller.identity.operations import OPERATIONS, PARTS
 
 Target = Mapping[str, str]
@@ -40,10 +40,10 @@ class Rules:
         with self._lock:
             return bool(self._enforcer.enforce(rule, dict(target), dict(identity.credentials())))
 
-    def missing(self, identity: Identity, rule: str, target: Target) -> str:
+    def missing_rights(self, identity: Identity, rule: str, target: Target) -> str:
         """What it would take, in words, of a rule that does not allow it."""
         with self._lock:
-            return missing(self._enforcer, rule, dict(target), identity.credentials())
+            return missing_rights(self._enforcer, rule, dict(target), identity.credentials())
 
     def is_admin(self, identity: Identity) -> bool:
         """Whether the rule ``admin`` holds."""

@@ -41,6 +41,6 @@ def known_token(path: str) -> bytes:
     return read_token(path)
 
 
-def matches(given: str, expected: bytes) -> bool:
+def token_matches(given: str, expected: bytes) -> bool:
     """Whether ``given`` is the token, in a time that does not say how much of it is right."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected)

@@ -21,7 +21,7 @@ _CHUNK: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResourcePath:
     """One account, container or object, and the keys of all records that concern it."""
 
     account: str
@@ -30,7 +30,7 @@ class Place:
     keys: frozenset[bytes]
 
     @classmethod
-    def read(cls, text: str, entries: Mapping[str, Entry]) -> Place:
+    def read(cls, text: str, entries: Mapping[str, Entry]) -> ResourcePath:
         """The place called ``account[/container[/object]]``, with the groups in ``entries`` that it is in.
 
         :raises CallerError: when there is no account in it, or half a surrogate pair
@@ -52,7 +52,7 @@ class Place:
                 keys.add(snapshot_group_key(level, entry.name))
         return cls(account, container, obj, frozenset(keys))
 
-    def concerns(self, target: Target) -> bool:
+    def matches(self, target: Target) -> bool:
         """Whether a policy about ``target`` may set something that concerns this place."""
         if target.level not in LEVELS:
             return False
@@ -81,7 +81,7 @@ class Place:
         return self.path_at("object")
 
 
-def concerning(backend: Backend, contents: CacheContents, place: Place) -> list[Assignment]:
+def affected_assignments(backend: Backend, contents: CacheContents, place: ResourcePath) -> list[Assignment]:
     """The assignments that a node would find for ``place``; of all others only the ids are read."""
     names = backend.store.run(_ids(backend.store.keys.assignments))
     wanted = [name for name in names if _may_concern(name, contents, place)]
@@ -93,12 +93,12 @@ def concerning(backend: Backend, contents: CacheContents, place: Place) -> list[
     return [one for one in found if key_of(one) in place.keys and one.target.level != VOLUME]
 
 
-def _may_concern(name: str, contents: CacheContents, place: Place) -> bool:
+def _may_concern(name: str, contents: CacheContents, place: ResourcePath) -> bool:
     _, at, member = name.partition("@")
     if at and member not in place.members:
         return False
     cached = contents.policies.get(policy_of(name))
-    return cached is None or place.concerns(cached.plan.target)
+    return cached is None or place.matches(cached.plan.target)
 
 
 def _ids(key: str) -> Operation[list[str]]:

@@ -49,7 +49,7 @@ class _Holder:
 _Holders = Mapping[str, _Holder]
 
 
-def looked_at(
+def check_bandwidth(
     backend: Backend, text: str, compiled: Sequence[Compiled], others: Iterable[CachedPolicy]
 ) -> tuple[Compiled, ...]:
     """``compiled``, all that became of ``text``, with the doubts about it among the warnings.
@@ -77,7 +77,7 @@ def looked_at(
     )
 
 
-def fares(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
+def bandwidth_status(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
     """Of a policy that stands: what is missing to keep its promise, and what else keeps it from doing what it says.
 
     Warnings are about its canonical text.

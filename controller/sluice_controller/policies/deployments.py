@@ -15,8 +15,8 @@ from sluice_controller.catalog.groups import GroupKind, resolve_member
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import path_target
 from sluice_controller.policies import generated_policies
-from sluice_controller.policies.generated_policies import Done
-from sluice_controller.policies.services import Allow, everything
+from sluice_controller.policies.generated_policies import GeneratedPolicies
+from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.bodies import Body
 from sluice_core.describe import FILTER, PLACES
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -29,7 +29,7 @@ FIELDS: Final = ("params", "place")
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class Deployment:
     """A filter that is set for a target without a condition on metrics."""
 
     policy: CachedPolicy
@@ -51,23 +51,23 @@ def target_of(path: str, catalogue: Catalogue) -> Target:
     return Target(target.level, target.select, found.path, found.label)
 
 
-def listed(contents: CacheContents, target: Target) -> list[Deployed]:
+def list_deployed(contents: CacheContents, target: Target) -> list[Deployment]:
     """The filters that static policies set for just this target, oldest first."""
     return [
-        Deployed(one, action)
+        Deployment(one, action)
         for one in contents.ordered
-        if not one.policy.dynamic and same(one.plan.target, target)
+        if not one.policy.dynamic and same_target(one.plan.target, target)
         for action in one.plan.actions
         if action.verb == "set" and action.kind == FILTER
     ]
 
 
-def same(one: Target, other: Target) -> bool:
+def same_target(one: Target, other: Target) -> bool:
     """Whether both are the same target, however they were asked for."""
     return (one.level, one.select, one.name) == (other.level, other.select, other.name)
 
 
-def called(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue) -> Target:
+def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue) -> Target:
     """``target`` by the words that its policies ``old`` have for it, while these still mean the same.
 
     So it makes no difference whether somebody says the project's name or its account when asking again.
@@ -82,7 +82,7 @@ def called(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue) ->
     return replace(target, label=label if found.path == target.name else "")
 
 
-def sentence(target: Target, keyword: str, data: Any) -> str:
+def deployment_sentence(target: Target, keyword: str, data: Any) -> str:
     """The sentence of a deployment with what ``data``, a body, says.
 
     :raises CallerError: when ``data`` is wrong
@@ -101,7 +101,9 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, allow: Allow = everything) -> Done:
+def deploy(
+    backend: Backend, target: Target, keyword: str, data: Any, by: str, allow: Authorize = allow_all
+) -> GeneratedPolicies:
     """Set a filter for a target; once more with the same parameters changes nothing, with others replaces it.
 
     :raises NotFound: when there is no such filter
@@ -109,19 +111,21 @@ def deploy(backend: Backend, target: Target, keyword: str, data: Any, by: str, a
     """
     keyword = _keyword(backend, keyword)
 
-    def change() -> Done:
+    def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         old = list(_of(contents, target, keyword))
-        text = sentence(called(target, old, catalogue), keyword, data)
-        others = generated_policies.others_than(contents, old)
-        settled = generated_policies.settle(text, origin_of(keyword), old, others, catalogue, awake=True)
+        text = deployment_sentence(keep_label(target, old, catalogue), keyword, data)
+        others = generated_policies.policies_except(contents, old)
+        settled = generated_policies.plan_changes(text, origin_of(keyword), old, others, catalogue, awake=True)
         return generated_policies.commit(backend, [settled], by, allow=allow, contents=contents)
 
     return reference_guards.retry_conflicts(change)
 
 
-def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: Allow = everything) -> Done:
+def undeploy(
+    backend: Backend, target: Target, keyword: str, by: str, allow: Authorize = allow_all
+) -> GeneratedPolicies:
     """Take back what deploying has set.
 
     :raises NotFound: when it has not been deployed there, naming the policy that sets it if there is one
@@ -130,17 +134,17 @@ def undeploy(backend: Backend, target: Target, keyword: str, by: str, allow: All
     contents = backend.policy_cache.contents()
     old = tuple(_of(contents, target, keyword))
     if not old:
-        users = [one.policy.policy.id for one in listed(contents, target) if one.action.keyword == keyword]
+        users = [one.policy.policy.id for one in list_deployed(contents, target) if one.action.keyword == keyword]
         hint = f"; policy `{users[0]}` sets it, delete that" if users else ""
         raise NotFound(f"filter `{keyword}` is not deployed at {target.level} `{target.name}`{hint}")
     return generated_policies.commit(
-        backend, [generated_policies.Settled(origin_of(keyword), (), old, ())], by, allow=allow
+        backend, [generated_policies.PolicyChanges(origin_of(keyword), (), old, ())], by, allow=allow
     )
 
 
 def _of(contents: CacheContents, target: Target, keyword: str) -> Iterator[CachedPolicy]:
     origin = origin_of(keyword)
-    return (one for one in contents.ordered if one.policy.origin == origin and same(one.plan.target, target))
+    return (one for one in contents.ordered if one.policy.origin == origin and same_target(one.plan.target, target))
 
 
 def _keyword(backend: Backend, keyword: str) -> str:
@@ -156,7 +160,7 @@ def _keyword(backend: Backend, keyword: str) -> str:
     return info.keyword
 
 
-def of_policy(backend: Backend, policy_id: str) -> Deployed:
+def find_deployment(backend: Backend, policy_id: str) -> Deployment:
     """What the policy of a deployment sets.
 
     :raises Conflict: when somebody deleted it just now
@@ -164,4 +168,4 @@ def of_policy(backend: Backend, policy_id: str) -> Deployed:
     found = backend.policy_cache.contents().policies.get(policy_id)
     if found is None:
         raise Conflict(f"policy `{policy_id}` of this deployment was deleted just now")
-    return Deployed(found, found.plan.actions[0])
+    return Deployment(found, found.plan.actions[0])

@@ -27,7 +27,7 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.selectors import WATCH_SECONDS
-from sluice_controller.policies.affected_assignments import Place, concerning
+from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
 from sluice_core.describe import KINDS
 from sluice_core.messages.policies import GROUP, NAME, Assignment
 from sluice_core.messages.predicate import Facts, compile_predicate
@@ -73,16 +73,16 @@ class Verdict:
 class Effective:
     """What holds for a request, at ``epoch``."""
 
-    place: Place
+    place: ResourcePath
     facts: Facts
     epoch: int
     verdicts: tuple[Verdict, ...]
 
 
-def effective(backend: Backend, place: Place, facts: Facts) -> Effective:
+def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
     """What holds now for a request with ``facts`` at ``place``."""
     contents = backend.policy_cache.contents()
-    found = concerning(backend, contents, place)
+    found = affected_assignments(backend, contents, place)
     pipelines = Candidates(found).resolve(facts)
     absent = list(_absent(backend, contents, place, {one.policy for one in found}))
     verdicts = []
@@ -139,9 +139,9 @@ def _overridden(one: Assignment, reason: str, *by: str) -> Overridden:
     return Overridden(one.policy, one.kind, one.keyword, reason, by, one)
 
 
-def _absent(backend: Backend, contents: CacheContents, place: Place, present: set[str]) -> Iterator[Overridden]:
+def _absent(backend: Backend, contents: CacheContents, place: ResourcePath, present: set[str]) -> Iterator[Overridden]:
     """Actions of policies about ``place`` that have set nothing there."""
-    silent = [one for one in contents.ordered if one.policy.id not in present and place.concerns(one.plan.target)]
+    silent = [one for one in contents.ordered if one.policy.id not in present and place.matches(one.plan.target)]
     asked = [one for one in silent if one.policy.dynamic and one.policy.enabled][:_ASKED]
     observed = {one.policy.id: _observed(backend, place, one) for one in asked}
     for one in silent:
@@ -161,7 +161,7 @@ def _silence(one: CachedPolicy, seen: Mapping[str, Any] | None) -> tuple[str, Ma
     return (NO_VALUE if None in values.values() else CONDITION), values
 
 
-def _observed(backend: Backend, place: Place, one: CachedPolicy) -> Mapping[str, Any] | None:
+def _observed(backend: Backend, place: ResourcePath, one: CachedPolicy) -> Mapping[str, Any] | None:
     """The metric values that its actor saw for this place; None when it did not say."""
     backend.store.watch(one.policy.id, WATCH_SECONDS)
     document = backend.store.observed(one.policy.id)

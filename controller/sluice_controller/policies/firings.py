@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ def page_of(firings: Sequence[Firing], limit: int, marker: str = "", what: str =
     return FiringPage(tuple(one for _, one in shown), more)
 
 
-def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Place, Firing]]:
+def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:
     """Each with its place, newest first."""
-    places: list[tuple[Place, Firing]] = []
+    places: list[tuple[Position, Firing]] = []
     for one in firings:
         at = int(one.at * 1_000_000)
         number = sum(place[0] == at for place, _ in places)
@@ -47,7 +47,7 @@ def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Place, Firing]]:
     return reversed(places)
 
 
-def read_marker(marker: str) -> Place | None:
+def read_marker(marker: str) -> Position | None:
     """The place that ``marker`` names; None when there is no marker.
 
     :raises CallerError: when it is not one of ours

@@ -25,7 +25,7 @@ from sluice_dsl.syntax.grammar import parse
 KEPT: Final = "kept"
 
 
-def standing_assignments(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
+def assignments_in_force(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
     """What is in force for ``policy`` by itself: nothing while it is disabled, or when an actor decides.
 
     :raises DecodeError: when what it keeps cannot be read
@@ -38,7 +38,7 @@ def standing_assignments(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
     return tuple(map(Assignment.from_data, kept))
 
 
-def kept_policy(
+def freeze_policy(
     old: CachedPolicy, in_force: Sequence[Assignment], new_id: str, by: str
 ) -> tuple[CachedPolicy, tuple[Assignment, ...]]:
     """The static policy ``new_id`` that holds ``in_force``, and its assignments."""
@@ -90,10 +90,10 @@ def _static(sentence: Sentence, member: str, members: Sequence[Assignment]) -> S
         for number, action in enumerate(sentence.actions)
         if number in {_action(one) for one in members}
     )
-    return Sentence(target, actions, condition_of(members[0].when))
+    return Sentence(target, actions, condition_from_predicate(members[0].when))
 
 
-def condition_of(predicate: Predicate) -> Condition | None:
+def condition_from_predicate(predicate: Predicate) -> Condition | None:
     """``predicate`` as it is written; None when it always holds."""
     if isinstance(predicate, bool):
         return None
@@ -114,6 +114,6 @@ def condition_of(predicate: Predicate) -> Condition | None:
 
 def _some(predicate: Predicate) -> Condition:
     """A part of a predicate, which is never a constant."""
-    condition = condition_of(predicate)
+    condition = condition_from_predicate(predicate)
     assert condition is not None, predicate
     return condition

@@ -1,7 +1,7 @@
 """Policies whose sentences the API writes itself: those of stereotypes and of deployments.
 
 Both say what shall stand: some sentences, in the place of the policies that the same origin wrote for the same
-target.  :func:`settle` compares and :func:`commit` changes what differs, all of it or nothing.
+target.  :func:`plan_changes` compares and :func:`commit` changes what differs, all of it or nothing.
 
 A policy's id follows from its origin, target and plan.  So two who apply the same at once make the same ids, of
 which the store takes the first: the second looks again and finds that nothing is left to do.
@@ -18,7 +18,7 @@ from typing import Any
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.policies.services import Allow, everything
+from sluice_controller.policies.services import Authorize, allow_all
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.store.store import Draft
 from sluice_dsl.assignments import static_assignments
@@ -28,7 +28,7 @@ from sluice_dsl.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class PolicyChanges:
     """What has to be done: policies that ``stay``, those that go, and what is ``new``."""
 
     origin: str
@@ -43,7 +43,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class GeneratedPolicies:
     """The policies that stand now, and the newest change; doubts about the sentences that are new."""
 
     policies: tuple[Policy, ...]
@@ -56,14 +56,14 @@ class Done:
         return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
 
 
-def settle(
+def plan_changes(
     text: str,
     origin: str,
     old: Sequence[CachedPolicy],
     others: Sequence[ExistingPolicy],
     catalogue: Catalogue,
     awake: bool = False,
-) -> Settled:
+) -> PolicyChanges:
     """The sentences of ``text`` in the place of the policies ``old``, next to ``others``.
 
     Policies that somebody has switched off stay so, unless ``awake`` asks that all of them be on.
@@ -80,10 +80,10 @@ def settle(
             new.append(one)
         else:
             left.remove(same)
-    return Settled(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
+    return PolicyChanges(origin, tuple(one for one in old if one not in left), tuple(left), tuple(new))
 
 
-def others_than(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[ExistingPolicy]:
+def policies_except(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[ExistingPolicy]:
     """All policies but some, as the compiler wants them."""
     ids = {one.policy.id for one in mine}
     return [one for one in contents.existing if one.id not in ids]
@@ -91,13 +91,13 @@ def others_than(contents: CacheContents, mine: Iterable[CachedPolicy]) -> list[E
 
 def commit(
     backend: Backend,
-    settled: Sequence[Settled],
+    settled: Sequence[PolicyChanges],
     by: str,
     entries: tuple[Entry, ...] = (),
     expect: dict[str, int] | None = None,
-    allow: Allow = everything,
+    allow: Authorize = allow_all,
     contents: CacheContents | None = None,
-) -> Done:
+) -> GeneratedPolicies:
     """Do it, in one change; nothing is written when nothing has to be done.
 
     ``allow`` is asked about all that it is about, before anything happens.  ``contents`` are those that new sentences
@@ -115,7 +115,7 @@ def commit(
     made = [_policy(one, origin, now + number, by, gone) for number, (origin, one) in enumerate(compiled)]
     stay = [one.policy for each in settled for one in each.stay]
     if not (drops or made or entries):
-        return Done(tuple(stay), backend.store.head().epoch, False)
+        return GeneratedPolicies(tuple(stay), backend.store.head().epoch, False)
     puts = tuple(
         assignment
         for policy, (_, one) in zip(made, compiled, strict=True)
@@ -136,7 +136,7 @@ def commit(
         )
     )
     doubts = tuple(problem for _, one in compiled for problem in one.warnings)
-    return Done((*stay, *made), done.epoch, True, doubts)
+    return GeneratedPolicies((*stay, *made), done.epoch, True, doubts)
 
 
 def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:

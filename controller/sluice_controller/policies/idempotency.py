@@ -16,18 +16,18 @@ from rest_framework.request import Request
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.policies import services
-from sluice_controller.policies.services import Allow, Written
+from sluice_controller.policies.services import Authorize, WrittenPolicies
 from sluice_core.errors import CallerError, Conflict
 from sluice_dsl.compile import Compiled
 from sluice_dsl.diagnostics import PolicyErrors
 
 HEADER: Final = "Idempotency-Key"
 _LONGEST: Final = 128
-#: The same as :func:`key_of` has it, for the description of the API.
+#: The same as :func:`read_key` has it, for the description of the API.
 FORM: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "pattern": "^[!-~]+$"}
 
 
-def key_of(request: Request) -> str:
+def read_key(request: Request) -> str:
     """The key in the headers; empty without one.
 
     :raises CallerError: when it cannot be one
@@ -39,7 +39,7 @@ def key_of(request: Request) -> str:
     return key
 
 
-def create_once(backend: Backend, text: str, by: str, key: str, allow: Allow) -> Written:
+def create_once(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies:
     """Policies out of the sentences of ``text``, or those that the same request created before.
 
     :raises PolicyErrors: all errors in it
@@ -48,7 +48,7 @@ def create_once(backend: Backend, text: str, by: str, key: str, allow: Allow) ->
     if before is not None:
         return before
     try:
-        return services.create_policies(backend, text, by, allow, ids_of(text, by, key))
+        return services.create_policies(backend, text, by, allow, policy_ids(text, by, key))
     except (Conflict, PolicyErrors):
         # what stands in the way may be what the first of two requests has created just now
         before = _created(backend, text, by, key, allow)
@@ -57,7 +57,7 @@ def create_once(backend: Backend, text: str, by: str, key: str, allow: Allow) ->
         return before
 
 
-def ids_of(text: str, by: str, key: str) -> Iterator[str]:
+def policy_ids(text: str, by: str, key: str) -> Iterator[str]:
     """The ids of the policies of the sentences of ``text``, one after the other."""
     number = 0
     while True:
@@ -66,13 +66,13 @@ def ids_of(text: str, by: str, key: str) -> Iterator[str]:
         number += 1
 
 
-def _created(backend: Backend, text: str, by: str, key: str, allow: Allow) -> Written | None:
+def _created(backend: Backend, text: str, by: str, key: str, allow: Authorize) -> WrittenPolicies | None:
     contents = backend.policy_cache.contents()
     # there are at most as many sentences as there are words that begin one
-    wanted = (name for name, _ in zip(ids_of(text, by, key), range(text.upper().count("FOR")), strict=False))
+    wanted = (name for name, _ in zip(policy_ids(text, by, key), range(text.upper().count("FOR")), strict=False))
     found = tuple(contents.policies[name] for name in wanted if name in contents.policies)
     if not found:
         return None
     allow([one.plan for one in found])
     epoch = max(contents.epochs.get(one.policy.id, 0) for one in found)
-    return Written(found, epoch, tuple(Compiled(one.policy.source, one.policy.text, one.plan) for one in found))
+    return WrittenPolicies(found, epoch, tuple(Compiled(one.policy.source, one.policy.text, one.plan) for one in found))

@@ -16,9 +16,9 @@ from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.errors import PreconditionFailed
-from sluice_controller.policies.bandwidth_checks import looked_at
-from sluice_controller.policies.freeze import standing_assignments
-from sluice_controller.policies.services import Allow, Written, everything
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.freeze import assignments_in_force
+from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
 from sluice_controller.validation.parameters import policy_text, refuse_unknown
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Firing, Policy, PolicyState
@@ -31,14 +31,14 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class PolicyUpdate:
     """What is to be another in a policy; None leaves it as it is."""
 
     text: str | None = None
     enabled: bool | None = None
 
     @classmethod
-    def read(cls, body: Any, limit: int) -> Revision:
+    def read(cls, body: Any, limit: int) -> PolicyUpdate:
         """What a body asks for.
 
         :raises CallerError: when it asks for nothing, or for something else
@@ -56,7 +56,7 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
+class UpdatedPolicy:
     """A policy as it would be."""
 
     policy: Policy
@@ -64,7 +64,7 @@ class Revised:
     compiled: tuple[Compiled, ...] = ()
 
 
-def revised(backend: Backend, contents: CacheContents, old: CachedPolicy, revision: Revision) -> Revised:
+def apply_update(backend: Backend, contents: CacheContents, old: CachedPolicy, revision: PolicyUpdate) -> UpdatedPolicy:
     """``old``, one of ``contents``, as ``revision`` wants it; id and age stay.
 
     :raises PolicyErrors: all errors in the text
@@ -72,27 +72,27 @@ def revised(backend: Backend, contents: CacheContents, old: CachedPolicy, revisi
     """
     enabled = old.policy.enabled if revision.enabled is None else revision.enabled
     if revision.text is None:
-        return Revised(replace(old.policy, enabled=enabled), old.plan)
+        return UpdatedPolicy(replace(old.policy, enabled=enabled), old.plan)
     others = [one for one in contents.ordered if one.policy.id != old.policy.id]
     plain = compile_text(revision.text, backend.vocabulary(contents), [one.existing for one in others])
-    compiled = looked_at(backend, revision.text, plain, others)
+    compiled = check_bandwidth(backend, revision.text, plain, others)
     if len(compiled) != 1:
         raise CallerError(f"`policy` has {len(compiled)} sentences, expected one: a policy is one sentence")
     (one,) = compiled
     same = one.text == old.policy.text and one.plan == old.plan
     data = old.policy.plan if same else one.plan.to_data()
     policy = replace(old.policy, source=one.source, text=one.text, plan=data, dynamic=one.plan.dynamic, enabled=enabled)
-    return Revised(policy, one.plan, compiled)
+    return UpdatedPolicy(policy, one.plan, compiled)
 
 
 def update_policy(
     backend: Backend,
     policy_id: str,
     by: str,
-    revision: Revision,
+    revision: PolicyUpdate,
     version: int | None = None,
-    allow: Allow = everything,
-) -> Written:
+    allow: Authorize = allow_all,
+) -> WrittenPolicies:
     """Revise a policy; when nothing would change, nothing happens.
 
     :raises NotFound: when there is none of this id
@@ -107,10 +107,10 @@ def update_policy(
         allow([old.plan])
         if version is not None and version != old.version:
             raise PreconditionFailed(f"policy `{policy_id}` is at version {old.version}, `If-Match` names {version}")
-        new = revised(backend, contents, old, revision)
+        new = apply_update(backend, contents, old, revision)
         allow([new.plan])
         if new.policy == old.policy:
-            return Written((old,), contents.epochs.get(policy_id, 0), new.compiled)
+            return WrittenPolicies((old,), contents.epochs.get(policy_id, 0), new.compiled)
         try:
             return _written(
                 backend, old, new, by, reference_guards.referenced_versions(backend, contents, new.compiled)
@@ -120,20 +120,22 @@ def update_policy(
     raise Conflict(f"policy `{policy_id}` changes faster than it can be replaced")
 
 
-def _written(backend: Backend, old: CachedPolicy, new: Revised, by: str, fence: Mapping[str, int]) -> Written:
+def _written(
+    backend: Backend, old: CachedPolicy, new: UpdatedPolicy, by: str, fence: Mapping[str, int]
+) -> WrittenPolicies:
     name = old.policy.id
     # versions come before what they guard: an actor that fires in between makes us try again
     expect = {**fence, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
     draft = Draft(
         by,
-        puts=standing_assignments(new.policy, new.plan),
+        puts=assignments_in_force(new.policy, new.plan),
         policies=(new.policy,),
         policy_drops=(name,),
         states=_begun_anew(backend, name),
         expect=expect,
     )
     done = backend.store.commit(draft)
-    return Written((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, new.compiled)
+    return WrittenPolicies((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, new.compiled)
 
 
 def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:

@@ -14,8 +14,8 @@ from sluice_controller.catalog.enforcement import enforcement
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.selectors import PolicyView, cluster_now
 from sluice_controller.errors import PreconditionFailed
-from sluice_controller.policies.bandwidth_checks import looked_at
-from sluice_controller.policies.freeze import kept_policy
+from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.freeze import freeze_policy
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Policy
 from sluice_core.store.store import Draft, Head
@@ -28,15 +28,15 @@ from sluice_dsl.plan import Plan
 _TRIES = 5
 
 #: Called with the plans that would be written or taken away, before anything happens; raises what refuses them.
-Allow = Callable[[Iterable[Plan]], None]
+Authorize = Callable[[Iterable[Plan]], None]
 
 
-def everything(plans: Iterable[Plan]) -> None:
+def allow_all(plans: Iterable[Plan]) -> None:
     """Refuses nothing: for whoever asked already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenPolicies:
     """What a change left behind: policies as they are now, at ``epoch``; warnings, one list for each."""
 
     policies: tuple[CachedPolicy, ...]
@@ -51,30 +51,30 @@ class Written:
         ]
 
 
-def check(backend: Backend, text: str) -> list[Compiled]:
+def check_text(backend: Backend, text: str) -> list[Compiled]:
     """What the sentences of ``text`` would become; changes nothing.
 
     :raises PolicyErrors: all errors in it
     """
     contents = backend.policy_cache.contents()
     compiled = compile_text(text, backend.vocabulary(contents), contents.existing)
-    return list(looked_at(backend, text, compiled, contents.ordered))
+    return list(check_bandwidth(backend, text, compiled, contents.ordered))
 
 
 def create_policies(
-    backend: Backend, text: str, by: str, allow: Allow = everything, ids: Iterator[str] | None = None
-) -> Written:
+    backend: Backend, text: str, by: str, allow: Authorize = allow_all, ids: Iterator[str] | None = None
+) -> WrittenPolicies:
     """Policies out of the sentences of ``text``: all, or none; ``ids`` gives the policies theirs.
 
     :raises PolicyErrors: all errors in it
     """
     names: list[str] = []
 
-    def change() -> Written:
+    def change() -> WrittenPolicies:
         contents = backend.policy_cache.contents()
         plain = compile_text(text, backend.vocabulary(contents), contents.existing)
         allow([one.plan for one in plain])
-        compiled = looked_at(backend, text, plain, contents.ordered)
+        compiled = check_bandwidth(backend, text, plain, contents.ordered)
         if not names:
             names.extend(islice(ids or iter(new_id, ""), len(compiled)))
         made = _created(backend, compiled, names, by, reference_guards.referenced_versions(backend, contents, compiled))
@@ -84,7 +84,7 @@ def create_policies(
     return reference_guards.retry_conflicts(change)
 
 
-def _refuse_second(backend: Backend, made: Written, seen: CacheContents, text: str, by: str) -> None:
+def _refuse_second(backend: Backend, made: WrittenPolicies, seen: CacheContents, text: str, by: str) -> None:
     """Of two that contradict each other and were checked before either was written, the second is taken back.
 
     Whatever was written since ``seen`` is looked at again, the older by its version.
@@ -115,7 +115,7 @@ def _refuse_second(backend: Backend, made: Written, seen: CacheContents, text: s
 
 def _created(
     backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, fence: Mapping[str, int]
-) -> Written:
+) -> WrittenPolicies:
     now = int(backend.now() * 1000)
     # a millisecond apart, so that the order of the text is the order of their age
     policies = tuple(
@@ -130,7 +130,7 @@ def _created(
     expect = {**fence, **{f"policy/{policy.id}": 0 for policy in policies}}
     done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
     cached = (CachedPolicy(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
-    return Written(tuple(cached), done.epoch, compiled)
+    return WrittenPolicies(tuple(cached), done.epoch, compiled)
 
 
 def _policy(one: Compiled, name: str, created: int, by: str) -> Policy:
@@ -151,8 +151,8 @@ def new_id() -> str:
 
 
 def delete_policy(
-    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
-) -> Written:
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
+) -> WrittenPolicies:
     """Delete a policy and take back what it set, also what its actor sets meanwhile.
 
     :raises NotFound: when there is none of this id
@@ -166,12 +166,12 @@ def delete_policy(
         # somebody deleted or replaced it just now: say which
         _standing(backend, policy_id, version)
         raise
-    return Written((), done.epoch)
+    return WrittenPolicies((), done.epoch)
 
 
 def keep_policy(
-    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Allow = everything
-) -> Written:
+    backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
+) -> WrittenPolicies:
     """Delete a policy whose actor set something, and leave that in force under a new, static policy.
 
     The new policy is in what this returns; there is none when nothing is in force.
@@ -188,7 +188,7 @@ def keep_policy(
         # the version comes before what it guards: an actor that fires in between makes us try again
         expect = {f"policy/{policy_id}": found, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
         in_force = [one for one in backend.store.assignments() if one.policy == policy_id]
-        kept = kept_policy(old, in_force, new_id(), by) if in_force else None
+        kept = freeze_policy(old, in_force, new_id(), by) if in_force else None
         draft = Draft(by, policy_drops=(policy_id,), expect=expect)
         if kept:
             new, puts = kept
@@ -198,8 +198,8 @@ def keep_policy(
         except Conflict:
             continue
         if kept is None:
-            return Written((), done.epoch)
-        return Written((CachedPolicy(kept[0].policy, done.version, kept[0].plan),), done.epoch)
+            return WrittenPolicies((), done.epoch)
+        return WrittenPolicies((CachedPolicy(kept[0].policy, done.version, kept[0].plan),), done.epoch)
     raise Conflict(f"policy `{policy_id}` changes faster than it can be kept")
 
 
@@ -221,6 +221,6 @@ def forget_node(backend: Backend, node: str) -> None:
         raise NotFound(f"there is no node `{node}`")
 
 
-def adopt(backend: Backend, by: str) -> Head:
+def adopt_history(backend: Backend, by: str) -> Head:
     """Tell all agents to take the current history as it is, even if there is nothing in it."""
     return backend.store.adopt(by)

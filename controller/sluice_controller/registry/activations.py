@@ -23,7 +23,7 @@ FIELDS: Final = ("keyword", "url", "undo", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class FilterActivation:
     """A keyword of the language and how it is activated; version 0 stands for our own call."""
 
     info: ActionInfo
@@ -32,24 +32,24 @@ class Registered:
     version: int = 0
 
 
-def default(keyword: str) -> Activation:
+def default_activation(keyword: str) -> Activation:
     """Our own deploy call."""
     undo = f"/filters/{HOLE}/undeploy/{FILTER_HOLE}"
     return Activation(keyword, f"/filters/{HOLE}/deploy/{FILTER_HOLE}", undo)
 
 
-def known(backend: Backend) -> dict[str, Registered]:
+def list_all(backend: Backend) -> dict[str, FilterActivation]:
     """Every keyword of the language."""
     stored = entries.records_of_kind(backend.policy_cache.contents().entries, Activation, ACTIVATION)
     return {
-        keyword: Registered(info, stored[keyword].thing, True)
+        keyword: FilterActivation(info, stored[keyword].thing, True)
         if keyword in stored
-        else Registered(info, default(keyword), False)
+        else FilterActivation(info, default_activation(keyword), False)
         for keyword, info in backend.catalogue.actions.items()
     }
 
 
-def find(backend: Backend, keyword: str, expected: int | None = None) -> Registered:
+def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterActivation:
     """One keyword.
 
     :raises NotFound: when the language has none such
@@ -59,11 +59,11 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> Registe
         found = entries.find(backend, Activation, ACTIVATION, info.keyword, "activation URL", expected)
     except NotFound:
         entries.check_version(f"filter `{keyword}`", 0, expected)
-        return Registered(info, default(info.keyword), False)
-    return Registered(info, found.thing, True, found.version)
+        return FilterActivation(info, default_activation(info.keyword), False)
+    return FilterActivation(info, found.thing, True, found.version)
 
 
-def register(backend: Backend, data: Any, by: str) -> Registered:
+def create(backend: Backend, data: Any, by: str) -> FilterActivation:
     """Name the service of a filter that has none yet.
 
     :raises Conflict: when it has one
@@ -73,10 +73,10 @@ def register(backend: Backend, data: Any, by: str) -> Registered:
     if find(backend, info.keyword).federated:
         raise Conflict(f"filter `{info.keyword}` has an activation URL already, change it by PUT")
     found = entries.create(backend, _described(info.keyword, body), by)
-    return Registered(info, found.thing, True, found.version)
+    return FilterActivation(info, found.thing, True, found.version)
 
 
-def change(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> Registered:
+def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> FilterActivation:
     """Name another service, or the first one."""
     body = Body(data, *FIELDS)
     old = find(backend, keyword, expected)
@@ -87,7 +87,7 @@ def change(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
         found = entries.create(backend, new, by)
     else:
         found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
-    return Registered(old.info, found.thing, True, found.version)
+    return FilterActivation(old.info, found.thing, True, found.version)
 
 
 def delete(backend: Backend, keyword: str, by: str, expected: int | None = None) -> None:
@@ -99,7 +99,7 @@ def delete(backend: Backend, keyword: str, by: str, expected: int | None = None)
     entries.delete(backend, ACTIVATION, keyword, found.version, by)
 
 
-def completed(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:
+def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:
     """For each action of a plan: what is called when it fires and when it is taken back.
 
     A group's or everybody's member is known only then, so its place stays a hole.
@@ -108,7 +108,7 @@ def completed(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, 
     target = _path(plan.target)
     for action in plan.actions:
         entry = known_entries.get(f"{ACTIVATION}/{action.keyword}")
-        one = Activation.read(entry) if entry else default(action.keyword)
+        one = Activation.read(entry) if entry else default_activation(action.keyword)
         urls = (one.url, one.undo) if action.verb == "set" else (one.undo, "")
         url, undo = (_filled(each, target, action.keyword) for each in urls)
         params = {"params": dict(action.params), "place": action.place}

@@ -44,7 +44,7 @@ _USERS: Final[Mapping[str, Callable[[CacheContents, str], Iterator[str]]]] = {
 _RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
 
 
-def known(backend: Backend) -> dict[str, StoredRecord[Alias]]:
+def list_all(backend: Backend) -> dict[str, StoredRecord[Alias]]:
     """All aliases by name."""
     return entries.records_of_kind(backend.policy_cache.contents().entries, Alias, ALIAS)
 
@@ -71,7 +71,7 @@ def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
     return entries.create(backend, _described(name, of, body, catalogue), by, _RIVALS[of])
 
 
-def change(
+def update(
     backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
 ) -> StoredRecord[Alias]:
     """Let an alias stand for something else; policies keep what it stood for when they were compiled.

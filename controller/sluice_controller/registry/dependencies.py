@@ -16,8 +16,8 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.code.filters import RESERVED
-from sluice_controller.code.revisions import shelf_of
-from sluice_controller.code.upload_receiver import received
+from sluice_controller.code.revisions import code_store
+from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
@@ -33,30 +33,30 @@ _ALONE: Final = (WASM, PROCESS, NATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class UsedDependency:
     """A dependency and the filters that use it."""
 
     found: StoredRecord[Dependency]
     filters: tuple[str, ...]
 
 
-def known(backend: Backend) -> dict[str, Attached]:
+def list_all(backend: Backend) -> dict[str, UsedDependency]:
     """All dependencies by name."""
     contents = backend.policy_cache.contents()
     stored = entries.records_of_kind(contents.entries, Dependency, DEPENDENCY)
-    return {name: Attached(one, _users(name, contents.uploads.values())) for name, one in stored.items()}
+    return {name: UsedDependency(one, _users(name, contents.uploads.values())) for name, one in stored.items()}
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Attached:
+def find(backend: Backend, name: str, expected: int | None = None) -> UsedDependency:
     """One dependency.
 
     :raises NotFound: when there is none
     """
     found = entries.find(backend, Dependency, DEPENDENCY, name, "dependency", expected)
-    return Attached(found, _users(name, backend.policy_cache.contents().uploads.values()))
+    return UsedDependency(found, _users(name, backend.policy_cache.contents().uploads.values()))
 
 
-def create(backend: Backend, data: Any, by: str) -> Attached:
+def create(backend: Backend, data: Any, by: str) -> UsedDependency:
     """A new dependency without data.
 
     :raises Conflict: when there is one of this name
@@ -65,10 +65,10 @@ def create(backend: Backend, data: Any, by: str) -> Attached:
     name = new_name(body.text("name"))
     if name in RESERVED or name.startswith(".") or not name.isprintable():
         raise CallerError(f"`{name}` cannot be the name of a file here, expected printable text without a dot in front")
-    return Attached(entries.create(backend, Dependency(name, help=body.text("help", "")), by), ())
+    return UsedDependency(entries.create(backend, Dependency(name, help=body.text("help", "")), by), ())
 
 
-def change(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> Attached:
+def update(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> UsedDependency:
     """Describe it anew."""
     old = find(backend, name, expected)
     body = Body(data, *FIELDS)
@@ -76,7 +76,7 @@ def change(backend: Backend, name: str, data: Any, by: str, expected: int | None
     if asked != name:
         raise CallerError(f"`name` is `{asked}`, but a dependency keeps its name `{name}`")
     new = replace(old.found.thing, help=body.text("help", old.found.thing.help))
-    return Attached(entries.update(backend, old.found, new, by), old.filters)
+    return UsedDependency(entries.update(backend, old.found, new, by), old.filters)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -97,14 +97,17 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
 def put_data(
     backend: Backend, name: str, source: IO[bytes], size: int, announced: str, by: str, expected: int | None = None
-) -> Attached:
+) -> UsedDependency:
     """Take its data; the filters that use it have the new ones with the same change.
 
-    :raises CallerError: see :func:`sluice_controller.code.upload_receiver.received`
+    :raises CallerError: see :func:`sluice_controller.code.upload_receiver.receive_upload`
     """
     old = find(backend, name, expected)
-    shelf = shelf_of(backend)
-    with received(source, size, announced, backend.config.code_limit, "data of the dependency") as (sha256, pieces):
+    shelf = code_store(backend)
+    with receive_upload(source, size, announced, backend.config.code_limit, "data of the dependency") as (
+        sha256,
+        pieces,
+    ):
         shelf.put(sha256, pieces, size)
     one = old.found.thing
     if sha256 == one.sha256:
@@ -120,7 +123,7 @@ def put_data(
         new,
         (old.found.created, old.found.created_by),
     )
-    return Attached(replace(old.found, thing=new, version=version), old.filters)
+    return UsedDependency(replace(old.found, thing=new, version=version), old.filters)
 
 
 def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
@@ -131,7 +134,7 @@ def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
     one = find(backend, name).found.thing
     if not one.sha256:
         raise NotFound(f"dependency `{name}` has no data yet, `PUT` them to its `data`")
-    return one, shelf_of(backend).get(one.sha256)
+    return one, code_store(backend).get(one.sha256)
 
 
 def deployed(backend: Backend, target: Target) -> dict[str, tuple[str, ...]]:
@@ -143,7 +146,7 @@ def deployed(backend: Backend, target: Target) -> dict[str, tuple[str, ...]]:
     return {name: tuple(filters) for name, filters in found.items()}
 
 
-def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> Attached:
+def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> UsedDependency:
     """Attach it to the filters that the body names, or to those deployed at ``target``.
 
     :raises Conflict: when it has no data, or a filter's environment takes one file alone
@@ -162,7 +165,7 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> A
     return find(backend, name)
 
 
-def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> Attached:
+def undeploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> UsedDependency:
     """Detach it from the filters that the body names, or from those deployed at ``target``.
 
     :raises NotFound: when none of them uses it
@@ -192,7 +195,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
 
 def _uploads_at(backend: Backend, target: Target) -> Iterator[Upload]:
     contents = backend.policy_cache.contents()
-    keywords = dict.fromkeys(one.action.keyword for one in deployments.listed(contents, target))
+    keywords = dict.fromkeys(one.action.keyword for one in deployments.list_deployed(contents, target))
     return (contents.uploads[one] for one in keywords if one in contents.uploads)
 
 
@@ -229,7 +232,7 @@ def _commit(
     return done.version if new else version
 
 
-def _drop(backend: Backend, old: Attached, by: str, seen: dict[str, int]) -> None:
+def _drop(backend: Backend, old: UsedDependency, by: str, seen: dict[str, int]) -> None:
     """Forget it, and let the filters that use it be without, in one change."""
     name = old.found.thing.name
     edited, expect = _edited(backend, old.filters, lambda upload: _without(upload, name))

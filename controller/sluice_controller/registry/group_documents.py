@@ -13,14 +13,14 @@ from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS, Group, 
 _SLASHES: Mapping[str, int] = {kind: 1 if kind == CONTAINER_GROUP else 0 for kind in MEMBER_KINDS}
 
 
-def folded(entries: Mapping[str, Entry]) -> list[Entry]:
+def fold_members(entries: Mapping[str, Entry]) -> list[Entry]:
     """The entries by key, members within their group's."""
     known = {kind: groups(entries, kind) for kind in MEMBER_KINDS}
     return [_whole(one, known) for key, one in sorted(entries.items()) if not is_member(key)]
 
 
-def unfolded(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The same entries as the registry keeps them; :func:`refuse_no_group` has seen them."""
+def unfold_members(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The same entries as the registry keeps them; :func:`check_group_document` has seen them."""
     for entry in entries:
         if entry.kind in MEMBER_KINDS:
             yield from Group.read(entry).entries(entry.created, entry.created_by)
@@ -28,7 +28,7 @@ def unfolded(entries: Iterable[Entry]) -> Iterator[Entry]:
             yield entry
 
 
-def refuse_no_group(entry: Entry) -> None:
+def check_group_document(entry: Entry) -> None:
     """A document's group must be one that could have been made by the other calls.
 
     :raises CallerError: when ``entry`` is a group and cannot be kept

@@ -34,7 +34,7 @@ _name = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class RegisteredMetric:
     """A metric in the registry; ``registered`` when somebody described it, ``upload`` when somebody gave its code."""
 
     info: MetricInfo
@@ -45,18 +45,18 @@ class Measured:
     upload: Upload | None = None
 
 
-def known(backend: Backend) -> dict[str, Measured]:
+def list_all(backend: Backend) -> dict[str, RegisteredMetric]:
     """All metrics by name."""
     contents = backend.policy_cache.contents()
     found = entries.records_of_kind(contents.entries, Metric, METRIC_ENTRY)
     return {
-        **{name: of_uploaded(one) for name, one in metrics.known(contents).items()},
+        **{name: uploaded_metric(one) for name, one in metrics.uploaded_metrics(contents).items()},
         **{name: _of_registered(one) for name, one in found.items()},
         **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
     }
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
+def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredMetric:
     """One metric, by its name or an alias that its plugin declares.
 
     :raises NotFound: when there is none
@@ -65,13 +65,13 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Measured:
     if native is not None:
         entries.check_version(f"metric `{native.name}`", 0, expected)
         return _of_plugin(native)
-    if name.upper() in metrics.known(backend.policy_cache.contents()):
+    if name.upper() in metrics.uploaded_metrics(backend.policy_cache.contents()):
         found = metrics.find(backend, name, expected)
-        return of_uploaded(found.upload, found.version)
+        return uploaded_metric(found.upload, found.version)
     return _of_registered(_registered(backend, name, expected))
 
 
-def register(backend: Backend, data: Any, by: str) -> Measured:
+def create(backend: Backend, data: Any, by: str) -> RegisteredMetric:
     """A new metric.
 
     :raises Conflict: when its name means something
@@ -81,11 +81,11 @@ def register(backend: Backend, data: Any, by: str) -> Measured:
     if not _name.fullmatch(name):
         raise CallerError(f"`{name}` cannot be part of a routing key, expected letters, digits and `_`")
     names.refuse_clash(name, names.condition_meanings(name, backend.catalogue))
-    names.refuse_clash(name, {"an uploaded metric": name in metrics.known(backend.policy_cache.contents())})
+    names.refuse_clash(name, {"an uploaded metric": name in metrics.uploaded_metrics(backend.policy_cache.contents())})
     return _of_registered(entries.create(backend, _described(Metric(name), body), by, (ALIAS, TERM)))
 
 
-def change(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> Measured:
+def update(backend: Backend, name: str, data: Any, by: str, expected: int | None = None) -> RegisteredMetric:
     """Describe a registered metric anew; what is not named stays.
 
     :raises Conflict: for a plugin's, or when policies would be compared with another unit or level
@@ -109,7 +109,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     :raises Conflict: when policies watch it or aliases stand for it, unless ``force``
     """
-    if name.upper() in metrics.known(backend.policy_cache.contents()):
+    if name.upper() in metrics.uploaded_metrics(backend.policy_cache.contents()):
         metrics.delete(backend, name, by, force, expected)
         return
 
@@ -126,7 +126,7 @@ def _registered(backend: Backend, name: str, expected: int | None) -> StoredReco
     name = name.upper()
     if backend.native.metric(name) is not None:
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
-    if name in metrics.known(backend.policy_cache.contents()):
+    if name in metrics.uploaded_metrics(backend.policy_cache.contents()):
         raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
     try:
         return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
@@ -167,19 +167,19 @@ def _location(name: str) -> str:
     return f"{METRICS_EXCHANGE}/{metric_routing_key(name, '*')}"
 
 
-def _of_registered(found: StoredRecord[Metric]) -> Measured:
+def _of_registered(found: StoredRecord[Metric]) -> RegisteredMetric:
     one = found.thing
-    return Measured(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
+    return RegisteredMetric(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
 
 
-def of_uploaded(upload: Upload, version: int = 0) -> Measured:
+def uploaded_metric(upload: Upload, version: int = 0) -> RegisteredMetric:
     """An uploaded metric."""
     info = uploaded_info(upload)
-    return Measured(info, _type(info), _location(info.name), False, version, upload)
+    return RegisteredMetric(info, _type(info), _location(info.name), False, version, upload)
 
 
-def _of_plugin(info: MetricInfo) -> Measured:
-    return Measured(info, _type(info), _location(info.name), False)
+def _of_plugin(info: MetricInfo) -> RegisteredMetric:
+    return RegisteredMetric(info, _type(info), _location(info.name), False)
 
 
 def _type(info: MetricInfo) -> str:

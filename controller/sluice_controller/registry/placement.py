@@ -7,7 +7,7 @@ import difflib
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page, StoredRecord
-from sluice_controller.registry.swift_client import SwiftDoor
+from sluice_controller.registry.swift_client import SwiftClient
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
 from sluice_dsl.catalogue.base import Catalogue
@@ -44,7 +44,7 @@ def find(backend: Backend, account: str, expected: int | None = None) -> StoredR
 
 
 def put(
-    backend: Backend, door: SwiftDoor, account: str, storage_policy: str, by: str, expected: int | None = None
+    backend: Backend, door: SwiftClient, account: str, storage_policy: str, by: str, expected: int | None = None
 ) -> tuple[StoredRecord[Placement], bool]:
     """Say where new containers go; and whether nothing was said before.
 
@@ -67,7 +67,7 @@ def delete(backend: Backend, account: str, by: str, expected: int | None = None)
     return entries.delete(backend, PLACEMENT, account, found.version, by).epoch
 
 
-def refuse_unknown_policy(door: SwiftDoor, name: str) -> None:
+def refuse_unknown_policy(door: SwiftClient, name: str) -> None:
     """
     :raises CallerError: when ``name`` is no storage policy of Swift's, naming the nearest
     """

@@ -15,7 +15,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies import deployments, generated_policies
-from sluice_controller.policies.generated_policies import Done, Settled
+from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
 from sluice_core.errors import CallerError, NotFound
@@ -35,7 +35,7 @@ def origin_of(name: str) -> str:
     return f"stereotype/{name}"
 
 
-def known(backend: Backend) -> dict[str, StoredRecord[Stereotype]]:
+def list_all(backend: Backend) -> dict[str, StoredRecord[Stereotype]]:
     """All stereotypes by name."""
     return entries.records_of_kind(backend.policy_cache.contents().entries, Stereotype, STEREOTYPE)
 
@@ -48,7 +48,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> StoredReco
     return entries.find(backend, Stereotype, STEREOTYPE, name, "stereotype", expected)
 
 
-def applied(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
+def applications(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
     """Where it is applied: level and path of a target → its policies there, oldest first."""
     origin, found = origin_of(name), dict[tuple[str, str], list[CachedPolicy]]()
     for one in contents.ordered:
@@ -69,9 +69,9 @@ def create(backend: Backend, data: Any, by: str, limit: int) -> StoredRecord[Ste
     return entries.create(backend, Stereotype(name, text, body.text("help", "")), by)
 
 
-def change(
+def update(
     backend: Backend, name: str, data: Any, by: str, limit: int, expected: int | None = None
-) -> tuple[StoredRecord[Stereotype], Done]:
+) -> tuple[StoredRecord[Stereotype], GeneratedPolicies]:
     """Other sentences, which take the place of the old ones wherever it is applied; in one change, or not at all.
 
     :raises PolicyErrors: what does not compile, be it for one target only
@@ -82,7 +82,7 @@ def change(
     if asked != name:
         raise CallerError(f"`name` is `{asked}`, but a stereotype keeps its name `{name}`")
 
-    def once() -> Done:
+    def once() -> GeneratedPolicies:
         old = find(backend, name, expected)
         new = replace(
             old.thing,
@@ -117,56 +117,58 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     reference_guards.unless_used(backend, f"entry/{STEREOTYPE}/{name}", once, force)
 
 
-def apply(backend: Backend, name: str, target: Target, by: str) -> Done:
+def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
     """Fill the hole with ``target``; once more changes nothing, but brings back what somebody deleted since.
 
     :raises NotFound: when there is no such stereotype
     :raises PolicyErrors: when a sentence does not compile for this target, or contradicts another policy
     """
 
-    def once() -> Done:
+    def once() -> GeneratedPolicies:
         found = find(backend, name)
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
-        old = applied(contents, name).get((target.level, target.name), [])
-        text = _filled(found.thing.text, deployments.called(target, old, catalogue))
-        others = generated_policies.others_than(contents, old)
-        settled = generated_policies.settle(text, origin_of(name), old, others, catalogue)
+        old = applications(contents, name).get((target.level, target.name), [])
+        text = _filled(found.thing.text, deployments.keep_label(target, old, catalogue))
+        others = generated_policies.policies_except(contents, old)
+        settled = generated_policies.plan_changes(text, origin_of(name), old, others, catalogue)
         expect = {f"entry/{STEREOTYPE}/{name}": found.version}
         return generated_policies.commit(backend, [settled], by, expect=expect, contents=contents)
 
     return reference_guards.retry_conflicts(once)
 
 
-def take_back(backend: Backend, name: str, target: Target, by: str) -> Done:
+def withdraw(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:
     """Take back what the stereotype has set for ``target``.
 
     :raises NotFound: when it is not applied there
     """
-    old = standing(backend, name, target)
-    return generated_policies.commit(backend, [Settled(origin_of(name), (), tuple(old), ())], by)
+    old = policies_applied_at(backend, name, target)
+    return generated_policies.commit(backend, [PolicyChanges(origin_of(name), (), tuple(old), ())], by)
 
 
-def standing(backend: Backend, name: str, target: Target) -> list[CachedPolicy]:
+def policies_applied_at(backend: Backend, name: str, target: Target) -> list[CachedPolicy]:
     """The policies of a stereotype at ``target``.
 
     :raises NotFound: when it is not applied there
     """
-    found = applied(backend.policy_cache.contents(), name).get((target.level, target.name))
+    found = applications(backend.policy_cache.contents(), name).get((target.level, target.name))
     if found is None:
         find(backend, name)
         raise NotFound(f"stereotype `{name}` is not applied to {target.level} `{target.name}`")
     return found
 
 
-def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) -> list[Settled]:
+def _everywhere(contents: CacheContents, new: Stereotype, catalogue: Catalogue) -> list[PolicyChanges]:
     """What has to be done at each target; sentences are checked against those of the targets before, too."""
-    places = applied(contents, new.name)
-    others = generated_policies.others_than(contents, [one for old in places.values() for one in old])
+    places = applications(contents, new.name)
+    others = generated_policies.policies_except(contents, [one for old in places.values() for one in old])
     found = []
     for (level, path), old in places.items():
-        target = deployments.called(Target(level, NAME, path), old, catalogue)
-        settled = generated_policies.settle(_filled(new.text, target), origin_of(new.name), old, others, catalogue)
+        target = deployments.keep_label(Target(level, NAME, path), old, catalogue)
+        settled = generated_policies.plan_changes(
+            _filled(new.text, target), origin_of(new.name), old, others, catalogue
+        )
         others += [one.existing for one in settled.stay] + [ExistingPolicy("", one.plan) for one in settled.new]
         found.append(settled)
     return found

@@ -26,7 +26,7 @@ _LARGEST_ANSWER: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SwiftResponse:
     """What Swift said."""
 
     status: int
@@ -54,7 +54,7 @@ class Locality:
     locations: tuple[Location, ...]
 
 
-class SwiftDoor:
+class SwiftClient:
     """One Swift; does not connect when made."""
 
     def __init__(self, config: Config) -> None:
@@ -127,7 +127,7 @@ class SwiftDoor:
         except OSError as error:
             raise PeerError(f"option `swift_key_file` cannot be read: {error.strerror}") from error
 
-    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+    def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> SwiftResponse:
         if not self._config.swift_url:
             raise PeerError("this API knows no Swift, its option `swift_url` names one")
         place = urlsplit(self._config.swift_url)
@@ -143,7 +143,7 @@ class SwiftDoor:
             connection.close()
         if len(body) > _LARGEST_ANSWER:
             raise PeerError(f"swift at `{place.netloc}` answers more than {_LARGEST_ANSWER} bytes")
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+        return SwiftResponse(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
 
 
 def _refused(message: str) -> CallerError:

@@ -19,7 +19,7 @@ from sluice_dsl.checks.conditions import is_type_pattern, type_pattern
 FIELDS: Final = ("term", "patterns")
 
 
-def known(backend: Backend) -> dict[str, StoredRecord[Term]]:
+def list_all(backend: Backend) -> dict[str, StoredRecord[Term]]:
     """All terms by name; built-in ones are at version 0."""
     coined = entries.records_of_kind(backend.policy_cache.contents().entries, Term, TERM)
     builtin = {name: StoredRecord(Term(name, tuple(values)), 0) for name, values in backend.native.terms.items()}
@@ -62,7 +62,7 @@ def _as_pattern(name: str, catalogue: Catalogue) -> dict[str, bool]:
     return {f"a type that `{term}` stands for": pattern in values for term, values in catalogue.terms.items()}
 
 
-def change(
+def update(
     backend: Backend, name: str, data: Any, by: str, force: bool, expected: int | None = None
 ) -> StoredRecord[Term]:
     """Let a term stand for other types; policies keep those that they were compiled with.

@@ -11,7 +11,7 @@ from typing import Any
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 
-class SmallSwift(ThreadingHTTPServer):
+class FakeCodeSwift(ThreadingHTTPServer):
     """Tokens, one account, ``objects`` in a dictionary; the token it gave last is the only good one."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class SmallSwift(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: SmallSwift
+    server: FakeCodeSwift
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base's name
         """Nothing."""
@@ -55,9 +55,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def small_swift() -> Iterator[SmallSwift]:
+def fake_code_swift() -> Iterator[FakeCodeSwift]:
     """One that listens until the end of the block."""
-    with SmallSwift() as server:
+    with FakeCodeSwift() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

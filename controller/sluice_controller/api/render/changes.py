@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sluice_controller.api.render.effective import step_data
 from sluice_controller.api.render.policies import head_data
-from sluice_controller.configuration.changes import ChangePage, Detailed, policies_of
-from sluice_controller.configuration.configuration import HOWS, Difference, Outcome
+from sluice_controller.configuration.changes import ChangeDetails, ChangePage, policies_of
+from sluice_controller.configuration.configuration import HOWS, ConfigurationChange, Difference
 from sluice_controller.configuration.export import CODE_SECTIONS
 from sluice_controller.validation.times import iso_time
 from sluice_core.messages.base import Message
@@ -57,7 +57,7 @@ def _code(change: Change) -> dict[str, list[str]]:
 _SECTIONS: Final = {kind: section for section, kind in CODE_SECTIONS.items()}
 
 
-def detail_data(found: Detailed) -> dict[str, Any]:
+def detail_data(found: ChangeDetails) -> dict[str, Any]:
     """One change by itself."""
     change = found.change
     known = found.differences
@@ -89,7 +89,7 @@ def _document(message: Message | None) -> dict[str, Any] | None:
     return None if message is None else message.to_data()
 
 
-def outcome_data(outcome: Outcome, plan: bool) -> dict[str, Any]:
+def outcome_data(outcome: ConfigurationChange, plan: bool) -> dict[str, Any]:
     """What was changed, or would be."""
     counts = {how: sum(one.how == how for one in outcome.changes) for how in HOWS}
     return {

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sluice_controller.api.render.policies import code_data, upload_data
-from sluice_controller.code.controllers import Instance, state_of
+from sluice_controller.code.controllers import ControllerInstance, state_of
 from sluice_controller.code.rollout import Rollout
 from sluice_controller.validation.times import iso_time
 from sluice_core.messages.policies import Upload
@@ -18,7 +18,7 @@ def filter_data(upload: Upload, rollout: Rollout) -> dict[str, Any]:
     return {**upload_data(upload), "rollout": rollout.to_data()}
 
 
-def controller_data(upload: Upload, where: Sequence[Instance]) -> dict[str, Any]:
+def controller_data(upload: Upload, where: Sequence[ControllerInstance]) -> dict[str, Any]:
     """A controller and how it fares."""
     state, reason = state_of(upload, where)
     return {
@@ -37,7 +37,7 @@ def controller_data(upload: Upload, where: Sequence[Instance]) -> dict[str, Any]
     }
 
 
-def controller_instance_data(one: Instance) -> dict[str, Any]:
+def controller_instance_data(one: ControllerInstance) -> dict[str, Any]:
     """A controller on one actor host."""
     return {**asdict(one), "since": _time(one.since), "last_run": _time(one.last_run)}
 

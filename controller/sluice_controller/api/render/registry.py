@@ -8,10 +8,10 @@ from sluice_controller.api.render.policies import action_data, code_data, metric
 from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.groups import GroupKind, Member
 from sluice_controller.catalog.policy_cache import CachedPolicy
-from sluice_controller.policies.deployments import Deployed
-from sluice_controller.registry.activations import Registered
-from sluice_controller.registry.dependencies import Attached
-from sluice_controller.registry.metrics import Measured
+from sluice_controller.policies.deployments import Deployment
+from sluice_controller.registry.activations import FilterActivation
+from sluice_controller.registry.dependencies import UsedDependency
+from sluice_controller.registry.metrics import RegisteredMetric
 from sluice_controller.validation.times import iso_time
 from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import Alias, Group, Stereotype, Term
@@ -51,7 +51,7 @@ def alias_data(found: StoredRecord[Alias]) -> dict[str, Any]:
     return {**data, **born(found)}
 
 
-def measured_data(one: Measured) -> dict[str, Any]:
+def measured_data(one: RegisteredMetric) -> dict[str, Any]:
     """A metric of a plugin, an uploaded or a registered one."""
     upload = one.upload
     code = code_data(upload or _NO_CODE)
@@ -60,7 +60,7 @@ def measured_data(one: Measured) -> dict[str, Any]:
     return {**metric_data(one.info), **said, **running, **code}
 
 
-def registered_data(one: Registered) -> dict[str, Any]:
+def registered_data(one: FilterActivation) -> dict[str, Any]:
     """A keyword and its activation URL."""
     given = one.activation
     said = {"url": given.url, "undo": given.undo, "timeout": given.timeout, "federated": one.federated}
@@ -80,7 +80,7 @@ def applied_data(policies: list[CachedPolicy]) -> dict[str, Any]:
     return {"level": target.level, "target": target.name, "label": target.label, "policies": ids}
 
 
-def deployed_data(one: Deployed) -> dict[str, Any]:
+def deployed_data(one: Deployment) -> dict[str, Any]:
     """A filter that is set for a target."""
     policy, action = one.policy.policy, one.action
     return {
@@ -94,7 +94,7 @@ def deployed_data(one: Deployed) -> dict[str, Any]:
     }
 
 
-def dependency_data(one: Attached) -> dict[str, Any]:
+def dependency_data(one: UsedDependency) -> dict[str, Any]:
     """A dependency and the filters that use it."""
     thing = one.found.thing
     data = {"id": thing.name, "name": thing.name, "help": thing.help, "sha256": thing.sha256}

@@ -7,7 +7,7 @@ import pytest
 from tests.support.actors.host import play
 
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_controller.testing.swift_code_store import small_swift
+from sluice_controller.testing.swift_code_store import fake_code_swift
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError, SluiceError
 from sluice_core.testing import FakeSwiftCodeStore
@@ -18,7 +18,7 @@ SHA256 = hashlib.sha256(CODE).hexdigest()
 
 @pytest.fixture
 def swift():
-    with small_swift() as server:
+    with fake_code_swift() as server:
         server.shelf().put(SHA256, [CODE], len(CODE))
         yield server
 

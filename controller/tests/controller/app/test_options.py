@@ -10,7 +10,7 @@ from sluice_controller.app.checks import check_options, faults
 from sluice_controller.app.cli import main
 from sluice_controller.app.server import gunicorn_settings
 from sluice_controller.config import OPTIONS, Config
-from sluice_controller.identity.tokens import matches, read_token
+from sluice_controller.identity.tokens import read_token, token_matches
 from sluice_core.options import OptionError
 
 
@@ -80,7 +80,7 @@ def test_a_missing_token_file_is_refused(tmp_path):
 
 def test_blanks_around_a_token_do_not_count(token_file):
     assert read_token(str(token_file)) == token_file.read_bytes().strip()
-    assert matches(token_file.read_text().strip(), read_token(str(token_file)))
+    assert token_matches(token_file.read_text().strip(), read_token(str(token_file)))
 
 
 def test_the_checks_are_registered_with_django(config):

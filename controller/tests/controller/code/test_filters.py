@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_controller.testing.swift_code_store import small_swift
+from sluice_controller.testing.swift_code_store import fake_code_swift
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
 
@@ -26,7 +26,7 @@ SCRAMBLE = {
 
 @pytest.fixture
 def swift():
-    with small_swift() as server:
+    with fake_code_swift() as server:
         yield server
 
 

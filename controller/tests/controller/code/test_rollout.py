@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sluice_controller.catalog.enforcement import Cluster
-from sluice_controller.code.revisions import Found
+from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout
 from sluice_core.messages.policies import NodeReport, Upload
 from sluice_core.store.operations import Head
@@ -40,14 +40,16 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_node_is_counted_or_named_once(name):
     node, (count, refused, waiting, away) = CASES[name]
-    found = rollout(Found(UPLOAD, 1, 5), Cluster(Head("h", 9), (node,), NOW, 15.0))
+    found = rollout(RegisteredCode(UPLOAD, 1, 5), Cluster(Head("h", 9), (node,), NOW, 15.0))
     assert (found.nodes, [(one["reason"], one["revision"]) for one in found.refused]) == (count, refused)
     assert (found.waiting, found.away) == (waiting, away)
     assert found.total == 1 == found.nodes + len(found.refused) + len(found.waiting) + len(found.away)
 
 
 def test_of_a_filter_without_code_nothing_is_expected():
-    found = rollout(Found(Upload("x", "native", "python", "", "", 0), 1), Cluster(Head("h", 9), (report(),), NOW, 15.0))
+    found = rollout(
+        RegisteredCode(Upload("x", "native", "python", "", "", 0), 1), Cluster(Head("h", 9), (report(),), NOW, 15.0)
+    )
     assert (found.total, found.nodes, found.waiting) == (1, 0, [])
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sluice_controller.api.views.operations.configuration import EXAMPLE
 from sluice_controller.configuration import yaml_adapter
-from sluice_controller.configuration.configuration import Configuration, become
+from sluice_controller.configuration.configuration import Configuration, replace_configuration
 from sluice_controller.configuration.export import document
-from sluice_controller.configuration.import_ import configuration_of
+from sluice_controller.configuration.import_ import read_configuration
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Entry, PolicyState, Upload
 from sluice_core.messages.registry import Group
@@ -299,9 +299,9 @@ def test_bytes_are_data_or_refused(raw):
 def test_a_thousand_policies_of_many_tenants_are_compiled_each_with_its_neighbours_alone(backend):
     items = [{"id": f"p{n}", "policy": f"FOR TENANT AUTH_{n} DO SET noop"} for n in range(1000)]
     empty = Configuration()
-    found = configuration_of({"sluice": 1, "policies": items}, backend, "me", empty)
-    become(backend, lambda _: found, "me")
+    found = read_configuration({"sluice": 1, "policies": items}, backend, "me", empty)
+    replace_configuration(backend, lambda _: found, "me")
     assert len(backend.store.assignments()) == 1000
     now = Configuration.now(backend)
     assert document(now) == document(found)
-    assert configuration_of(document(found), backend, "you", now) == now
+    assert read_configuration(document(found), backend, "you", now) == now

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice_controller.configuration.configuration import Configuration, become, configuration_at
+from sluice_controller.configuration.configuration import Configuration, configuration_at, replace_configuration
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState, Upload
 from sluice_core.store.store import Draft
@@ -145,10 +145,10 @@ def test_somebody_else_who_changes_something_meanwhile_loses_nothing(create, bac
     monkeypatch.setattr(Configuration, "now", racing)
     if times == 99:
         with pytest.raises(Conflict, match="changes faster"):
-            become(backend, configuration_at(backend, 1), "me")
+            replace_configuration(backend, configuration_at(backend, 1), "me")
         assert len(backend.store.policies()) == 2
     else:
-        become(backend, configuration_at(backend, 1), "me")
+        replace_configuration(backend, configuration_at(backend, 1), "me")
         assert len(backend.store.policies()) == 1
 
 
@@ -169,7 +169,7 @@ STEPS = st.lists(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_every_epoch_of_a_random_history_can_be_gone_back_to(backend, steps):
-    from sluice_controller.policies.policy_update import Revision, update_policy
+    from sluice_controller.policies.policy_update import PolicyUpdate, update_policy
     from sluice_controller.policies.services import create_policies, delete_policy
 
     backend.store.client.flushdb()
@@ -186,7 +186,7 @@ def test_every_epoch_of_a_random_history_can_be_gone_back_to(backend, steps):
                 continue
             ids[number] = one.policy.id
         elif what == "switch" and present:
-            update_policy(backend, ids[number], "me", Revision(enabled=not alive[ids[number]].policy.enabled))
+            update_policy(backend, ids[number], "me", PolicyUpdate(enabled=not alive[ids[number]].policy.enabled))
         elif what == "delete" and present:
             delete_policy(backend, ids[number], "me")
         elif what == "entry":
@@ -194,9 +194,9 @@ def test_every_epoch_of_a_random_history_can_be_gone_back_to(backend, steps):
         elif what == "forget":
             backend.store.commit(Draft("me", entry_drops=(f"term/T{number}",)))
         elif what == "back":
-            become(backend, configuration_at(backend, min(number, max(stood))), "me")
+            replace_configuration(backend, configuration_at(backend, min(number, max(stood))), "me")
         stood[backend.store.head().epoch] = (Configuration.now(backend), backend.store.assignments())
     for epoch, (config, assignments) in stood.items():
-        become(backend, configuration_at(backend, epoch), "me")
+        replace_configuration(backend, configuration_at(backend, epoch), "me")
         assert Configuration.now(backend) == config
         assert backend.store.assignments() == assignments

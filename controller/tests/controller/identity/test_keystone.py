@@ -9,7 +9,7 @@ from sluice_controller.app.checks import faults
 from sluice_controller.app.cli import main
 from sluice_controller.config import Config
 from sluice_controller.identity.keystone_names import AWAY, CHALLENGE, IDENTITY
-from sluice_controller.identity.projects import REMEMBERED, Projects
+from sluice_controller.identity.projects import REMEMBERED, ProjectAccounts
 from sluice_core.errors import CallerError, PeerError
 
 # what keystonemiddleware imports of the standard library
@@ -110,7 +110,7 @@ def test_a_line_that_is_none_is_not_repeated(written, tmp_path):
 @pytest.fixture
 def door(written):
     """The door before an application that keeps what it got, with a Keystone that is away."""
-    from sluice_controller.identity.keystone import Door, read_conf
+    from sluice_controller.identity.keystone import KeystoneMiddleware, read_conf
 
     got = {}
 
@@ -120,7 +120,7 @@ def door(written):
         start_response("204 No Content", [])
         return []
 
-    door = Door(application, read_conf(written().source), lambda identity: False)
+    door = KeystoneMiddleware(application, read_conf(written().source), lambda identity: False)
 
     def request(**headers):
         environ = {
@@ -205,7 +205,7 @@ def projects(asked, clock):
                 raise BadRequest
             return known.get(params["name"], Answer())
 
-    return Projects(Session, "AUTH_", lambda: clock[0])
+    return ProjectAccounts(Session, "AUTH_", lambda: clock[0])
 
 
 def test_a_projects_name_becomes_its_account_and_is_remembered_for_a_while(projects, asked, clock):

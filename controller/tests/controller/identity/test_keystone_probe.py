@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from sluice_aio.cluster.services import free_port
-from sluice_controller.identity.keystone_probe import PATIENCE, REMEMBERED, Probe, probe_of, reachable
+from sluice_controller.identity.keystone_probe import PATIENCE, REMEMBERED, KeystoneProbe, probe_for, reachable
 
 # what keystonemiddleware imports of the standard library
 pytestmark = pytest.mark.filterwarnings("ignore:'cgi' is deprecated:DeprecationWarning")
@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_read_is_no_keystone(tmp_path):
 
 def test_what_was_said_is_remembered_for_a_while():
     said, now = [True, False], [100.0]
-    probe = Probe(lambda: said.pop(0), lambda: now[0])
+    probe = KeystoneProbe(lambda: said.pop(0), lambda: now[0])
     assert probe.good() is True
     now[0] += REMEMBERED - 0.1
     assert probe.good() is True
@@ -101,7 +101,7 @@ def test_nobody_waits_for_whoever_asks_again():
             assert go.wait(10)
         return next(answers)
 
-    probe = Probe(ask, lambda: now[0])
+    probe = KeystoneProbe(ask, lambda: now[0])
     assert probe.good() is True
     now[0] = REMEMBERED + 1
     other = threading.Thread(target=probe.good)
@@ -117,7 +117,7 @@ def test_health_names_keystone_where_it_says_who_asks(api, backend, config, keys
     from django.test import override_settings
 
     assert "keystone" not in api.get("/health").json()["dependencies"]
-    probe_of.cache_clear()
+    probe_for.cache_clear()
     here, away = conf(keystone.server_port), conf(free_port())
     for path, word in ((here, "ok"), (away, "degraded")):
         with override_settings(SLUICE=replace(config, auth="keystone", keystone_file=path)):

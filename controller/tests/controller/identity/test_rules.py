@@ -129,7 +129,7 @@ MISSING = [
 
 @pytest.mark.parametrize(("who", "rule", "target", "text"), MISSING)
 def test_what_is_missing_is_said(rules, who, rule, target, text):
-    assert text in rules.missing(who, rule, target)
+    assert text in rules.missing_rights(who, rule, target)
 
 
 def test_every_rule_about_a_thing_looks_at_it_and_no_other_does():

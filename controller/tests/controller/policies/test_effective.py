@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sluice_controller.policies.affected_assignments import Place, concerning
+from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
 from sluice_controller.policies.effective import REASONS, effective, explain
 from sluice_core.messages.policies import Assignment, PolicyState, Target
 from sluice_core.messages.predicate import Facts
@@ -212,7 +212,7 @@ def test_the_api_and_a_node_never_differ(backend, made, facts, path):
     )
     backend.store.client.flushdb()
     backend.store.commit(Draft("me", puts=tuple(made), entries=groups))
-    place = Place.read(path, backend.policy_cache.contents().entries)
+    place = ResourcePath.read(path, backend.policy_cache.contents().entries)
     with tempfile.TemporaryDirectory() as folder:
         writer = SnapshotWriter(folder)
         writer.open()
@@ -224,7 +224,7 @@ def test_the_api_and_a_node_never_differ(backend, made, facts, path):
         writer.close()
     found = effective(backend, place, facts)
     assert {one.kind: one.pipeline for one in found.verdicts if one.pipeline} == expected
-    concerned = concerning(backend, backend.policy_cache.contents(), place)
+    concerned = affected_assignments(backend, backend.policy_cache.contents(), place)
     for verdict in found.verdicts:
         named = [one.id for one in (*verdict.pipeline, *verdict.deletes)] + [
             one.assignment.id for one in verdict.overridden

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_controller.api.serializers.policies import REVISIONS
-from sluice_controller.policies.policy_update import Revision, update_policy
+from sluice_controller.policies.policy_update import PolicyUpdate, update_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.store.store import Draft
@@ -86,9 +86,9 @@ def test_an_actor_that_fires_meanwhile_does_not_get_lost(backend, create, monkey
     monkeypatch.setattr(backend.store, "state", racing)
     if times == 99:
         with pytest.raises(Conflict, match="changes faster"):
-            update_policy(backend, made["id"], "admin", Revision(enabled=False))
+            update_policy(backend, made["id"], "admin", PolicyUpdate(enabled=False))
     else:
-        update_policy(backend, made["id"], "admin", Revision(enabled=False))
+        update_policy(backend, made["id"], "admin", PolicyUpdate(enabled=False))
         assert backend.store.assignments() == []
 
 

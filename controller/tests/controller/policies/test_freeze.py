@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_controller.catalog.policy_cache import decode_policy
-from sluice_controller.policies.freeze import condition_of, kept_policy
+from sluice_controller.policies.freeze import condition_from_predicate, freeze_policy
 from sluice_controller.policies.services import keep_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Policy, PolicyState
@@ -44,7 +44,7 @@ FACTS = st.builds(
 
 @given(PREDICATES, FACTS)
 def test_a_predicate_in_words_means_the_same(predicate, facts):
-    (compiled,) = compile_text(f"FOR TENANT a WHEN {condition_of(predicate)} DO SET noop", CATALOGUE)
+    (compiled,) = compile_text(f"FOR TENANT a WHEN {condition_from_predicate(predicate)} DO SET noop", CATALOGUE)
     again = compile_predicate(residual(compiled.plan.condition, {}))
     assert (again(facts) is True) == (compile_predicate(predicate)(facts) is True)
 
@@ -56,7 +56,7 @@ def cached(sentence):
 
 def test_only_the_actions_in_force_are_kept():
     old = cached("FOR TENANT a WHEN PUTS_SEC > 3 SUSTAINED 5s DO SET noop TRANSIENT, SET compression PERSISTENT")
-    new, puts = kept_policy(old, [assignment_for("old", old.plan, 1, 7, True)], "new", "admin")
+    new, puts = freeze_policy(old, [assignment_for("old", old.plan, 1, 7, True)], "new", "admin")
     assert new.policy.text == "FOR TENANT a DO SET compression"
     assert [one.keyword for one in new.plan.actions] == ["compression"]
     assert (new.plan.metrics, new.plan.condition, new.plan.sustained, new.policy.dynamic) == ((), True, 0.0, False)

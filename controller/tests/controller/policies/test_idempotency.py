@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from sluice_controller.policies import services
-from sluice_controller.policies.idempotency import ids_of
+from sluice_controller.policies.idempotency import policy_ids
 from sluice_controller.testing import CheckedClient
 from sluice_core.errors import PeerError
 
@@ -76,7 +76,7 @@ def test_a_request_whose_answer_was_lost_after_the_change_is_known_again(api, ba
 def test_two_at_once_create_once(api, backend):
     """The second looks before the first has committed, and finds it in its way afterwards."""
     together = threading.Barrier(2, timeout=20)
-    original = services.check
+    original = services.check_text
     answers = []
 
     def meet(*given):
@@ -109,7 +109,7 @@ def test_a_key_that_can_be_none_is_refused(api, backend, key):
 
 def test_ids_depend_on_text_identity_and_key_and_nothing_else():
     def first(*given):
-        return next(ids_of(*given))
+        return next(policy_ids(*given))
 
     requests = [("FOR", "admin", "k"), ("FOR ", "admin", "k"), ("FOR", "admi", "nk"), ("FOR", "admin", "l")]
     assert len({first(*one) for one in requests * 2}) == len(requests)

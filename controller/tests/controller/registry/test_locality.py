@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from sluice_controller.registry.swift_client import SwiftDoor
+from sluice_controller.registry.swift_client import SwiftClient
 from sluice_controller.testing.swift import fake_swift
 from sluice_core.errors import CallerError, PeerError
 
@@ -38,7 +38,7 @@ def test_the_devices_of_an_object_are_told_in_the_order_of_the_ring(api, swift):
 def test_any_name_reaches_swift_as_it_is(config, swift, name):
     from urllib.parse import quote, unquote
 
-    SwiftDoor(swift.config).locality("AUTH_a", "c c", name)
+    SwiftClient(swift.config).locality("AUTH_a", "c c", name)
     (_, path, _) = swift.seen[-1]
     assert path == f"/endpoints/v2/AUTH_a/c%20c/{quote(name)}"
     assert unquote(path).endswith(name)
@@ -75,7 +75,7 @@ def test_a_swift_that_is_away_is_503(config):
     with fake_swift() as gone:
         url = gone.url
     with pytest.raises(PeerError, match="ConnectionRefusedError"):
-        SwiftDoor(replace(config, swift_url=url)).locality("a", "c", "o")
+        SwiftClient(replace(config, swift_url=url)).locality("a", "c", "o")
 
 
 def put(api, policy="ec42", status=201, path="/containers/AUTH_a/logs"):
@@ -98,7 +98,7 @@ def test_a_storage_policy_that_is_none_is_named_with_the_nearest(api, swift):
 
 
 def test_with_keystone_swift_is_asked_by_the_token_of_whoever_asks(config, swift):
-    door = SwiftDoor(replace(swift.config, auth="keystone"))
+    door = SwiftClient(replace(swift.config, auth="keystone"))
     assert door.create_container("AUTH_a", "mine", "ec42", "a-token")
     with pytest.raises(CallerError, match="does not let you") as caught:
         door.create_container("AUTH_a", "theirs", "ec42", "another-secret")
@@ -117,7 +117,7 @@ def test_with_keystone_swift_is_asked_by_the_token_of_whoever_asks(config, swift
 )
 def test_without_a_user_of_swifts_it_says_so_and_not_the_key(swift, change, words):
     with pytest.raises(PeerError, match=words) as caught:
-        SwiftDoor(replace(swift.config, **change)).create_container("a", "c", "ec42", "t")
+        SwiftClient(replace(swift.config, **change)).create_container("a", "c", "ec42", "t")
     assert "secret-key" not in str(caught.value)
 
 

@@ -78,7 +78,7 @@ class TableView(View):
         at = iso_time(picture.at) if picture else ""
         left_out = sum(picture.left_out.get(one, 0) for one in ("parts", "objects")) if picture else 0
         headers = {MEASURED_AT: at, LEFT_OUT: str(left_out)}
-        return Response(iostack.table(picture, name), headers=headers)
+        return Response(iostack.osinfo_table(picture, name), headers=headers)
 
 
 class BandwidthView(TableView):
@@ -159,7 +159,7 @@ class TakeBackView(View):
         """The ids of policies that are gone."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
         empty_body(request.data)
-        gone = services.clear(self.backend, account, policy, request.user.name)
+        gone = services.clear_node_floors(self.backend, account, policy, request.user.name)
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
         return Response({"policies": gone})
 

@@ -91,7 +91,7 @@ class OneView(View):
         self.query(request)
         where = services.scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_of(where.target.name, settings.SLUICE.reseller_prefix))
-        found = services.find(self.backend.policy_cache.contents(), where, name)
+        found = services.find_objective(self.backend.policy_cache.contents(), where, name)
         return shown(objective_data(found, bandwidth_report.picture_now(self.backend)), found.policy.version)
 
     def set(self, request: Request, account: str, name: str, policy: str = "") -> Response:
@@ -101,7 +101,7 @@ class OneView(View):
         where = services.scope(self.backend, account, policy)
         done = services.set_objective(self.backend, where, name, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        found = services.find(self.backend.policy_cache.contents(), where, name)
+        found = services.find_objective(self.backend.policy_cache.contents(), where, name)
         data = objective_data(found, bandwidth_report.picture_now(self.backend))
         return shown({**data, **done.to_data()}, found.policy.version)
 

@@ -12,8 +12,8 @@ from sluice_controller.api.openapi import answers, header, query
 from sluice_controller.api.permissions import authorize
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions
-from sluice_controller.code.revisions import Given
-from sluice_controller.configuration.configuration import Allow, Difference
+from sluice_controller.code.revisions import IncomingCode
+from sluice_controller.configuration.configuration import Authorize, Difference
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
@@ -42,7 +42,7 @@ NATIVE_RULES: Final = {
 }
 
 
-def allowing_code(request: Request) -> Allow:
+def allowing_code(request: Request) -> Authorize:
     """What lets nobody bring native code by way of a configuration who may not upload it."""
 
     def allow(changes: list[Difference]) -> None:
@@ -53,7 +53,7 @@ def allowing_code(request: Request) -> Allow:
     return allow
 
 
-def given(request: Request, main: str) -> Given:
+def given(request: Request, main: str) -> IncomingCode:
     """The code that a request brings.
 
     :raises CallerError: when the name of the class cannot be one
@@ -61,7 +61,7 @@ def given(request: Request, main: str) -> Given:
     if main and not main.isidentifier():
         raise CallerError(f"`main` is `{main}`, expected the name of a class")
     announced = request.headers.get("X-Content-Sha256", "").lower()
-    return Given(request.stream or request._request, content_length(request), announced, main)
+    return IncomingCode(request.stream or request._request, content_length(request), announced, main)
 
 
 def content_length(request: Request) -> int:
@@ -80,6 +80,6 @@ def download(backend: Backend, request: Request, upload: Upload) -> StreamingHtt
 
     :raises NotFound: when there is none yet
     """
-    code = () if request.method == "HEAD" and upload.sha256 else revisions.code_of(backend, upload)
+    code = () if request.method == "HEAD" and upload.sha256 else revisions.stored_code(backend, upload)
     headers = {"Content-Length": str(upload.size), "X-Content-Sha256": upload.sha256}
     return StreamingHttpResponse(code, content_type=MEDIA_TYPE, headers=headers)

@@ -20,7 +20,7 @@ from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE
 from sluice_controller.api.views.listing import ETAG, GONE, IF_MATCH, LIST, LOCATION, gone, in_path, page, shown, url
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import controllers, revisions
-from sluice_controller.code.revisions import Found
+from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.validation.parameters import empty_body
 
 _NAME = in_path("controller", "the controller's name")
@@ -30,7 +30,7 @@ _OK = {200: shapes.ControllerSerializer}
 class ControllerBase(View):
     """What the views of one controller share."""
 
-    def answer(self, found: Found, location: str = "") -> Response:
+    def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The controller and how it fares."""
         where = controllers.instances(self.backend).get(found.upload.keyword, [])
         return shown(controller_data(found.upload, where), found.version, location)
@@ -39,7 +39,7 @@ class ControllerBase(View):
         """How long the answer may wait."""
         return self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
 
-    def settled(self, found: Found, seconds: float) -> Response:
+    def settled(self, found: RegisteredCode, seconds: float) -> Response:
         """The controller once actor hosts do what was asked, or say why not."""
         controllers.wait_settled(self.backend, found, seconds)
         return self.answer(found)
@@ -64,7 +64,7 @@ class ControllersView(View):
         where = controllers.instances(self.backend)
         known = {
             name: controller_data(one, where.get(name, []))
-            for name, one in controllers.known(self.backend.policy_cache.contents()).items()
+            for name, one in controllers.list_controllers(self.backend.policy_cache.contents()).items()
         }
         wanted = {name: one for name, one in known.items() if state in ("", one["state"])}
         return page(self, request, "controllers", wanted, lambda one: one, "state")
@@ -202,7 +202,7 @@ class ControllerRollbackView(ControllerBase):
     def post(self, request: Request, controller: str) -> Response:
         """The controller with the code that it had."""
         seconds = self.seconds(request)
-        number = revisions.revision_wanted(request.data)
+        number = revisions.requested_revision(request.data)
         found = controllers.roll_back(self.backend, controller, number, request.user.name, expected_version(request))
         return self.settled(found, seconds)
 

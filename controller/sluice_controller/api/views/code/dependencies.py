@@ -51,7 +51,7 @@ class DependenciesView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of dependencies."""
-        return page(self, request, "dependencies", dependencies.known(self.backend), dependency_data)
+        return page(self, request, "dependencies", dependencies.list_all(self.backend), dependency_data)
 
     @extend_schema(
         operation_id="create_dependency",
@@ -102,7 +102,7 @@ class DependencyView(View):
         """The dependency as it is now."""
         self.query(request)
         expected = expected_version(request)
-        one = dependencies.change(self.backend, dependency, request.data, request.user.name, expected)
+        one = dependencies.update(self.backend, dependency, request.data, request.user.name, expected)
         return shown(dependency_data(one), one.found.version)
 
     @extend_schema(

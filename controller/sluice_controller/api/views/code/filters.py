@@ -29,7 +29,7 @@ from sluice_controller.api.views.code.code import (
 from sluice_controller.api.views.listing import ETAG, IF_MATCH, LIST, gone, page, shown, url
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import filters, revisions
-from sluice_controller.code.revisions import Found
+from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout_now, wait_rolled_out
 from sluice_core.describe import FILTER, NATIVE
 from sluice_core.messages.policies import FILTER_CODE
@@ -43,7 +43,7 @@ class RegistrationView(View):
 
     further = (_NATIVE_RULE,)
 
-    def answer(self, found: Found, location: str = "") -> Response:
+    def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The registration and how far its code has come."""
         return shown(filter_data(found.upload, rollout_now(self.backend, found)), found.version, location)
 
@@ -127,7 +127,7 @@ class FilterView(RegistrationView):
         self.allow_native(request, keyword)
         if filters.is_native(request.data):
             authorize(request, _NATIVE_RULE, {})
-        return self.answer(filters.describe_anew(self.backend, keyword, request.data, request.user.name, expected))
+        return self.answer(filters.update_description(self.backend, keyword, request.data, request.user.name, expected))
 
     @extend_schema(
         operation_id="unregister_filter",
@@ -208,7 +208,7 @@ class FilterRollbackView(RegistrationView):
     def post(self, request: Request, keyword: str) -> Response:
         """The registration with the code that it had."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        number = revisions.revision_wanted(request.data)
+        number = revisions.requested_revision(request.data)
         self.allow_native(request, keyword)
         found = filters.roll_back(self.backend, keyword, number, request.user.name, expected_version(request))
         wait_rolled_out(self.backend, found, seconds)

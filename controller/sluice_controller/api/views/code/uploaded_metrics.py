@@ -22,7 +22,7 @@ from sluice_controller.api.views.listing import ETAG, IF_MATCH, LIST, LOCATION, 
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.code import metrics as code_metrics
 from sluice_controller.code import revisions
-from sluice_controller.code.revisions import Found
+from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.registry import metrics
 from sluice_controller.validation.parameters import empty_body
@@ -32,8 +32,8 @@ _INSISTING = query("force", OpenApiTypes.BOOL, "even while policies watch it, wh
 _OK = {200: shapes.MeasuredSerializer}
 
 
-def _shown(found: Found, location: str = "") -> Response:
-    return shown(measured_data(metrics.of_uploaded(found.upload, found.version)), found.version, location)
+def _shown(found: RegisteredCode, location: str = "") -> Response:
+    return shown(measured_data(metrics.uploaded_metric(found.upload, found.version)), found.version, location)
 
 
 class MetricDataView(View):
@@ -135,7 +135,7 @@ class MetricRollbackView(View):
     def post(self, request: Request, metric: str) -> Response:
         """The metric with the code that it had."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        number = revisions.revision_wanted(request.data)
+        number = revisions.requested_revision(request.data)
         found = code_metrics.roll_back(self.backend, metric, number, request.user.name, expected_version(request))
         wait_rolled_out(self.backend, found, seconds)
         return _shown(found)

@@ -17,7 +17,7 @@ from sluice_controller.api.views.code.code import allowing_code
 from sluice_controller.catalog.selectors import LARGEST_PAGE
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import changes
-from sluice_controller.configuration.configuration import become, configuration_at
+from sluice_controller.configuration.configuration import configuration_at, replace_configuration
 from sluice_controller.validation.parameters import empty_body
 from sluice_core.errors import CallerError, NotFound
 
@@ -80,7 +80,7 @@ class ChangesView(View):
     def get(self, request: Request) -> Response:
         """A page of changes."""
         given = self.query(request, "limit", "marker", "policy", "by", "since")
-        wanted = changes.Filter(given.text("policy"), given.text("by"), read_since(given.text("since")))
+        wanted = changes.ChangeFilter(given.text("policy"), given.text("by"), read_since(given.text("since")))
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = changes.list_changes(self.backend, wanted, limit, given.text("marker"))
         return Response(render_changes.page_data(page))
@@ -128,6 +128,6 @@ class RollbackView(View):
         plan, force = given.flag("plan"), given.flag("force")
         wanted = configuration_at(self.backend, read_epoch(epoch))
         expected, allow = expected_version(request), allowing_code(request)
-        outcome = become(self.backend, wanted, request.user.name, plan, force, expected, allow)
+        outcome = replace_configuration(self.backend, wanted, request.user.name, plan, force, expected, allow)
         wait_acknowledged(self.backend, outcome.epoch, seconds)
         return Response(render_changes.outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})

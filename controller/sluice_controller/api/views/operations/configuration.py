@@ -20,9 +20,9 @@ from sluice_controller.api.views.negotiation import OtherView, YamlRenderer
 from sluice_controller.api.views.operations.changes import FORCE, IF_MATCH, PLAN, VERSION
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import yaml_adapter
-from sluice_controller.configuration.configuration import Configuration, become
+from sluice_controller.configuration.configuration import Configuration, replace_configuration
 from sluice_controller.configuration.export import document
-from sluice_controller.configuration.import_ import configuration_of
+from sluice_controller.configuration.import_ import read_configuration
 from sluice_core.store.undo_log import CONFIGURATION
 
 #: Accepted as it stands; a test sends it.
@@ -108,8 +108,8 @@ class ImportView(View):
         data, name, expected = request.data, request.user.name, expected_version(request)
 
         def wanted(now: Configuration) -> Configuration:
-            return configuration_of(data, self.backend, name, now)
+            return read_configuration(data, self.backend, name, now)
 
-        outcome = become(self.backend, wanted, name, plan, force, expected, allowing_code(request))
+        outcome = replace_configuration(self.backend, wanted, name, plan, force, expected, allowing_code(request))
         wait_acknowledged(self.backend, outcome.epoch, seconds)
         return Response(outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})

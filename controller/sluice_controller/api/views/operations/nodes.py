@@ -102,4 +102,4 @@ class AdoptView(View):
         """The history that is adopted."""
         self.query(request)
         empty_body(request.data)
-        return Response(policies.head_data(services.adopt(self.backend, request.user.name)))
+        return Response(policies.head_data(services.adopt_history(self.backend, request.user.name)))

@@ -39,7 +39,7 @@ class DeploymentsView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         contents = self.backend.policy_cache.contents()
         authorize(request, self.rules["get"], target_of(Plan(where, ()), settings.SLUICE, contents.uploads))
-        known = {one.action.keyword: one for one in deployments.listed(contents, where)}
+        known = {one.action.keyword: one for one in deployments.list_deployed(contents, where)}
         return page(self, request, "filters", known, deployed_data, target=where.name, level=where.level)
 
 
@@ -64,7 +64,7 @@ class DeployView(View):
         allow = self.allowing(request)
         done = deployments.deploy(self.backend, where, keyword, request.data, request.user.name, allow)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        one = deployments.of_policy(self.backend, done.policies[0].id)
+        one = deployments.find_deployment(self.backend, done.policies[0].id)
         return shown({**deployed_data(one), "changed": done.changed}, one.policy.version)
 
 
@@ -88,6 +88,6 @@ class UndeployView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.allowing(request))
         wait_acknowledged(self.backend, done.epoch, seconds)
-        left = deployments.listed(self.backend.policy_cache.contents(), where)
+        left = deployments.list_deployed(self.backend.policy_cache.contents(), where)
         data = {"target": where.name, "level": where.level, "filters": [deployed_data(one) for one in left]}
         return Response({**data, "next_marker": None})

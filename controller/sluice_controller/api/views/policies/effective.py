@@ -16,7 +16,7 @@ from sluice_controller.api.permissions import authorize, project_of
 from sluice_controller.api.render.effective import effective_data
 from sluice_controller.api.serializers.operations import EffectiveSerializer
 from sluice_controller.api.views.base import View
-from sluice_controller.policies.affected_assignments import Place
+from sluice_controller.policies.affected_assignments import ResourcePath
 from sluice_controller.policies.effective import effective
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
@@ -53,7 +53,7 @@ class EffectiveView(View):
         """Kind by kind."""
         given = self.query(request, "target", "method", "size", "type", "tag", "limit")
         contents = self.backend.policy_cache.contents()
-        place = Place.read(given.text("target"), contents.entries)
+        place = ResourcePath.read(given.text("target"), contents.entries)
         target = {"level": place.level, **project_of(place.account, settings.SLUICE.reseller_prefix)}
         authorize(request, self.rules["get"], target)
         limit = given.integer("limit", 100, 1, 1000)
@@ -61,7 +61,7 @@ class EffectiveView(View):
         return Response(effective_data(found, contents, limit))
 
 
-def read_facts(given: Query, place: Place) -> Facts:
+def read_facts(given: Query, place: ResourcePath) -> Facts:
     """What the query says of the request.
 
     :raises CallerError: when it says what cannot be

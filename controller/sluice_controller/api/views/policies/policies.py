@@ -92,7 +92,7 @@ class PoliciesView(View):
         """One policy for one sentence, a list for several."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
         text, by, allow = read_text(request), request.user.name, self.allowing(request)
-        key = idempotency.key_of(request)
+        key = idempotency.read_key(request)
         if key:
             written = idempotency.create_once(self.backend, text, by, key, allow)
         else:
@@ -122,11 +122,11 @@ class CheckView(View):
     def post(self, request: Request) -> Response:
         """What the sentences would become."""
         self.query(request)
-        compiled = services.check(self.backend, read_text(request))
+        compiled = services.check_text(self.backend, read_text(request))
         self.allowing(request)([one.plan for one in compiled])
         entries = self.backend.policy_cache.contents().entries
         checked = [
-            {**render_policies.checked_data(one), "activations": activations.completed(one.plan, entries)}
+            {**render_policies.checked_data(one), "activations": activations.activation_calls(one.plan, entries)}
             for one in compiled
         ]
         return Response({"policies": checked})
@@ -153,11 +153,11 @@ class PolicyView(View):
         self.query(request)
         found = selectors.find_policy(self.backend, policy_id)
         self.allowing(request)([found.cached.plan])
-        calls = activations.completed(found.cached.plan, self.backend.policy_cache.contents().entries)
+        calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         data = {
             **render_policies.policy_data(found),
             "activations": calls,
-            **bandwidth_checks.fares(self.backend, found.cached),
+            **bandwidth_checks.bandwidth_status(self.backend, found.cached),
         }
         return Response(data, headers={"ETag": etag(data["version"])})
 
@@ -181,7 +181,7 @@ class PolicyView(View):
     def put(self, request: Request, policy_id: str) -> Response:
         """The policy as it is now."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        revision = policy_update.Revision.read(request.data, settings.SLUICE.text_limit)
+        revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
         expected, allow = expected_version(request), self.allowing(request)
         written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)

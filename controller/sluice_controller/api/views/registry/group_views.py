@@ -29,7 +29,7 @@ class GroupsView(View):
 
     def listed(self, request: Request) -> Response:
         """A page of groups."""
-        known = groups.known(self.backend, self.sort)
+        known = groups.list_all(self.backend, self.sort)
         return page(self, request, self.folder, known, lambda one: group_data(self.sort, one))
 
     def created(self, request: Request) -> Response:
@@ -57,7 +57,7 @@ class GroupView(View):
         """The group as it is now."""
         self.query(request)
         expected = expected_version(request)
-        found = groups.change(self.backend, self.sort, group, request.data, request.user.name, expected)
+        found = groups.update(self.backend, self.sort, group, request.data, request.user.name, expected)
         return shown(group_data(self.sort, found), found.version)
 
     def deleted(self, request: Request, group: str) -> Response:

@@ -24,7 +24,7 @@ from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog.entries import LARGEST_PAGE, StoredRecord
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.registry import placement, swift_rings
-from sluice_controller.registry.swift_client import Locality, Location, SwiftDoor
+from sluice_controller.registry.swift_client import Locality, Location, SwiftClient
 from sluice_controller.registry.swift_rings import Device, StoragePolicy
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.times import iso_time
@@ -99,7 +99,7 @@ class LocalityView(View):
         """Primary devices, in the order of the ring."""
         self.query(request)
         account = placement.account_of(self.backend.native, account)
-        found = SwiftDoor(settings.SLUICE).locality(account, container, object_name)
+        found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
         data = {"account": account, "container": container, "object": object_name}
         return Response({**data, **locality_data(found, settings.SLUICE.swift_dir)})
 
@@ -122,7 +122,7 @@ class ContainerView(View):
     def put(self, request: Request, account: str, container: str) -> Response:
         """201, or 200 when it was there already, on the same storage policy."""
         self.query(request)
-        name, door = read_policy(request), SwiftDoor(settings.SLUICE)
+        name, door = read_policy(request), SwiftClient(settings.SLUICE)
         account = placement.account_of(self.backend.native, account)
         placement.refuse_unknown_policy(door, name)
         made = door.create_container(account, container, name, request.headers.get("X-Auth-Token", ""))
@@ -191,7 +191,7 @@ class PlacementView(View):
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
         found, new = placement.put(
             self.backend,
-            SwiftDoor(settings.SLUICE),
+            SwiftClient(settings.SLUICE),
             placement.account_of(self.backend.native, account),
             read_policy(request),
             request.user.name,

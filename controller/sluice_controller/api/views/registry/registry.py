@@ -42,7 +42,7 @@ class RegistryFiltersView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of keywords."""
-        return page(self, request, "filters", activations.known(self.backend), registered_data)
+        return page(self, request, "filters", activations.list_all(self.backend), registered_data)
 
     @extend_schema(
         operation_id="register_activation",
@@ -55,7 +55,7 @@ class RegistryFiltersView(View):
     def post(self, request: Request) -> Response:
         """The keyword with its service."""
         self.query(request)
-        one = activations.register(self.backend, request.data, request.user.name)
+        one = activations.create(self.backend, request.data, request.user.name)
         return shown(registered_data(one), one.version, url("registry", "filters", one.info.keyword))
 
 
@@ -91,7 +91,7 @@ class RegistryFilterView(View):
     def put(self, request: Request, keyword: str) -> Response:
         """The keyword with its service."""
         self.query(request)
-        one = activations.change(self.backend, keyword, request.data, request.user.name, expected_version(request))
+        one = activations.update(self.backend, keyword, request.data, request.user.name, expected_version(request))
         return shown(registered_data(one), one.version)
 
     @extend_schema(
@@ -120,7 +120,7 @@ class RegistryMetricsView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of metrics."""
-        return page(self, request, "metrics", metrics.known(self.backend), measured_data)
+        return page(self, request, "metrics", metrics.list_all(self.backend), measured_data)
 
     @extend_schema(
         operation_id="register_metric",
@@ -133,7 +133,7 @@ class RegistryMetricsView(View):
     def post(self, request: Request) -> Response:
         """The metric."""
         self.query(request)
-        one = metrics.register(self.backend, request.data, request.user.name)
+        one = metrics.create(self.backend, request.data, request.user.name)
         return shown(measured_data(one), one.version, url("registry", "metrics", one.info.name))
 
 
@@ -165,7 +165,7 @@ class RegistryMetricView(View):
     def put(self, request: Request, metric: str) -> Response:
         """The metric as it is now."""
         self.query(request)
-        one = metrics.change(self.backend, metric, request.data, request.user.name, expected_version(request))
+        one = metrics.update(self.backend, metric, request.data, request.user.name, expected_version(request))
         return shown(measured_data(one), one.version)
 
     @extend_schema(

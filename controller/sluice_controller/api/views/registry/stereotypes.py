@@ -52,7 +52,7 @@ class StereotypesView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of stereotypes."""
-        return page(self, request, "stereotypes", stereotypes.known(self.backend), stereotype_data)
+        return page(self, request, "stereotypes", stereotypes.list_all(self.backend), stereotype_data)
 
     @extend_schema(
         operation_id="create_stereotype",
@@ -89,7 +89,7 @@ class StereotypeView(View):
         """The stereotype."""
         self.query(request)
         found = stereotypes.find(self.backend, stereotype)
-        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
+        places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         return shown({**stereotype_data(found), "applied": len(places)}, found.version)
 
     @extend_schema(
@@ -102,7 +102,7 @@ class StereotypeView(View):
     def put(self, request: Request, stereotype: str) -> Response:
         """The stereotype as it is now."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        found, done = stereotypes.change(
+        found, done = stereotypes.update(
             self.backend,
             stereotype,
             request.data,
@@ -111,7 +111,7 @@ class StereotypeView(View):
             expected_version(request),
         )
         wait_acknowledged(self.backend, done.epoch, seconds)
-        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
+        places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         return shown({**stereotype_data(found), "applied": len(places)}, found.version)
 
     @extend_schema(
@@ -142,7 +142,7 @@ class StereotypeTargetsView(View):
     def get(self, request: Request, stereotype: str) -> Response:
         """A page of targets, by path."""
         found = stereotypes.find(self.backend, stereotype)
-        places = stereotypes.applied(self.backend.policy_cache.contents(), stereotype)
+        places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         known = {path: policies for (_, path), policies in places.items()}
         answer = page(self, request, "targets", known, applied_data)
         answer["ETag"] = f'"{found.version}"'
@@ -172,7 +172,7 @@ class StereotypeTargetView(View):
     def get(self, request: Request, stereotype: str, target: str) -> Response:
         """The target."""
         self.query(request)
-        policies = stereotypes.standing(self.backend, stereotype, self._target(request, stereotype, target))
+        policies = stereotypes.policies_applied_at(self.backend, stereotype, self._target(request, stereotype, target))
         return shown(applied_data(policies), max(one.version for one in policies))
 
     @extend_schema(
@@ -189,7 +189,7 @@ class StereotypeTargetView(View):
         where = self._target(request, stereotype, target)
         done = stereotypes.apply(self.backend, stereotype, where, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        policies = stereotypes.standing(self.backend, stereotype, where)
+        policies = stereotypes.policies_applied_at(self.backend, stereotype, where)
         data = {**applied_data(policies), "changed": done.changed}
         return shown(data, max(one.version for one in policies))
 
@@ -203,7 +203,7 @@ class StereotypeTargetView(View):
         """204."""
         seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
         where = self._target(request, stereotype, target)
-        done = stereotypes.take_back(self.backend, stereotype, where, request.user.name)
+        done = stereotypes.withdraw(self.backend, stereotype, where, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         return gone()
 

@@ -42,7 +42,7 @@ class RegistryTermsView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of terms."""
-        return page(self, request, "terms", terms.known(self.backend), term_data)
+        return page(self, request, "terms", terms.list_all(self.backend), term_data)
 
     @extend_schema(
         operation_id="coin_term",
@@ -88,7 +88,7 @@ class RegistryTermView(View):
         """The term as it is now."""
         force = self.query(request, "force").flag("force")
         expected = expected_version(request)
-        found = terms.change(self.backend, term, request.data, request.user.name, force, expected)
+        found = terms.update(self.backend, term, request.data, request.user.name, force, expected)
         return shown(term_data(found), found.version)
 
     @extend_schema(
@@ -117,7 +117,7 @@ class AliasesView(View):
     )
     def get(self, request: Request) -> Response:
         """A page of aliases."""
-        return page(self, request, "aliases", aliases.known(self.backend), alias_data)
+        return page(self, request, "aliases", aliases.list_all(self.backend), alias_data)
 
     @extend_schema(
         operation_id="create_alias",
@@ -163,7 +163,7 @@ class AliasView(View):
         """The alias as it is now."""
         force = self.query(request, "force").flag("force")
         expected = expected_version(request)
-        found = aliases.change(self.backend, alias, request.data, request.user.name, force, expected)
+        found = aliases.update(self.backend, alias, request.data, request.user.name, force, expected)
         return shown(alias_data(found), found.version)
 
     @extend_schema(
