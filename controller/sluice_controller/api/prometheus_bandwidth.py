@@ -2,7 +2,7 @@
 
 Names of tenants and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
 from Redis: without that it is an error, and the target is down for Prometheus.  A page without tenants would say that
-nothing moves.  The number of series is bounded as the rows of the picture are.
+nothing moves.  The number of series is bounded as the rows of the report are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sluice_controller.api.prometheus import gauges
+from sluice_controller.bandwidth import report_tables
 from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.backend import Backend
 from sluice_core.messages.bandwidth import ANY_POLICY, REPLICATION
@@ -30,23 +31,23 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 
     :raises PeerError: when Redis is away
     """
-    picture, age = bandwidth_report.picture_and_age(backend, idle=True)
-    found: bytes = generate_latest(PictureCollector(picture, age, wanted))
+    report, age = bandwidth_report.report_and_age(backend, idle=True)
+    found: bytes = generate_latest(ReportCollector(report, age, wanted))
     return found
 
 
-class PictureCollector(Collector):
-    """One picture, ``age`` seconds old; nothing but that when nobody measures."""
+class ReportCollector(Collector):
+    """One report, ``age`` seconds old; nothing but that when nobody measures."""
 
-    def __init__(self, picture: BandwidthReport | None, age: float, wanted: Mapping[str, str]) -> None:
-        self._picture = picture
+    def __init__(self, report: BandwidthReport | None, age: float, wanted: Mapping[str, str]) -> None:
+        self._report = report
         self._age = age
         self._wanted = wanted
 
     def collect(self) -> Iterator[Metric]:
         """Called for each exposition."""
-        flows = bandwidth_report.flows(self._picture, None, **self._wanted)
-        parts = bandwidth_report.parts(self._picture, **self._wanted)
+        flows = report_tables.flows(self._report, None, **self._wanted)
+        parts = report_tables.parts(self._report, **self._wanted)
         yield _rates(
             "sluice_bandwidth_flow_bytes_per_second",
             "payload that a tenant or container moves, may move and is promised",
@@ -61,7 +62,7 @@ class PictureCollector(Collector):
             _MOVED,
             parts.rows.values(),
         )
-        left_out = {} if self._picture is None else {"flows": flows.left_out, "parts": parts.left_out}
+        left_out = {} if self._report is None else {"flows": flows.left_out, "parts": parts.left_out}
         text = "rows of a big cluster that have no series, whether they were asked for or not"
         yield gauges("sluice_bandwidth_rows_left_out", text, "list", left_out)
         text = "since this was measured; +Inf while nobody measures"

@@ -22,17 +22,17 @@ _MEGABYTE: Final = 1e6
 _IDENTIFIER: Final = "object"
 
 
-def osinfo_table(picture: BandwidthReport | None, account: str = "") -> Table:
+def osinfo_table(report: BandwidthReport | None, account: str = "") -> Table:
     """What object servers give now, of one account if given; nothing when nobody measures.
 
     ``needed_BW`` is what the flow may have there; 0 while it is not held back.
     """
-    if picture is None:
+    if report is None:
         return {}
     pairs: dict[_Pair, dict[str, Any]] = {}
-    for pair, needed in _needed(picture):
+    for pair, needed in _needed(report):
         _line(pairs, pair)["needed_BW"] += needed
-    for pair, moved in _objects(picture):
+    for pair, moved in _objects(report):
         _line(pairs, pair)["objects"].append(moved)
     found: Table = {}
     for pair in sorted(pairs):
@@ -47,24 +47,24 @@ def _line(pairs: dict[_Pair, dict[str, Any]], pair: _Pair) -> dict[str, Any]:
     return pairs.setdefault(pair, empty)
 
 
-def _needed(picture: BandwidthReport) -> Iterator[tuple[_Pair, float]]:
-    servers = {str(one["node"]): str(one["server"]) for one in picture.nodes if one.get("server")}
-    for one in picture.parts:
+def _needed(report: BandwidthReport) -> Iterator[tuple[_Pair, float]]:
+    servers = {str(one["node"]): str(one["server"]) for one in report.nodes if one.get("server")}
+    for one in report.parts:
         if one["method"] == GET and one["side"] == STORAGE_NODE and one["device"]:
             node, share = str(one["node"]), one.get("share")
-            pair = (servers.get(node, node), str(one["device"]), str(one["account"]), _policy(picture, one["policy"]))
+            pair = (servers.get(node, node), str(one["device"]), str(one["account"]), _policy(report, one["policy"]))
             yield pair, max(float(share or 0.0), 0.0) / _MEGABYTE
 
 
-def _objects(picture: BandwidthReport) -> Iterator[tuple[_Pair, dict[str, Any]]]:
-    for one in picture.objects:
+def _objects(report: BandwidthReport) -> Iterator[tuple[_Pair, dict[str, Any]]]:
+    for one in report.objects:
         if one["method"] == GET:
             server = str(one.get("server") or one["node"])
-            pair = (server, str(one["device"]), str(one["account"]), _policy(picture, one["policy"]))
+            pair = (server, str(one["device"]), str(one["account"]), _policy(report, one["policy"]))
             rate = float(one["rate"]) / _MEGABYTE
             yield pair, {"oid": str(one["oid"]), "oid_calculated_BW": rate, "range": str(one["range"])}
 
 
-def _policy(picture: BandwidthReport, index: Any) -> str:
+def _policy(report: BandwidthReport, index: Any) -> str:
     """A storage policy's name, or its index where that is all that is known."""
-    return picture.policies.get(str(index), str(index))
+    return report.policies.get(str(index), str(index))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.bandwidth_report import picture_now, shortfall
+from sluice_controller.catalog.bandwidth_report import current_report, shortfall
 from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import CEILINGS, FLOORS, GET, NODE_FLOORS, STORAGE_POLICY
@@ -84,18 +84,18 @@ def bandwidth_status(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
     """
     if not _promises(cached.plan):
         return {"infeasible": None, "warnings": []}
-    picture = picture_now(backend)
-    doubts = _standing_doubts(backend, picture, cached) if cached.policy.enabled else []
-    return {"infeasible": shortfall(picture, cached.policy.id), "warnings": [one.to_data() for one in doubts]}
+    report = current_report(backend)
+    doubts = _standing_doubts(backend, report, cached) if cached.policy.enabled else []
+    return {"infeasible": shortfall(report, cached.policy.id), "warnings": [one.to_data() for one in doubts]}
 
 
-def _standing_doubts(backend: Backend, picture: BandwidthReport | None, cached: CachedPolicy) -> list[Diagnostic]:
+def _standing_doubts(backend: Backend, report: BandwidthReport | None, cached: CachedPolicy) -> list[Diagnostic]:
     text = cached.policy.text
     sentences = parse(text, Reporter(text))
     if len(sentences) != 1:
         return []
     reporter = Reporter(text)
-    policies = picture.policies if picture else {}
+    policies = report.policies if report else {}
     others = (one for one in backend.policy_cache.contents().ordered if one.policy.id != cached.policy.id)
     holders = _holders(_standing(others))
     for action, written in _written(cached.plan, sentences[0]):
@@ -127,8 +127,8 @@ def _policies(backend: Backend, plans: Iterable[Plan]) -> Mapping[str, str]:
     """The storage policies that nodes tell of now, by index; asked for only when a plan names one."""
     if not any(STORAGE_POLICY in one.params for plan in plans for one in _promises(plan)):
         return {}
-    picture = picture_now(backend)
-    return picture.policies if picture else {}
+    report = current_report(backend)
+    return report.policies if report else {}
 
 
 def _check_storage_policy(

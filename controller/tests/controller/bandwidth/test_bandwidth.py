@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from sluice_controller.catalog.bandwidth_report import FRESH, KEPT
+from sluice_controller.catalog.bandwidth_report import FRESH, RETENTION
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 
 MB = 1e6
@@ -78,7 +78,7 @@ def paint(backend):
 
     def put(picture=PICTURE, age=0.0):
         at = time.time() - age
-        kept = {"px": int((KEPT - age) * 1000)} if age < KEPT else {"px": 1}
+        kept = {"px": int((RETENTION - age) * 1000)} if age < RETENTION else {"px": 1}
         backend.store.client.set(backend.store.keys.bandwidth, replace(picture, at=at).encode(), **kept)
 
     return put

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_controller.catalog.backend import open_backend
-from sluice_controller.catalog.bandwidth_report import FRESH, KEPT
+from sluice_controller.catalog.bandwidth_report import FRESH, RETENTION
 from sluice_controller.identity.caller import Identity
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 
@@ -46,7 +46,7 @@ def paint(backend):
     """A function that puts a picture into Redis, as whoever divides does, ``age`` seconds ago."""
 
     def put(picture=PICTURE, age=0.0, at=None):
-        kept = {"px": int((KEPT - age) * 1000)}
+        kept = {"px": int((RETENTION - age) * 1000)}
         at = time.time() - age if at is None else at
         backend.store.client.set(backend.store.keys.bandwidth, replace(picture, at=at).encode(), **kept)
 

@@ -20,8 +20,9 @@ from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import LIST, page
 from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
+from sluice_controller.bandwidth import report_tables
+from sluice_controller.bandwidth.report_tables import ReportTable
 from sluice_controller.catalog import bandwidth_report
-from sluice_controller.catalog.bandwidth_report import Table
 from sluice_controller.validation.parameters import Query
 from sluice_core.messages.bandwidth import METHODS, SIDES
 
@@ -42,7 +43,7 @@ def chosen(given: Query, filters: Iterable[OpenApiParameter]) -> dict[str, str]:
 
 
 class MeasuredView(View):
-    """A list out of the last picture."""
+    """A list out of the last report."""
 
     http_method_names = ("get", "head")
     #: what a list can be narrowed by
@@ -54,10 +55,10 @@ class MeasuredView(View):
         given = self.query(request, "limit", "marker", "prefix", *names, *more)
         return given, chosen(given, self.filters)
 
-    def listed(self, request: Request, name: str, table: Table, *more: str) -> Response:
+    def listed(self, request: Request, name: str, table: ReportTable, *more: str) -> Response:
         """A page of ``table``."""
         names = [one.name for one in self.filters]
-        return page(self, request, name, table.rows, lambda one: one, *names, *more, **table.said())
+        return page(self, request, name, table.rows, lambda one: one, *names, *more, **table.metadata())
 
 
 def described(name: str, what: str, shape: Any, *filters: OpenApiParameter) -> Any:
@@ -88,7 +89,7 @@ class FlowsView(MeasuredView):
         """A page of flows, of one's own project unless one may see all."""
         given, wanted = self.wanted(request, "short")
         accounts = seen(request, self.rules["get"])
-        table = bandwidth_report.flows(bandwidth_report.picture_now(self.backend, idle=True), accounts, **wanted)
+        table = report_tables.flows(bandwidth_report.current_report(self.backend, idle=True), accounts, **wanted)
         if given.flag("short"):
             table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
         return self.listed(request, "flows", table, "short")
@@ -104,7 +105,7 @@ class NodeBandwidthView(MeasuredView):
     def get(self, request: Request) -> Response:
         """A page of sides of nodes."""
         _, wanted = self.wanted(request)
-        table = bandwidth_report.nodes(bandwidth_report.picture_now(self.backend), **wanted)
+        table = report_tables.nodes(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "nodes", table)
 
 
@@ -118,7 +119,7 @@ class PartsView(MeasuredView):
     def get(self, request: Request) -> Response:
         """A page of parts."""
         _, wanted = self.wanted(request)
-        table = bandwidth_report.parts(bandwidth_report.picture_now(self.backend), **wanted)
+        table = report_tables.parts(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "parts", table)
 
 
@@ -132,7 +133,7 @@ class DevicesView(MeasuredView):
     def get(self, request: Request) -> Response:
         """A page of devices."""
         _, wanted = self.wanted(request)
-        table = bandwidth_report.devices(bandwidth_report.picture_now(self.backend), **wanted)
+        table = report_tables.devices(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "devices", table)
 
 

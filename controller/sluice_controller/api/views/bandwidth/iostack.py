@@ -74,11 +74,11 @@ class TableView(View):
         """The table, of one account if given."""
         self.query(request)
         name = services.scope(self.backend, account).target.name if account else ""
-        picture = bandwidth_report.picture_now(self.backend)
-        at = iso_time(picture.at) if picture else ""
-        left_out = sum(picture.left_out.get(one, 0) for one in ("parts", "objects")) if picture else 0
+        report = bandwidth_report.current_report(self.backend)
+        at = iso_time(report.at) if report else ""
+        left_out = sum(report.left_out.get(one, 0) for one in ("parts", "objects")) if report else 0
         headers = {MEASURED_AT: at, LEFT_OUT: str(left_out)}
-        return Response(iostack.osinfo_table(picture, name), headers=headers)
+        return Response(iostack.osinfo_table(report, name), headers=headers)
 
 
 class BandwidthView(TableView):

@@ -33,7 +33,7 @@ _TOGETHER: Final = (
 )
 
 
-def objective_data(one: Objective, picture: BandwidthReport | None) -> dict[str, Any]:
+def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
     policy = one.policy.policy
     return {
@@ -45,7 +45,7 @@ def objective_data(one: Objective, picture: BandwidthReport | None) -> dict[str,
         "storage_policy": one.storage_policy,
         "policy": policy.id,
         "enabled": policy.enabled,
-        "infeasible": bandwidth_report.shortfall(picture, policy.id, one.name),
+        "infeasible": bandwidth_report.shortfall(report, policy.id, one.name),
     }
 
 
@@ -76,8 +76,8 @@ class ObjectivesView(View):
             for one in services.objectives(self.backend.policy_cache.contents())
             if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
         }
-        picture = bandwidth_report.picture_now(self.backend)
-        return page(self, request, "slos", known, lambda one: objective_data(one, picture), "account", "name")
+        report = bandwidth_report.current_report(self.backend)
+        return page(self, request, "slos", known, lambda one: objective_data(one, report), "account", "name")
 
 
 class OneView(View):
@@ -92,7 +92,7 @@ class OneView(View):
         where = services.scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_of(where.target.name, settings.SLUICE.reseller_prefix))
         found = services.find_objective(self.backend.policy_cache.contents(), where, name)
-        return shown(objective_data(found, bandwidth_report.picture_now(self.backend)), found.policy.version)
+        return shown(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 
     def set(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
@@ -102,7 +102,7 @@ class OneView(View):
         done = services.set_objective(self.backend, where, name, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = services.find_objective(self.backend.policy_cache.contents(), where, name)
-        data = objective_data(found, bandwidth_report.picture_now(self.backend))
+        data = objective_data(found, bandwidth_report.current_report(self.backend))
         return shown({**data, **done.to_data()}, found.policy.version)
 
     def take_back(self, request: Request, account: str, name: str, policy: str = "") -> Response:

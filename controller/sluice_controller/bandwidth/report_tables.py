@@ -1,0 +1,165 @@
+"""Lists out of a bandwidth report: flows, nodes, parts of flows on nodes, devices.
+
+Without a fresh report every list is empty and says so (:attr:`ReportTable.stale`).  Rates are bytes of payload per
+second; None stands for "not limited".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sluice_controller.validation.times import iso_time
+from sluice_core.messages.bandwidth_report import BandwidthReport
+
+Row = Mapping[str, Any]
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """One list out of a report: rows by their place in the list; ``at`` is unix time, None when there is none.
+
+    ``left_out`` rows are not in the report, of a big cluster; whether they would be in this list is not known.
+    """
+
+    at: float | None = None
+    rows: Mapping[str, Data] = field(default_factory=dict)
+    left_out: int = 0
+
+    @property
+    def stale(self) -> bool:
+        """Whether nobody measures now, so that no row does not mean that nothing moves."""
+        return self.at is None
+
+    def metadata(self) -> Data:
+        """The fields of an answer beside its rows."""
+        return {"at": None if self.at is None else iso_time(self.at), "stale": self.stale, "left_out": self.left_out}
+
+
+def flows(report: BandwidthReport | None, accounts: frozenset[str] | None = None, **wanted: str) -> ReportTable:
+    """What each flow is promised, gets and moves; of some ``accounts`` if given.
+
+    ``wanted`` are columns and what must stand in them; empty for anything.
+    """
+
+    def data(row: Row, names: Mapping[str, str]) -> Data:
+        rates = {name: _rate(row, name) for name in ("floor", "ceiling", "met", "short", "measured")}
+        return {
+            **_owner(row, names),
+            **rates,
+            "share": _share(row),
+            "waiting": _rate(row, "waiting"),
+            "active": bool(row.get("active")),
+            "policies": list(row.get("policies", ())),
+        }
+
+    rows = report.flows if report else ()
+    if accounts is not None:
+        rows = tuple(one for one in rows if one.get("account") in accounts)
+    return _table(report, "flows", rows, _FLOW, data, wanted)
+
+
+def nodes(report: BandwidthReport | None, **wanted: str) -> ReportTable:
+    """What each side of each node could move, is given and moves; by method."""
+
+    def data(row: Row, names: Mapping[str, str]) -> Data:
+        source = str(row.get("source", "unknown"))
+        at = row.get("at")
+        return {
+            **_texts(row, "node", "server", "side", "method"),
+            "capacity": _rate(row, "capacity") if source != "unknown" else None,
+            "source": source,
+            "assigned": _share(row, "assigned"),
+            "measured": _rate(row, "measured"),
+            "at": iso_time(at) if isinstance(at, int | float) else None,
+        }
+
+    return _table(report, "nodes", report.nodes if report else (), _NODE, data, wanted)
+
+
+def parts(report: BandwidthReport | None, **wanted: str) -> ReportTable:
+    """Where each flow moves: by node, side and device."""
+
+    def data(row: Row, names: Mapping[str, str]) -> Data:
+        moved = {"share": _share(row), "measured": _rate(row, "measured")}
+        return {**_owner(row, names), **_texts(row, "node", "side", "device"), **moved}
+
+    return _table(report, "parts", report.parts if report else (), _PART, data, wanted)
+
+
+def devices(report: BandwidthReport | None, **wanted: str) -> ReportTable:
+    """What each device of the storage nodes moves, by method; ``share`` is of those flows that are held back."""
+    found: dict[tuple[str, ...], Data] = {}
+    for row in report.parts if report else ():
+        if not row.get("device"):
+            continue
+        key = tuple(str(row.get(name, "")) for name in _DEVICE)
+        one = found.setdefault(key, {**_texts(row, *_DEVICE), "flows": 0, "share": None, "measured": 0.0})
+        share = _share(row)
+        one["flows"] += 1
+        one["measured"] += _rate(row, "measured")
+        if share is not None:
+            one["share"] = (one["share"] or 0.0) + share
+    return _table(report, "parts", found.values(), _DEVICE, lambda row, _: dict(row), wanted)
+
+
+#: What tells one row from another.
+_OWNER: Final = ("account", "container", "method", "policy")
+_FLOW: Final = _OWNER
+_NODE: Final = ("node", "side", "method")
+_PART: Final = (*_OWNER, "node", "side", "device")
+_DEVICE: Final = ("node", "device", "method")
+
+
+def _table(
+    report: BandwidthReport | None,
+    name: str,
+    rows: Iterable[Row],
+    key: tuple[str, ...],
+    data: Callable[[Row, Mapping[str, str]], Data],
+    wanted: Mapping[str, str],
+) -> ReportTable:
+    if report is None:
+        return ReportTable()
+    made = (data(row, report.policies) for row in rows)
+    chosen = [one for one in made if all(not value or _is(one, column, value) for column, value in wanted.items())]
+    found: dict[str, Data] = {}
+    for one in chosen:
+        # a space is smaller than what most names are made of, so that containers follow their account
+        place = " ".join(str(one[part]) for part in key)
+        while place in found:  # idle under two storage policies that are not known by their index
+            place += " "
+        found[place] = one
+    return ReportTable(report.at, found, report.left_out.get(name, 0))
+
+
+def _is(one: Row, name: str, value: str) -> bool:
+    if name == "storage_policy":  # Swift does not look at the case of their names
+        return value.casefold() in (str(one["policy"]), str(one[name]).casefold())
+    return str(one.get(name, "")) == value
+
+
+def _owner(row: Row, names: Mapping[str, str]) -> Data:
+    policy = row.get("policy", 0)
+    return {
+        **_texts(row, "account", "container", "method"),
+        "policy": policy,
+        "storage_policy": names.get(str(policy), ""),
+    }
+
+
+def _texts(row: Row, *names: str) -> Data:
+    return {name: str(row.get(name, "")) for name in names}
+
+
+def _rate(row: Row, name: str) -> float:
+    found = row.get(name)
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def _share(row: Row, name: str = "share") -> float | None:
+    """What it may move; None for as much as it likes."""
+    found = row.get(name)
+    return float(found) if isinstance(found, int | float) and found >= 0 else None
