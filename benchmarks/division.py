@@ -15,7 +15,9 @@ from tests.support.simulation.events import Cluster, Faults, errors
 from tests.support.simulation.placement_orders import few_places, one_by_one
 from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, divide
+from sluice_actors.bandwidth.arrays import FloatArray
+from sluice_actors.bandwidth.fairness.max_min import divide
+from sluice_actors.bandwidth.fairness.problem import Problem
 
 ROUND_LIMIT: Final = 1.0
 BIG: Final = Sizes(flows=10_000, proxies=100, storage=1000, parts=20)

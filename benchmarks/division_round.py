@@ -13,7 +13,8 @@ from tests.support.simulation.decider import whole
 from tests.support.simulation.random_clusters import Sizes, random_problem
 
 from sluice_actors.bandwidth.allocator import Divider
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, Side
+from sluice_actors.bandwidth.arrays import FloatArray
+from sluice_actors.bandwidth.fairness.problem import Problem, Side
 from sluice_actors.bandwidth.loads.table import Report
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad

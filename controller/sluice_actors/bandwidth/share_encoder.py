@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.loads.flow_index import KINDS, Names
 from sluice_core.messages.bandwidth import SIDES, Share, Shares
 

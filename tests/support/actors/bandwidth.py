@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice_actors.bandwidth.allocator import Divider, Round
-from sluice_actors.bandwidth.methods.weights import poured
+from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share
 from sluice_core.messages.policies import CLUSTER, Assignment, Target
@@ -149,5 +149,5 @@ def _slow(moves: dict[tuple[str, str], float], parts: Mapping[tuple[str, str], f
     here = [key for key, part in parts.items() if part]
     asked = [moves[key] * parts[key] for key in here]
     if sum(asked) > carries:
-        for key, rate in zip(here, poured(carries, [1.0] * len(here), asked), strict=True):
+        for key, rate in zip(here, water_fill(carries, [1.0] * len(here), asked), strict=True):
             moves[key] = rate / parts[key]

@@ -9,7 +9,8 @@ import numpy as np
 from tests.support.actors.bandwidth import MB, promise
 
 from sluice_actors.bandwidth.allocator import Divider
-from sluice_actors.bandwidth.fairness.max_min import Problem, Side, divide
+from sluice_actors.bandwidth.fairness.max_min import divide
+from sluice_actors.bandwidth.fairness.problem import Problem, Side
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 

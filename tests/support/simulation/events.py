@@ -18,9 +18,10 @@ from typing import Final, Protocol
 import numpy as np
 from tests.support.simulation.random_clusters import expected, limits, most
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, Problem
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.parts import places
 from sluice_actors.bandwidth.fairness.placement import fit
+from sluice_actors.bandwidth.fairness.problem import Problem
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad, Shares
 

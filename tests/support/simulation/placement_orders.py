@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from tests.support.simulation.random_clusters import most
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, Problem, Side
+from sluice_actors.bandwidth.arrays import FloatArray
+from sluice_actors.bandwidth.fairness.problem import Problem, Side
 
 
 def few_places(problem: Problem, random: np.random.Generator) -> Problem:

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, IntArray, Problem, Side
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.problem import Problem, Side
 
 #: Sets of nodes are counted out one by one: no side may have more nodes than this.
 MOST_NODES: Final = 12

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.parts import Places
 from sluice_actors.bandwidth.fairness.placement import carries, rounds, trimmed
-from sluice_actors.bandwidth.fairness.problem import FloatArray, IntArray
 
 ROUNDS: Final = 40
 LEAST_ROUNDS: Final = 10

@@ -16,13 +16,12 @@ from typing import Final
 
 import numpy as np
 
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.filling import Filling
 from sluice_actors.bandwidth.fairness.parts import Places, places
 from sluice_actors.bandwidth.fairness.placement import Fitted, fit
-from sluice_actors.bandwidth.fairness.problem import BoolArray, Division, FloatArray, IntArray, Problem, Side
+from sluice_actors.bandwidth.fairness.problem import Division, Problem
 from sluice_actors.bandwidth.fairness.progressive_filling import Wanted, rise
-
-__all__ = ["BoolArray", "Division", "FloatArray", "IntArray", "Problem", "Side", "divide"]
 
 Pair = tuple[Places, Places]
 #: A floor that lacks less than this part of itself is met.

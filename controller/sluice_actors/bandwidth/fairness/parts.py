@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.problem import FloatArray, IntArray, Side
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.problem import Side
 
 #: A part never weighs less than this, of what it would if all parts of its flow weighed the same: where a flow is
 #: active it keeps a little.

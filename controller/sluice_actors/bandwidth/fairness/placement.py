@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.parts import Places
-from sluice_actors.bandwidth.fairness.problem import BoolArray, FloatArray
 
 #: Rounds of fitting on one side, and the work (rounds × parts) after which less are done.
 MOST_ROUNDS: Final = 400

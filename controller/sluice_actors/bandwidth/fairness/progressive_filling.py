@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.parts import Places
 from sluice_actors.bandwidth.fairness.placement import ratios, rescaled, rounds
-from sluice_actors.bandwidth.fairness.problem import BoolArray, FloatArray, IntArray
 
 ROUNDS: Final = 300
 LEAST_ROUNDS: Final = 32

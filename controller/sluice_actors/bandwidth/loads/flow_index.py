@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import IntArray
+from sluice_actors.bandwidth.arrays import IntArray
 from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 
 #: Names of devices that may be known at a time.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.loads.flow_index import KINDS
 from sluice_actors.bandwidth.loads.table import apart, renumbered, spots
 

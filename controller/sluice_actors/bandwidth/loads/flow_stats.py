@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_core.messages.bandwidth import SIDES
 
 #: Seconds over which bytes and transfers are averaged, exponentially.

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray
+from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.loads.table import Table
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.loads.decoder import Packed, Report, beginning
 from sluice_actors.bandwidth.loads.flow_index import DEVICES, KINDS, Names, flows_of, is_sound, kind, sides_of
 from sluice_actors.bandwidth.loads.flow_stats import LEFT, MEAN, Trace, Traces

@@ -16,12 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_index import flows_of
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.table import Table
 from sluice_actors.bandwidth.methods.node_floors import values
-from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts, poured, weigh_free, weigh_held
+from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts, weigh_free, weigh_held
 from sluice_actors.bandwidth.objectives import Objectives, Promise
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import SIDES, Flow
@@ -186,7 +187,7 @@ def _floor(several: list[Demand]) -> None:
         several[0].floor = own.floor
         return
     weights = [max(one.transfers, LITTLE) for one in several]
-    wanted = poured(own.floor, weights, [one.want for one in several])
+    wanted = water_fill(own.floor, weights, [one.want for one in several])
     rest = own.floor - sum(wanted)
     for one, floor, weight in zip(several, wanted, weights, strict=True):
         one.floor = floor + rest * weight / sum(weights)
@@ -199,8 +200,9 @@ def _value(made: Demands, promised: list[list[Demand]]) -> None:
     groups = np.full(len(made.flows), -1, dtype=np.intp)
     for number, several in enumerate(promised):
         groups[[one.index for one in several]] = number
-    made.values = values(made, groups)
-    sums = made.parts[STORAGE_NODE].sums(made.values).tolist()
+    stored = made.parts[STORAGE_NODE]
+    made.values = values(stored, made.per_flow("node_floor"), groups, waits=made.side == STORAGE_NODE)
+    sums = stored.sums(made.values).tolist()
     for several in promised:
         node_floor, all_of_it = several[0].node_floor, sum(one.floor for one in several)
         most = max(node_floor * _servers(made, several), all_of_it) if node_floor else 0.0
@@ -224,7 +226,7 @@ def _bound(made: Demands, account: str, several: list[Demand], everything: bool)
         return
     weights = [max(one.transfers, LITTLE) for one in several]
     limits = [min(one.want, one.ceiling) for one in several]
-    taken = poured(ceiling, weights, limits)
+    taken = water_fill(ceiling, weights, limits)
     rest = max(ceiling - sum(taken), 0.0)
     for one, part, weight in zip(several, taken, weights, strict=True):
         one.ceiling = min(one.ceiling, part + rest * weight / sum(weights))

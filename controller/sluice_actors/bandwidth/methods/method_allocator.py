@@ -18,12 +18,15 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, Division, FloatArray, IntArray, Problem, Side, divide
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.max_min import divide
+from sluice_actors.bandwidth.fairness.problem import Division, Problem, Side
+from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.table import Node, Table
 from sluice_actors.bandwidth.methods.demand import Demand, Demands
 from sluice_actors.bandwidth.methods.node_floors import divide_above
-from sluice_actors.bandwidth.methods.weights import Parts, poured
+from sluice_actors.bandwidth.methods.weights import Parts
 from sluice_actors.bandwidth.share_encoder import Told
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import NO_CLASS, PUT, SIDES
@@ -108,8 +111,10 @@ def ceilings_alone(table: Table, demands: Demands) -> Divided:
     for account, several in tenants.items():
         bound = demands.bounds.get(account, math.inf)
         ceilings = [one.ceiling for one in several]
-        shares = poured(bound, [1.0] * len(several), [min(one.want, one.ceiling) for one in several])
-        left = poured(bound - sum(shares), [1.0] * len(several), [c - s for c, s in zip(ceilings, shares, strict=True)])
+        shares = water_fill(bound, [1.0] * len(several), [min(one.want, one.ceiling) for one in several])
+        left = water_fill(
+            bound - sum(shares), [1.0] * len(several), [c - s for c, s in zip(ceilings, shares, strict=True)]
+        )
         for one, share, more in zip(several, shares, left, strict=True):
             made.share[one.index] = share + more if math.isfinite(bound) else one.ceiling
     here = demands.here

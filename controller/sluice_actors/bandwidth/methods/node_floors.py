@@ -7,41 +7,41 @@ are more than it carries, they are cut in proportion.  What is left of nodes and
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice_actors.bandwidth.fairness.max_min import Division, FloatArray, IntArray, Problem, Side, divide
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.max_min import divide
 from sluice_actors.bandwidth.fairness.parts import places
 from sluice_actors.bandwidth.fairness.placement import fit
-from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts, poured_each
-from sluice_core.describe import STORAGE_NODE
-
-if TYPE_CHECKING:
-    from sluice_actors.bandwidth.methods.demand import Demands
+from sluice_actors.bandwidth.fairness.problem import Division, Problem, Side
+from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
+from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts
 
 
-def values(made: Demands, groups: IntArray) -> FloatArray:
-    """(parts,) what flows want of their values on each object server.
+def values(parts: Parts, value: FloatArray, groups: IntArray, waits: bool) -> FloatArray:
+    """What flows demand of their floors on each object server.
 
-    :param groups: (flows,) a number for each promise, which the flows that it is for have together
+    :param parts: those at the object servers
+    :param value: (flows,) bytes per second that each object server owes the flow, 0 for none
+    :param groups: (flows,) a number for each objective; the flows that it is for have its floor together
+    :param waits: bytes are held back at the object servers, so transfers that wait there demand all of it
+    :returns: (parts,) bytes per second
     """
-    parts = made.parts[STORAGE_NODE]
-    value = made.per_flow("node_floor")[parts.flow]
+    value = value[parts.flow]
     index = np.flatnonzero(value > 0)
     found = np.zeros(len(parts.flow))
     if not len(index):
         return found
     node, traces = parts.node[index], parts.traces.take(index)
-    span = int(node.max()) + 1
-    keys, spot = np.unique(groups[parts.flow[index]] * span + node, return_inverse=True)
+    keys, spot = np.unique(groups[parts.flow[index]] * (int(node.max()) + 1) + node, return_inverse=True)
     wants = np.maximum(traces.moved, traces.bytes) * ROOM + CHUNK
-    if made.side == STORAGE_NODE:
+    if waits:
         wants = np.where(np.maximum(traces.waiting, traces.held) > WAITS, np.inf, wants)
-    shared = Parts(len(keys), spot, node, parts.spots[index], traces, np.ones(len(index)))
     weights = np.maximum(traces.open, LITTLE)
-    found[index] = value[index] * poured_each(shared, weights, wants / value[index], np.ones(len(keys), dtype=bool))
+    found[index] = value[index] * water_fill_groups(spot, weights, wants / value[index], np.ones(len(keys), dtype=bool))
     return found
 
 

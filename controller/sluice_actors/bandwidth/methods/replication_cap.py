@@ -8,19 +8,19 @@ what it carries.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import FloatArray
+from sluice_actors.bandwidth.arrays import FloatArray
+from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
 from sluice_actors.bandwidth.loads.flow_index import flows_of
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
 from sluice_actors.bandwidth.loads.table import Table
 from sluice_actors.bandwidth.methods.demand import TAKES_ALL, Demands, flows_at
 from sluice_actors.bandwidth.methods.method_allocator import Capacity, Divided
-from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, WAITS, Parts, poured, poured_each
+from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, WAITS, Parts
 from sluice_actors.bandwidth.objectives import Promise
 from sluice_actors.bandwidth.share_encoder import Told
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -58,7 +58,7 @@ def rates_of(cap: float, parts: Parts, carries: FloatArray, wants: FloatArray) -
     for limits in (wants, np.full(count, math.inf)):
         room = np.maximum(carries - np.bincount(parts.node, rates, minlength=len(carries)), 0.0)
         within = _within(parts, limits, room)
-        rates = rates + poured(max(cap - float(rates.sum()), 0.0), [1.0] * count, within.tolist())
+        rates = rates + water_fill(max(cap - float(rates.sum()), 0.0), [1.0] * count, within.tolist())
     return rates
 
 
@@ -67,10 +67,9 @@ def _within(parts: Parts, limits: FloatArray, room: FloatArray) -> FloatArray:
 
     So pouring within them, which has one level for all, needs to know nothing of nodes.
     """
-    by_node = replace(parts, count=len(room), flow=parts.node)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         portions = limits / room[parts.node]
-    given = poured_each(by_node, np.ones(len(limits)), portions, np.isfinite(room) & (room > 0))
+    given = water_fill_groups(parts.node, np.ones(len(limits)), portions, np.isfinite(room) & (room > 0))
     known = np.isfinite(room)[parts.node]
     found: FloatArray = np.where(known, given * np.where(known, room[parts.node], 0.0), limits)
     return found

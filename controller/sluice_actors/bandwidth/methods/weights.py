@@ -12,13 +12,13 @@ the last second is what holds still (ADR 0033).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.flow_stats import Traces
 
@@ -121,43 +121,5 @@ def _without_idle(parts: Parts, weights: FloatArray, assigned: FloatArray, befor
         limits = np.where(waits | np.isnan(last), np.inf, last * takes / assigned)
     several = parts.sums(np.ones(len(parts.flow))) > 1
     some = parts.sums(np.isinf(limits)) > 0
-    given = poured_each(parts, weights, limits, several & some)
+    given = water_fill_groups(parts.flow, weights, limits, several & some)
     return np.where((several & ~some)[parts.flow], limits, np.where(several[parts.flow], given, weights))
-
-
-def poured(total: float, weights: Sequence[float], limits: Sequence[float]) -> list[float]:
-    """``total`` in proportion to ``weights``; what exceeds one's limit goes to the others."""
-    if math.isinf(total):
-        return list(limits)
-    given = [0.0] * len(weights)
-    left = total
-    rest = [place for place, weight in enumerate(weights) if weight > 0]
-    while rest and left > 0:
-        scale = left / sum(weights[place] for place in rest)
-        full = [place for place in rest if weights[place] * scale >= limits[place]]
-        if not full:
-            for place in rest:
-                given[place] = weights[place] * scale
-            break
-        for place in full:
-            given[place] = limits[place]
-            left -= limits[place]
-        rest = [place for place in rest if weights[place] * scale < limits[place]]
-    return given
-
-
-def poured_each(parts: Parts, weights: FloatArray, limits: FloatArray, which: BoolArray) -> FloatArray:
-    """The same for the parts of each flow of ``which``, with a total of 1; 0 for others."""
-    given = np.zeros(len(weights))
-    left = np.where(which, 1.0, 0.0)
-    rest = np.flatnonzero(which[parts.flow] & (weights > 0))
-    while len(rest):
-        flow, weight, limit = parts.flow[rest], weights[rest], limits[rest]
-        scale = left / np.maximum(np.bincount(flow, weight, minlength=parts.count), 1e-300)
-        part = weight * scale[flow]
-        full = part >= limit
-        again = np.bincount(flow, full, minlength=parts.count) > 0
-        given[rest] = np.where(full, limit, np.where(again[flow], 0.0, part))
-        left = left - np.bincount(flow, np.where(full, limit, 0.0), minlength=parts.count)
-        rest = rest[~full & (again & (left > 0))[flow]]
-    return given

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import IntArray
+from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.loads.flow_index import flows_of
 from sluice_actors.bandwidth.loads.table import Table
 from sluice_actors.bandwidth.methods.method_allocator import Divided

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import IntArray
+from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idle, Idles
 from sluice_core.messages.bandwidth_report import CachedJson, IdleFlowReport
 

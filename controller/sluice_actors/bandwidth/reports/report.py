@@ -18,13 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_index import DEVICES, KINDS, kind
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.table import Node, Table
 from sluice_actors.bandwidth.methods.demand import Demand
 from sluice_actors.bandwidth.methods.method_allocator import FREE, Divided
-from sluice_actors.bandwidth.methods.weights import poured
 from sluice_actors.bandwidth.reports.idle_report import StandingRows
 from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idles
 from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
@@ -235,7 +235,7 @@ def _fairly(counts: Sequence[int], most: int) -> list[int]:
     """How many of each are shown, of ``most`` together."""
     if sum(counts) <= most:
         return list(counts)
-    return [int(part) for part in poured(most, [1.0] * len(counts), [float(count) for count in counts])]
+    return [int(part) for part in water_fill(most, [1.0] * len(counts), [float(count) for count in counts])]
 
 
 def _finite(number: float) -> float:

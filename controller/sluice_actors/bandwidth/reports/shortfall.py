@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.fairness.max_min import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.methods.method_allocator import Divided
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.describe import PROXY, STORAGE_NODE

@@ -16,7 +16,8 @@ from tests.support.simulation.random_clusters import (
     shuffled,
 )
 
-from sluice_actors.bandwidth.fairness.max_min import Problem, Side, divide
+from sluice_actors.bandwidth.fairness.max_min import divide
+from sluice_actors.bandwidth.fairness.problem import Problem, Side
 
 INF = np.inf
 SEEDS = st.integers(0, 1_000_000)

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.actors.bandwidth import MB, Cluster, promise
 
+from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
 from sluice_actors.bandwidth.loads import table
 from sluice_actors.bandwidth.loads.flow_index import Names
 from sluice_actors.bandwidth.loads.flow_node_values import Spots
 from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
-from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, Parts, poured, poured_each, weigh_held
+from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, Parts, weigh_held
 from sluice_actors.bandwidth.share_encoder import Heads, Told, encoded, packed, together
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, Share, Shares
@@ -70,14 +71,15 @@ LIMITS = st.one_of(st.floats(0, 2), st.just(math.inf))
 
 
 @given(st.lists(st.lists(st.tuples(st.floats(0.01, 10), LIMITS), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_pouring_for_all_flows_at_once_is_pouring_for_each(flows):
+def test_water_filling_of_all_groups_at_once_equals_one_group_at_a_time(flows):
     every = [pair for one in flows for pair in one]
     weights, limits = (np.array(column) for column in zip(*every, strict=True))
     which = np.arange(len(flows)) % 2 == 0
-    found = poured_each(parts(*map(len, flows)), weights, limits, which).tolist()
+    groups = np.repeat(np.arange(len(flows)), list(map(len, flows)))
+    found = water_fill_groups(groups, weights, limits, which).tolist()
     for flow, one in enumerate(flows):
         mine, found = found[: len(one)], found[len(one) :]
-        alone = poured(1.0, [weight for weight, _ in one], [limit for _, limit in one])
+        alone = water_fill(1.0, [weight for weight, _ in one], [limit for _, limit in one])
         assert mine == pytest.approx(alone if which[flow] else [0.0] * len(one), abs=1e-9)
 
 

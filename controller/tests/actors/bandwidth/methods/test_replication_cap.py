@@ -8,9 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.actors.bandwidth import MB, Cluster, cap, load, promise, share
 
+from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
 from sluice_actors.bandwidth.methods.replication_cap import rates_of
-from sluice_actors.bandwidth.methods.weights import Parts, poured
+from sluice_actors.bandwidth.methods.weights import Parts
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, REPLICATION, Flow, Load
 
@@ -108,7 +109,7 @@ def test_who_gets_less_than_it_wants_gets_as_much_as_the_others(cluster):
 def test_where_nothing_is_known_of_nodes_the_cap_alone_is_divided(cluster):
     total, made, carries, wants = cluster
     even = EVEN * total / len(wants)
-    wanted = poured(total * (1 - EVEN), [1.0] * len(wants), wants.tolist())
+    wanted = water_fill(total * (1 - EVEN), [1.0] * len(wants), wants.tolist())
     rest = (total * (1 - EVEN) - sum(wanted)) / len(wants)
     expected = [one + even + rest for one in wanted]
     assert rates_of(total, made, carries, wants).tolist() == pytest.approx(expected, rel=SLIGHT, abs=SLIGHT * total)
