@@ -9,7 +9,7 @@ import pytest
 
 from sluice_core.testing import assignment
 from sluice_middleware.swift.proxy_api import Request
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import ProxyStack
 
 DOCS = Path(__file__).resolve().parents[1]
 EXAMPLE = DOCS / "examples" / "receipts.py"
@@ -30,7 +30,7 @@ def test_the_page_shows_the_example_as_it_is():
 
 @pytest.mark.parametrize(("pieces", "words"), [(10, "1000 bytes, complete"), (3, "300 bytes, cut off")])
 def test_it_tells_how_much_of_an_object_was_taken(tmp_path, receipts, caplog, pieces, words):
-    stand = Stand(tmp_path, receipts)
+    stand = ProxyStack(tmp_path, receipts)
     stand.swift.piece = 100
     stand("PUT", body=b"x" * 1000)
     stand.policies(assignment(keyword="receipts"))

@@ -57,9 +57,9 @@ def clock():
 @pytest.fixture
 def line(path, clock, agent):
     """A proxy's to the agent, on that clock; not connected yet."""
-    from sluice_middleware.bandwidth.agent_client import CreditLine
+    from sluice_middleware.bandwidth.agent_client import CreditClient
 
-    made = CreditLine(path, PROXY, policies={"0": "gold"}, clock=clock)
+    made = CreditClient(path, PROXY, policies={"0": "gold"}, clock=clock)
     yield made
     made.hang_up()
     agent.settle()

@@ -12,7 +12,7 @@ from tests.support.middleware.object_server import StorageNode, swift_conf
 
 from sluice_core.code.loader import load_class
 from sluice_filters.api import Filter
-from sluice_middleware.testing import Stand, Stored
+from sluice_middleware.testing import FakeObject, ProxyStack
 
 OBJECTS = read("objects")
 CLIENTS = {f"/AUTH_test/{told['container']}/{told['name']}": told for told in read("clients")}
@@ -51,9 +51,9 @@ def test_a_recorded_object_comes_back(node, rot13, tmp_path, name):
     told = CLIENTS[name]
     answer = node.request("GET", name=name.strip("/"))
     assert answer.status == "200 OK", (answer.status, dict(answer.headers))
-    stand = Stand(tmp_path, rot13)
+    stand = ProxyStack(tmp_path, rot13)
     headers = {key: value for key, value in answer.headers.items() if key.lower() not in ("content-length", "etag")}
-    stand.swift.objects["/v1" + name] = Stored(answer.body, headers, answer.headers["Etag"].strip('"'))
+    stand.swift.objects["/v1" + name] = FakeObject(answer.body, headers, answer.headers["Etag"].strip('"'))
     response = stand("GET", "/v1" + name)
     assert response.status_int == 200, response.status
     assert hashlib.sha256(response.body).hexdigest() == told["sha256"]

@@ -190,7 +190,12 @@ def feed_objects(raw: bytes) -> None:
     from sluice_middleware.wsgi import sysmeta
 
     text = raw.decode("latin-1")
-    for decode in (sysmeta.decode_chain, stored_metadata.Stored.decode, transform_context.parse, sysmeta.keywords):
+    for decode in (
+        sysmeta.decode_chain,
+        stored_metadata.StoredMetadata.decode,
+        transform_context.parse,
+        sysmeta.keywords,
+    ):
         with contextlib.suppress(DecodeError):
             decode(text)
 

@@ -40,10 +40,10 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_middleware.bandwidth.counters import Passage, Tallies, in_parts
-from sluice_middleware.bandwidth.io_levels import Standings
-from sluice_middleware.bandwidth.token_account import CreditAccount
-from sluice_middleware.bandwidth.wait_queue import Till, Transfer
+from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, in_parts
+from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.bandwidth.token_account import TokenAccount
+from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import POLICIES
 
@@ -63,8 +63,8 @@ _SAY_AGAIN: Final = 60.0
 _TRUNCATED: Final = 2 * MESSAGE_LIMIT
 
 
-class CreditLine:
-    """Tills and tallies of one worker; ``tick`` is called by a timer each second and never raises."""
+class CreditClient:
+    """Queues and counters of one worker; ``tick`` is called by a timer each second and never raises."""
 
     def __init__(
         self,
@@ -87,11 +87,11 @@ class CreditLine:
         self._path = path + CREDIT_SUFFIX
         self._hello = CreditHello("", side, os.getpid(), server, policies or {})
         self._clock = clock
-        self._tills: dict[Flow, Till] = {}
-        self._tallies = Tallies(clock)
+        self._tills: dict[Flow, FlowQueue] = {}
+        self._tallies = FlowCounters(clock)
         self._transfers: set[Transfer] = set()
-        self._standing = Standings()
-        self._resting: set[Till] = set()
+        self._standing = AgentState()
+        self._resting: set[FlowQueue] = set()
         self._sweeping = False
         self._socket: socket.socket | None = None
         self._heard = clock()
@@ -122,7 +122,7 @@ class CreditLine:
             till.open += 1
             if ceiling != till.account.ceiling:
                 till.account.bind(ceiling)
-        passage = Passage(flow, device, oid, span) if oid else None
+        passage = ObjectTransfer(flow, device, oid, span) if oid else None
         if passage is not None:
             self._tallies.enter(passage)
         tally = self._tallies.find(flow, device)
@@ -137,7 +137,7 @@ class CreditLine:
         """The name of a storage policy; empty when it is not known."""
         return self._hello.policies.get(str(index), "")
 
-    def standing(self) -> Standings:
+    def standing(self) -> AgentState:
         """What the agent said last, for any thread."""
         return self._standing
 
@@ -149,7 +149,7 @@ class CreditLine:
 
     # -- for tills -----------------------------------------------------------------------------
 
-    def ask(self, till: Till) -> None:
+    def ask(self, till: FlowQueue) -> None:
         """Ask for what the till's account wishes."""
         account = till.account
         if account.free or account.alone:
@@ -164,11 +164,11 @@ class CreditLine:
             self._alone = self._clock() - max(since, self._heard) > SILENCE
         return self._alone
 
-    def leave_alone(self, till: Till) -> None:
+    def leave_alone(self, till: FlowQueue) -> None:
         """The agent is away: the till's account goes on by what was said last."""
         till.go_alone(self._standing.alone.get(till.account.flow.method))
 
-    def passed_unpaid(self, till: Till) -> None:
+    def passed_unpaid(self, till: FlowQueue) -> None:
         """Count it, and say so from time to time."""
         self.unpaid += 1
         now = self._clock()
@@ -195,7 +195,7 @@ class CreditLine:
             if not till.open:
                 self.at_rest(till)
 
-    def at_rest(self, till: Till) -> None:
+    def at_rest(self, till: FlowQueue) -> None:
         """Give back what the account holds, in a moment."""
         if till.account.credit > 0 and not till.account.free:
             self._resting.add(till)
@@ -235,8 +235,8 @@ class CreditLine:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _new(self, flow: Flow) -> Till:
-        made = self._tills[flow] = Till(CreditAccount(flow, self._clock), self, self._clock)
+    def _new(self, flow: Flow) -> FlowQueue:
+        made = self._tills[flow] = FlowQueue(TokenAccount(flow, self._clock), self, self._clock)
         if self._socket is None:
             self.leave_alone(made)
         return made
@@ -307,7 +307,7 @@ class CreditLine:
             self._grant(message)
         elif isinstance(message, PriorityUpdate):
             levels = {one.flow: one.level for one in message.rows}
-            self._standing = Standings(levels, message.active, message.spares or {}, message.alone)
+            self._standing = AgentState(levels, message.active, message.spares or {}, message.alone)
         elif isinstance(message, Renegotiate):
             for till in self._tills.values():
                 if till.account.free:
@@ -331,7 +331,7 @@ class CreditLine:
             if not till.open:
                 self._give_back(till, till.account.give_back())
 
-    def _give_back(self, till: Till, size: int) -> None:
+    def _give_back(self, till: FlowQueue, size: int) -> None:
         if size and not self._say(_asked(till, -size)):
             till.account.refund(size)
 
@@ -368,25 +368,25 @@ class CreditLine:
         return True
 
 
-def _asked(till: Till, size: int) -> CreditRequest:
+def _asked(till: FlowQueue, size: int) -> CreditRequest:
     account, method, policy, container = till.account.flow
     return CreditRequest(account, container, method, policy, size, len(till.queue), till.account.ceiling)
 
 
 #: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
-_lines: dict[tuple[int, int, str, str], CreditLine] = {}
+_lines: dict[tuple[int, int, str, str], CreditClient] = {}
 
 
-def current(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditLine:
+def current(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
     """The line of this process to the agent whose socket for counters is at ``path``, made and connected at first.
 
-    To be called in green threads only; ``server`` as of :class:`CreditLine`, when the caller knows it.
+    To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
     """
     place = (os.getpid(), green.hub(), path, side)
     found = _lines.get(place)
     if found is None:
         names = {str(int(one)): one.name for one in POLICIES}
-        found = _lines[place] = CreditLine(path, side, server, names, logger)
+        found = _lines[place] = CreditClient(path, side, server, names, logger)
         found.tick()
         green.each_second(found.tick)
     elif server:

@@ -15,7 +15,7 @@ from sluice_core.messages.credit import MESSAGE_LIMIT, TrafficReport, TrafficSam
 _ENDED: Final = 1000
 
 
-class Tally:
+class FlowCounter:
     """One flow on one device: ``moved`` bytes, and the transfers that are open, and held back, in seconds too."""
 
     __slots__ = ("_at", "_busy", "_held", "_since", "device", "flow", "moved", "open", "waiting")
@@ -56,7 +56,7 @@ class Tally:
         )
 
 
-class Passage:
+class ObjectTransfer:
     """One object on its way; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
 
     __slots__ = ("device", "flow", "moved", "oid", "range", "told")
@@ -70,40 +70,40 @@ class Passage:
         self.told = 0
 
 
-class Changed(NamedTuple):
+class ChangedCounters(NamedTuple):
     """What is to be told in one second."""
 
-    tallies: list[Tally]
+    tallies: list[FlowCounter]
     objects: list[MovedObject]
 
 
-class Tallies:
+class FlowCounters:
     """All of one worker; ``clock`` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._all: dict[tuple[Flow, str], Tally] = {}
-        self._active: set[Tally] = set()
-        self._passages: set[Passage] = set()
-        self._ended: deque[Passage] = deque(maxlen=_ENDED)
+        self._all: dict[tuple[Flow, str], FlowCounter] = {}
+        self._active: set[FlowCounter] = set()
+        self._passages: set[ObjectTransfer] = set()
+        self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
         self._told = clock()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def find(self, flow: Flow, device: str) -> Tally:
+    def find(self, flow: Flow, device: str) -> FlowCounter:
         """The tally of ``flow`` on ``device``, which will be told from now on."""
         found = self._all.get((flow, device))
         if found is None:
-            found = self._all[flow, device] = Tally(flow, device, self._clock())
+            found = self._all[flow, device] = FlowCounter(flow, device, self._clock())
         self._active.add(found)
         return found
 
-    def enter(self, passage: Passage) -> None:
+    def enter(self, passage: ObjectTransfer) -> None:
         """An object is on its way."""
         self._passages.add(passage)
 
-    def leave(self, passage: Passage) -> None:
+    def leave(self, passage: ObjectTransfer) -> None:
         """It is not any more."""
         self._passages.discard(passage)
         if passage.moved > passage.told:
@@ -117,7 +117,7 @@ class Tallies:
         for one in self._active:
             one.begin(now)
 
-    def changed(self) -> Changed:
+    def changed(self) -> ChangedCounters:
         """The tallies that may have changed, and the fastest objects since the last call."""
         now = self._clock()
         passed = max(now - self._told, 0.001)
@@ -132,14 +132,14 @@ class Tallies:
         objects = [MovedObject(*place, size / passed) for place, size in fastest]
         for one in self._passages:
             one.told = one.moved
-        return Changed(list(self._active), objects)
+        return ChangedCounters(list(self._active), objects)
 
-    def rows(self, tallies: list[Tally]) -> tuple[TrafficSample, ...]:
+    def rows(self, tallies: list[FlowCounter]) -> tuple[TrafficSample, ...]:
         """Their totals as of now."""
         now = self._clock()
         return tuple(one.row(now) for one in tallies)
 
-    def delivered(self, tallies: list[Tally]) -> None:
+    def delivered(self, tallies: list[FlowCounter]) -> None:
         """The agent has their totals: those without a transfer stand still from now on."""
         self._active.difference_update([one for one in tallies if not one.open])
 

@@ -9,7 +9,7 @@ from sluice_core.messages.bandwidth import Flow
 from sluice_middleware.bandwidth.agent_client import current
 
 
-class CurrentStandings:
+class CurrentAgentState:
     """What the agent says now, to be made before the process is what it will be (a fork, another hub)."""
 
     def __init__(self, path: str, side: str = STORAGE_NODE) -> None:

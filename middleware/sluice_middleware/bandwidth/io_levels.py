@@ -9,7 +9,7 @@ from sluice_core.messages.bandwidth import NO_CLASS, Flow
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class AgentState:
     """The levels of I/O on this node, the spares of others and the rates of newcomers, as its agent said last."""
 
     levels: Mapping[Flow, int] = field(default_factory=dict)

@@ -18,12 +18,12 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.resolve import Candidates
 from sluice_middleware.bandwidth import agent_client
-from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.policy_lookup import Selector, Target, logical
-from sluice_middleware.wsgi.response import Answer, Env
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup, Target, logical
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -37,11 +37,11 @@ _PIECE: Final = 64 * 1024
 _NOTHING: Final = memoryview(b"")
 
 
-class Regulator:
+class BandwidthLimiter:
     """One per worker; does nothing before :meth:`start`, which is told after the fork."""
 
     def __init__(
-        self, agent_socket: str, side: str, selector: Selector, logger: Logger, server: tuple[str, str] = ("", "")
+        self, agent_socket: str, side: str, selector: PolicyLookup, logger: Logger, server: tuple[str, str] = ("", "")
     ) -> None:
         """
         :param agent_socket: empty when bandwidth is nobody's business
@@ -53,7 +53,7 @@ class Regulator:
         self._selector = selector
         self._logger = logger
         self._server = server
-        self.line: CreditLine | None = None
+        self.line: CreditClient | None = None
 
     def start(self, env: Env) -> None:
         """Find the process' line to the agent; ``env`` is of a request that came to the server."""
@@ -69,7 +69,7 @@ class Regulator:
         return f"{address}:{port or env.get('SERVER_PORT', '')}"
 
     def download(
-        self, env: Env, target: Target, answer: Answer, candidates: Candidates | None = None
+        self, env: Env, target: Target, answer: UpstreamResponse, candidates: Candidates | None = None
     ) -> Iterable[bytes]:
         """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list.
 
@@ -87,10 +87,12 @@ class Regulator:
                 return body
             if sysmeta.get(answer.headers, "Content-Length") is None:
                 answer.headers = [*answer.headers, ("Content-Length", str(size))]  # as a server does for a list
-            body = Cut(body)
-        return PayingBody(body, transfer)
+            body = Rechunked(body)
+        return ThrottledBody(body, transfer)
 
-    def upload(self, env: Env, target: Target, candidates: Candidates | None = None) -> PayingInput | Transfer | None:
+    def upload(
+        self, env: Env, target: Target, candidates: Candidates | None = None
+    ) -> ThrottledInput | Transfer | None:
         """Have the body of a PUT pay as it is read; to be closed when the PUT is answered.
 
         :param candidates: as of :meth:`download`
@@ -103,7 +105,7 @@ class Regulator:
             transfer = self._open(self.line, env, target, PUT, candidates)
             transfer.follow(progress)
             return transfer
-        made = env["wsgi.input"] = PayingInput(env["wsgi.input"], self, env, target)
+        made = env["wsgi.input"] = ThrottledInput(env["wsgi.input"], self, env, target)
         return made
 
     def opened(self, env: Env, target: Target) -> Transfer:
@@ -112,7 +114,7 @@ class Regulator:
         return self._open(self.line, env, target, PUT)
 
     def _open(
-        self, line: CreditLine, env: Env, target: Target, method: str, candidates: Candidates | None = None
+        self, line: CreditClient, env: Env, target: Target, method: str, candidates: Candidates | None = None
     ) -> Transfer:
         account, container, _ = logical(target)
         if candidates is None:
@@ -142,7 +144,7 @@ class Regulator:
             return ANY_POLICY if len(POLICIES) > 1 else 0
 
 
-class PayingBody:
+class ThrottledBody:
     """A body whose pieces pass when they are paid, in parts when many wait for a low rate."""
 
     __slots__ = ("_account", "_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
@@ -195,7 +197,7 @@ class PayingBody:
         close_if_possible(self._body)
 
 
-class Cut:
+class Rechunked:
     """The bytes of a list in pieces that are worth a payment of their own; closes it with itself."""
 
     __slots__ = ("_body",)
@@ -215,7 +217,7 @@ class Cut:
         close_if_possible(self._body)
 
 
-class PayingInput:
+class ThrottledInput:
     """``wsgi.input`` of an upload: what was read is paid before it is given on.
 
     Swift lets the request in before it reads, so the first read is when the transfer begins.  Who reads at most so
@@ -224,7 +226,7 @@ class PayingInput:
 
     __slots__ = ("_env", "_over", "_regulator", "_rest", "_source", "_target", "_transfer")
 
-    def __init__(self, source: Any, regulator: Regulator, env: Env, target: Target) -> None:
+    def __init__(self, source: Any, regulator: BandwidthLimiter, env: Env, target: Target) -> None:
         self._source = source
         self._regulator = regulator
         self._env = env

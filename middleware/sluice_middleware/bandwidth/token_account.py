@@ -2,7 +2,7 @@
 
 Credit is bytes that may pass.  It is asked for in advance, enough for some tenths of a second, and again when half
 of that is gone.  What passes is taken off first, so that the bytes which passed are never more than those which were
-given; :meth:`CreditAccount.charge` and :meth:`CreditAccount.owe` alone make debt, which is paid back before anything
+given; :meth:`TokenAccount.charge` and :meth:`TokenAccount.owe` alone make debt, which is paid back before anything
 else passes.
 
 While the agent is away the account fills itself at the last rate that it was told, and is not emptier or fuller
@@ -36,7 +36,7 @@ MOST_DEBT: Final = 1.0
 _LOOK: Final = 0.1
 
 
-class CreditAccount:
+class TokenAccount:
     """Credit of ``flow``; ``asked`` bytes are under way, ``free`` says that none is needed for now."""
 
     __slots__ = (

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from sluice_core.messages.bandwidth import Flow
-from sluice_middleware.bandwidth.counters import Passage, Tally
-from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.bandwidth.counters import FlowCounter, ObjectTransfer
+from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 
 #: Seconds between two looks of one that waits.
@@ -32,33 +32,33 @@ LEAST_TURN: Final = 1024
 
 
 #: Of what is counted only.
-_NOBODYS: Final = CreditAccount(Flow("", ""))
+_NOBODYS: Final = TokenAccount(Flow("", ""))
 _NOBODYS.free = True
 
 
-class Line(Protocol):
+class CreditSource(Protocol):
     """What a till wants of the line to the agent."""
 
-    def ask(self, till: Till) -> None:
+    def ask(self, till: FlowQueue) -> None:
         """Ask for what the till's account wishes, unless it has enough or the agent is away."""
 
     def silent(self, since: float) -> bool:
         """Whether the agent is away, or does not answer though asked ``since`` then (on the clock of the line)."""
 
-    def leave_alone(self, till: Till) -> None:
+    def leave_alone(self, till: FlowQueue) -> None:
         """Have the till's account fill itself, since the agent is away."""
 
-    def passed_unpaid(self, till: Till) -> None:
+    def passed_unpaid(self, till: FlowQueue) -> None:
         """A transfer went on without credit, for it had waited long enough."""
 
-    def at_rest(self, till: Till) -> None:
+    def at_rest(self, till: FlowQueue) -> None:
         """No transfer is open any more."""
 
     def over(self, transfer: Transfer) -> None:
         """A transfer has ended."""
 
 
-class _Customer:
+class Waiter:
     """One green thread that waits for ``size`` bytes, or for ``least`` of them; so many are ``paid``."""
 
     __slots__ = ("least", "nap", "paid", "patience", "size")
@@ -68,24 +68,24 @@ class _Customer:
         self.least = least
         self.patience = patience
         self.paid = 0
-        self.nap = green.Nap()
+        self.nap = green.InterruptibleSleep()
 
 
-class Till:
+class FlowQueue:
     """One flow's; ``open`` transfers pay here."""
 
     __slots__ = ("_clock", "_line", "account", "needs", "open", "queue")
 
-    def __init__(self, account: CreditAccount, line: Line, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, account: TokenAccount, line: CreditSource, clock: Callable[[], float] = time.monotonic) -> None:
         self.account = account
         self.open = 0
         #: Bytes that are waited for.
         self.needs = 0
-        self.queue: deque[_Customer] = deque()
+        self.queue: deque[Waiter] = deque()
         self._line = line
         self._clock = clock
 
-    def pay(self, size: int, least: int, tally: Tally, patience: float) -> int:
+    def pay(self, size: int, least: int, tally: FlowCounter, patience: float) -> int:
         """Come back when ``size`` bytes may pass, or ``least`` of them at least: how many.
 
         After ``patience`` seconds they may, and are debt.
@@ -93,7 +93,7 @@ class Till:
         if not self.queue and self.account.take(size):
             self._line.ask(self)
             return size
-        one = _Customer(size, least, patience)
+        one = Waiter(size, least, patience)
         self.queue.append(one)
         self.needs += size
         tally.turn(self._clock(), waiting=1)
@@ -127,14 +127,14 @@ class Till:
     def go_alone(self, newcomer: float | None) -> None:
         """The agent is away: the account fills itself, and who comes first looks anew how long it has to wait.
 
-        :param newcomer: as of :meth:`CreditAccount.go_alone`
+        :param newcomer: as of :meth:`TokenAccount.go_alone`
         """
         if not self.account.alone:
             self.account.go_alone(newcomer)
             if self.queue:
                 self.queue[0].nap.end()
 
-    def _turn(self, one: _Customer) -> int:
+    def _turn(self, one: Waiter) -> int:
         """Bytes that ``one`` is served with: few enough for all that wait to come to their turn soon."""
         account = self.account
         rate = account.rate
@@ -143,7 +143,7 @@ class Till:
         soon = rate * one.patience * _SOON / len(self.queue)
         return max(one.least, int(soon)) if soon < one.size else one.size
 
-    def _wait(self, one: _Customer) -> None:
+    def _wait(self, one: Waiter) -> None:
         begun = self._clock()
         end = begun + one.patience
         self._look(begun)
@@ -162,7 +162,7 @@ class Till:
             one.nap.wait(min(left, pause))
             self._look(begun)
 
-    def _leave(self, one: _Customer) -> None:
+    def _leave(self, one: Waiter) -> None:
         self.queue.remove(one)
         self.needs -= one.size
 
@@ -182,7 +182,12 @@ class Transfer:
     __slots__ = ("_line", "_open", "_patience", "_progress", "_seen", "_tally", "account", "moved", "passage", "till")
 
     def __init__(
-        self, line: Line, till: Till | None, tally: Tally, patience: float, passage: Passage | None = None
+        self,
+        line: CreditSource,
+        till: FlowQueue | None,
+        tally: FlowCounter,
+        patience: float,
+        passage: ObjectTransfer | None = None,
     ) -> None:
         """
         :param patience: seconds that one piece waits at most
@@ -254,6 +259,6 @@ class Transfer:
             self._line.over(self)
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> FlowCounter:
         """Where it is counted."""
         return self._tally

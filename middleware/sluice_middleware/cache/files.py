@@ -30,7 +30,7 @@ _FIRST_READ: Final = 4096
 PIECE: Final = 1 << 20
 
 
-class Content(NamedTuple):
+class CachedFile(NamedTuple):
     """An open file: ``descriptor`` is the reader's to close."""
 
     descriptor: int
@@ -67,7 +67,7 @@ class Content(NamedTuple):
         os.close(self.descriptor)
 
 
-class Files:
+class DataFiles:
     """The folder of data files."""
 
     def __init__(self, folder: Path) -> None:
@@ -102,7 +102,7 @@ class Files:
             os.close(descriptor)
         return _HEAD_SIZE + room + len(whole)
 
-    def open(self, key: bytes, serial: int) -> Content | None:
+    def open(self, key: bytes, serial: int) -> CachedFile | None:
         """The object's file, or None when it is not that filling or not whole."""
         try:
             descriptor = os.open(self.path(key), os.O_RDONLY | os.O_CLOEXEC)
@@ -118,7 +118,7 @@ class Files:
                 os.close(descriptor)
         return content
 
-    def rewrite_headers(self, key: bytes, serial: int, content: Content, headers: Mapping[str, str]) -> bool:
+    def rewrite_headers(self, key: bytes, serial: int, content: CachedFile, headers: Mapping[str, str]) -> bool:
         """Put other headers in place; False when there is no room for them.
 
         :raises OSError: when that cannot be written
@@ -159,7 +159,7 @@ def _head(key: bytes, serial: int, length: int, room: int, meta: bytes, checksum
     return head.ljust(_HEAD_SIZE, b"\0")
 
 
-def _read_head(descriptor: int, key: bytes, serial: int) -> Content | None:
+def _read_head(descriptor: int, key: bytes, serial: int) -> CachedFile | None:
     raw = os.read(descriptor, _FIRST_READ)
     magic, whose, filling, length, room, size, checksum, meta_checksum = _HEAD.unpack_from(raw)
     if (magic, whose, filling) != (_MAGIC, key, serial):
@@ -168,7 +168,7 @@ def _read_head(descriptor: int, key: bytes, serial: int) -> Content | None:
     meta = raw[_HEAD_SIZE:end] if end <= len(raw) else os.pread(descriptor, size, _HEAD_SIZE)
     if isal_zlib.crc32(meta) != meta_checksum:
         return None
-    return Content(descriptor, dict(msgpack.unpackb(meta)), _HEAD_SIZE + room, length, checksum, meta)
+    return CachedFile(descriptor, dict(msgpack.unpackb(meta)), _HEAD_SIZE + room, length, checksum, meta)
 
 
 def _create(path: str) -> int:

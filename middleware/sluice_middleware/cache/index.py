@@ -8,7 +8,7 @@ with the node's marks, so one that got another's token is merely in doubt.
 
 Whoever writes entries asks for a lock, so that the bytes in use are counted right, but nobody waits
 for it for longer than a moment: a process that was stopped while it had it stops no other.  What was counted
-wrong then, :meth:`Table.recount` puts right.
+wrong then, :meth:`IndexTable.recount` puts right.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FARTHEST: Final = 1 << 14
 _PATIENCE: Final = 50
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """What is known of one object.
 
     ``size`` counts the bytes of its file.  ``checked`` is the unix second at which the disks were asked
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
     at: int = 0
 
 
-class Table:
+class IndexTable:
     """The mapped index; ``policy`` says which entry goes first."""
 
     def __init__(self, memory: mmap.mmap, policy: str, lock: int) -> None:
@@ -86,18 +86,18 @@ class Table:
         #: Whether the entry with the fewest hits goes first, rather than the one used longest ago.
         self.by_hits = policy == LFU
 
-    def find(self, key: bytes) -> Entry | None:
+    def find(self, key: bytes) -> IndexEntry | None:
         """The entry of the object, or None."""
         first = self._bucket(key)
         at: int = self._memory.find(key, first, first + _BUCKET)
         return self._entry(at) if at >= 0 and not (at - first) % _ENTRY.size else None
 
-    def put(self, entry: Entry) -> Entry | None:
+    def put(self, entry: IndexEntry) -> IndexEntry | None:
         """Write an entry (``at`` is found here); the one that had to go for it, if it was another object's."""
         with self._locked():
             return self._put(entry)
 
-    def _put(self, entry: Entry) -> Entry | None:
+    def _put(self, entry: IndexEntry) -> IndexEntry | None:
         first = self._bucket(entry.key)
         rest = [self._entry(at) for at in range(first, first + _BUCKET, _ENTRY.size)]
         mine = next((one for one in rest if one.key == entry.key), None)
@@ -106,7 +106,7 @@ class Table:
         self._add(_USED_AT, entry.size - (0 if chosen.key == _NOBODY else chosen.size))
         return chosen if chosen.key not in (entry.key, _NOBODY) else None
 
-    def drop(self, entry: Entry) -> bool:
+    def drop(self, entry: IndexEntry) -> bool:
         """Forget ``entry`` unless another one is in its place by now."""
         with self._locked():
             if self._entry(entry.at)[:4] != entry[:4]:
@@ -115,7 +115,7 @@ class Table:
             self._add(_USED_AT, -entry.size)
             return True
 
-    def touch(self, entry: Entry) -> None:
+    def touch(self, entry: IndexEntry) -> None:
         """The object was asked for and given."""
         _USE.pack_into(self._memory, entry.at + _USE_AT, int(time.time()), min(entry.hits + 1, 0xFFFFFFFF))
         self.count("hits")
@@ -140,14 +140,14 @@ class Table:
         found: int = _WORD.unpack_from(self._memory, _USED_AT)[0]
         return found
 
-    def worth(self, entry: Entry) -> tuple[int, int]:
+    def worth(self, entry: IndexEntry) -> tuple[int, int]:
         """The least worthy goes first; an empty place has none."""
         return (entry.hits, entry.last) if self.by_hits else (entry.last, entry.hits)
 
-    def victim(self) -> Entry | None:
+    def victim(self) -> IndexEntry | None:
         """The least worthy entry of a few, None when the table seems to be empty."""
         start = random.randrange(self._buckets)  # noqa: S311 -- any will do
-        found: list[Entry] = []
+        found: list[IndexEntry] = []
         for step in range(min(self._buckets, _FARTHEST)):
             first = _HEADER + (start + step) % self._buckets * _BUCKET
             if self._memory[first : first + _BUCKET] == _EMPTY:
@@ -168,7 +168,7 @@ class Table:
         with self._locked(), memoryview(self._memory) as whole, whole[_HEADER:] as rest, rest.cast("Q") as words:
             _WORD.pack_into(self._memory, _USED_AT, sum(words[_SIZE_WORD :: _ENTRY.size // _WORD.size]))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[IndexEntry]:
         """Every entry, in no order."""
         for at in range(_HEADER, _HEADER + self._buckets * _BUCKET, _ENTRY.size):
             if self._memory[at : at + 16] != _NOBODY:
@@ -197,15 +197,15 @@ class Table:
     def _bucket(self, key: bytes) -> int:
         return _HEADER + int.from_bytes(key[:8], "little") % self._buckets * _BUCKET
 
-    def _entry(self, at: int) -> Entry:
-        return Entry._make((*_ENTRY.unpack_from(self._memory, at), at))
+    def _entry(self, at: int) -> IndexEntry:
+        return IndexEntry._make((*_ENTRY.unpack_from(self._memory, at), at))
 
     def _add(self, at: int, number: int) -> None:
         before = _WORD.unpack_from(self._memory, at)[0]
         _WORD.pack_into(self._memory, at, max(0, before + number))
 
 
-def open_table(path: Path, places: int, policy: str) -> Table:
+def open_table(path: Path, places: int, policy: str) -> IndexTable:
     """The table at ``path`` with at least so many places; one of another size is made anew, empty.
 
     :raises OSError: when there is no room for it, or no right to it
@@ -214,7 +214,7 @@ def open_table(path: Path, places: int, policy: str) -> Table:
     while buckets * _WAYS < places:
         buckets *= 2
     memory = map_file(path, _HEADER + buckets * _BUCKET, _MAGIC)
-    return Table(memory, policy, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    return IndexTable(memory, policy, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def new_serial() -> int:

@@ -21,11 +21,11 @@ from sluice_core.describe import Scalar
 from sluice_core.errors import PeerError
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
-from sluice_middleware.cache.store import POLICIES, Store, open_store
-from sluice_middleware.cache.visit import Wishes, Writing, reading
+from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
+from sluice_middleware.cache.visit import CacheParameters, WriteVisit, reading
 from sluice_middleware.swift import green
 from sluice_middleware.swift.cache_api import get_container_info
-from sluice_middleware.wsgi.response import Answer, App, Env
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -64,12 +64,12 @@ class NodeCache:
         self._folder = Path(options["cache_dir"])
         self._marks: Marks | None = None
         self._journal: Journal | None = None
-        self._store: Store | None = None
+        self._store: CacheStore | None = None
         self._process = 0
         self._next_try = {"marks": 0.0, "store": 0.0}
         self._app: App | None = None
         self._there: dict[tuple[str, str], float] = {}
-        self._wishes: dict[int, tuple[Mapping[str, Any], Wishes]] = {}
+        self._wishes: dict[int, tuple[Mapping[str, Any], CacheParameters]] = {}
 
     # -- for the proxy -----------------------------------------------------------------------
 
@@ -85,10 +85,10 @@ class NodeCache:
         key = object_key(call.environ)
         if key is None:
             return None
-        kind = Writing if call.method == "PUT" else reading
+        kind = WriteVisit if call.method == "PUT" else reading
         return kind(self, call, key, self._wishes_of(params))
 
-    def write(self, app: App, env: Env, key: bytes) -> Answer:
+    def write(self, app: App, env: Env, key: bytes) -> UpstreamResponse:
         """Make a write, and tell that it began and how it ended."""
         assert self._marks is not None
         assert self._journal is not None
@@ -96,7 +96,7 @@ class NodeCache:
         self._journal.tell(key, BEGUN)
         found = ENDED
         try:
-            answer = Answer(app, env)
+            answer = UpstreamResponse(app, env)
             if answer.code in _STORED[env["REQUEST_METHOD"]]:
                 found = stamp(env.get("HTTP_X_TIMESTAMP", ""))
         finally:
@@ -148,7 +148,7 @@ class NodeCache:
     # -- for the visits ----------------------------------------------------------------------
 
     @property
-    def store(self) -> Store:
+    def store(self) -> CacheStore:
         """The store, open while there are visits."""
         assert self._store is not None
         return self._store
@@ -198,13 +198,13 @@ class NodeCache:
 
     # -- how ---------------------------------------------------------------------------------
 
-    def _wishes_of(self, params: Mapping[str, Any]) -> Wishes:
+    def _wishes_of(self, params: Mapping[str, Any]) -> CacheParameters:
         """The parameters, read once per policy; they are a dictionary of a filter that lives as long."""
         known = self._wishes.get(id(params))
         if known is None or known[0] is not params:
             if len(self._wishes) > 1000:
                 self._wishes.clear()
-            known = self._wishes[id(params)] = (params, Wishes(params))
+            known = self._wishes[id(params)] = (params, CacheParameters(params))
         return known[1]
 
 

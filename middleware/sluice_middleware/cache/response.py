@@ -12,7 +12,7 @@ from typing import Any, Final
 from isal import isal_zlib
 
 from sluice_filters.visits import Headers, Reply
-from sluice_middleware.cache.files import PIECE, Content
+from sluice_middleware.cache.files import PIECE, CachedFile
 from sluice_middleware.swift.cache_api import (
     Request,
     Response,
@@ -20,7 +20,7 @@ from sluice_middleware.swift.cache_api import (
     resolve_etag_is_at_header,
     resolve_ignore_range_header,
 )
-from sluice_middleware.wsgi.response import Answer, Env
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 _PARTICULAR: Final = (
     "HTTP_RANGE",
@@ -40,7 +40,7 @@ class Damaged(OSError):
     """A cached body is not what was written."""
 
 
-def reply_with(env: Env, content: Content) -> Reply | None:
+def reply_with(env: Env, content: CachedFile) -> Reply | None:
     """The answer; None when Swift had better give it.  ``content`` is closed, or will be with the body.
 
     :raises OSError: when the file cannot be read or is damaged; it is closed then
@@ -54,7 +54,7 @@ def reply_with(env: Env, content: Content) -> Reply | None:
     return Reply("200 OK", headers, _small(content))
 
 
-def _small(content: Content) -> list[bytes]:
+def _small(content: CachedFile) -> list[bytes]:
     try:
         pieces = list(content.read(0, content.length))
     finally:
@@ -64,7 +64,7 @@ def _small(content: Content) -> list[bytes]:
     return pieces
 
 
-def _particular(env: Env, content: Content) -> Reply | None:
+def _particular(env: Env, content: CachedFile) -> Reply | None:
     env = dict(env)  # a range that is to be ignored is taken off
     request = Request(env)
     resolve_ignore_range_header(request, content.headers)
@@ -78,7 +78,7 @@ def _particular(env: Env, content: Content) -> Reply | None:
         conditional_response=True,
         conditional_etag=resolve_etag_is_at_header(request, content.headers),
     )
-    answer = Answer(response, env)
+    answer = UpstreamResponse(response, env)
     if answer.code in (_MADE_UP_OF_FRAGMENTS if _FRAGMENTS in content.headers else _MADE_UP):
         body.close()
         return None
@@ -88,8 +88,8 @@ def _particular(env: Env, content: Content) -> Reply | None:
 class _Body:
     """A cached body that is read as it is sent; whole or in ranges, as ``swob.Response`` wants it."""
 
-    def __init__(self, content: Content) -> None:
-        self._content: Content | None = content
+    def __init__(self, content: CachedFile) -> None:
+        self._content: CachedFile | None = content
 
     def __iter__(self) -> Iterator[bytes]:
         content = self._content

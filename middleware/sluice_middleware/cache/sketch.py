@@ -27,7 +27,7 @@ _NOW_AT: Final = 8
 _MOST: Final = 255
 
 
-class Sketch:
+class CountMinSketch:
     """Counts per window of ``window`` seconds."""
 
     def __init__(self, memory: mmap.mmap, window: float, clock: Callable[[], float] = time.time) -> None:
@@ -76,9 +76,9 @@ class Sketch:
         return [first + row * _WIDTH + part for row, part in enumerate(_PARTS.unpack_from(key))]
 
 
-def open_sketch(path: Path, window: float) -> Sketch:
+def open_sketch(path: Path, window: float) -> CountMinSketch:
     """The sketch at ``path``.
 
     :raises OSError: when there is no room for it, or no right to it
     """
-    return Sketch(map_file(path, _HEADER + 2 * _WINDOW, _MAGIC), window)
+    return CountMinSketch(map_file(path, _HEADER + 2 * _WINDOW, _MAGIC), window)

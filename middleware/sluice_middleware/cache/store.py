@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from sluice_core.cache.write_marks import Marks, stamp
 from sluice_core.errors import PeerError
-from sluice_middleware.cache.files import Content, Files, pack_headers
-from sluice_middleware.cache.index import LFU, LRU, Entry, Table, new_serial, open_table
-from sluice_middleware.cache.sketch import Sketch, open_sketch
+from sluice_middleware.cache.files import CachedFile, DataFiles, pack_headers
+from sluice_middleware.cache.index import LFU, LRU, IndexEntry, IndexTable, new_serial, open_table
+from sluice_middleware.cache.sketch import CountMinSketch, open_sketch
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -41,17 +41,19 @@ _GRACE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MarkSnapshot:
     """What the marks said before something was read from the disks."""
 
     token: int
     epoch: int
 
 
-class Store:
+class CacheStore:
     """The parts, opened; see :func:`open_store`."""
 
-    def __init__(self, marks: Marks, table: Table, files: Files, sketch: Sketch, limit: int, logger: Logger) -> None:
+    def __init__(
+        self, marks: Marks, table: IndexTable, files: DataFiles, sketch: CountMinSketch, limit: int, logger: Logger
+    ) -> None:
         """
         :param marks: closed by whoever opened them
         """
@@ -64,17 +66,17 @@ class Store:
         self._fillings = 0
         self._quiet_until = 0.0
 
-    def moment(self, key: bytes) -> Moment:
+    def moment(self, key: bytes) -> MarkSnapshot:
         """To be asked *before* the disks are."""
-        return Moment(self.marks.token(key), self.marks.epoch)
+        return MarkSnapshot(self.marks.token(key), self.marks.epoch)
 
-    def unchanged(self, entry: Entry) -> bool:
+    def unchanged(self, entry: IndexEntry) -> bool:
         """Whether no write to the object has been seen since the disks were asked, and none was missed."""
         token = self.marks.token(entry.key)
         return entry.token == token and not token & 1 and entry.epoch == self.marks.epoch
 
     def keep(
-        self, key: bytes, moment: Moment, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
+        self, key: bytes, moment: MarkSnapshot, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
     ) -> bool:
         """Keep an object; False when it is not worth it, too late or impossible.
 
@@ -93,10 +95,10 @@ class Store:
         now = _now()
         hits = self.sketch.count(key) if self.table.by_hits else 0
         checked = now if known else 0
-        self._enter(Entry(key, moment.token, moment.epoch, serial, size, checked, expiry(headers), now, hits))
+        self._enter(IndexEntry(key, moment.token, moment.epoch, serial, size, checked, expiry(headers), now, hits))
         return True
 
-    def confirm(self, entry: Entry, content: Content, moment: Moment, headers: Mapping[str, str]) -> None:
+    def confirm(self, entry: IndexEntry, content: CachedFile, moment: MarkSnapshot, headers: Mapping[str, str]) -> None:
         """The disks said at ``moment`` or later that the object is this one, with ``headers``."""
         serial = entry.serial
         size = entry.size
@@ -122,7 +124,7 @@ class Store:
             )
         )
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: IndexEntry) -> None:
         """Let an object go."""
         if self.table.drop(entry):
             self.files.remove(entry.key)
@@ -179,7 +181,7 @@ class Store:
             self.table.count("evictions")
         return True
 
-    def _enter(self, entry: Entry) -> None:
+    def _enter(self, entry: IndexEntry) -> None:
         displaced = self.table.put(entry)
         if displaced is not None:
             self.files.remove(displaced.key)
@@ -192,7 +194,7 @@ class Store:
                 self.table.age()
 
 
-def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: float, logger: Logger) -> Store:
+def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: float, logger: Logger) -> CacheStore:
     """The store in ``folder``, made when there is none.
 
     :raises PeerError: when it can be neither opened nor made
@@ -205,7 +207,7 @@ def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: floa
         sketch = open_sketch(folder / "sketch", window)
     except OSError as error:
         raise PeerError(f"no cache in `{folder}`: {error}") from error
-    return Store(marks, table, Files(objects), sketch, limit, logger)
+    return CacheStore(marks, table, DataFiles(objects), sketch, limit, logger)
 
 
 def expiry(headers: Mapping[str, str]) -> int:

@@ -17,10 +17,10 @@ from typing import Any, Final, Protocol
 
 from sluice_filters.api import Stream
 from sluice_filters.visits import Call, Headers, Reply, Visit
-from sluice_middleware.cache.files import Content
-from sluice_middleware.cache.index import Entry
+from sluice_middleware.cache.files import CachedFile
+from sluice_middleware.cache.index import IndexEntry
 from sluice_middleware.cache.response import reply_with
-from sluice_middleware.cache.store import Moment, Store, written
+from sluice_middleware.cache.store import CacheStore, MarkSnapshot, written
 from sluice_middleware.swift.cache_api import config_true_value
 from sluice_middleware.swift.proxy_api import close_if_possible, normalize_etag
 from sluice_middleware.wsgi import sysmeta
@@ -40,7 +40,7 @@ _PASSING: Final = frozenset({"Date", "Connection", "Transfer-Encoding", "X-Trans
 _ENCRYPTED: Final = "swift.callback.fetch_crypto_keys"
 
 
-class Wishes:
+class CacheParameters:
     """The policy's parameters."""
 
     __slots__ = ("admit", "max_size", "strict", "ttl")
@@ -74,7 +74,7 @@ class WorkerCache(Protocol):
     """What a visit needs of the cache of its worker."""
 
     @property
-    def store(self) -> Store:
+    def store(self) -> CacheStore:
         """The node's store, open while there are visits."""
 
     def trusted(self) -> bool:
@@ -93,10 +93,10 @@ class WorkerCache(Protocol):
         """Call ``keep(*given)`` without delaying the request."""
 
 
-class Filling(Visit):
+class CacheVisit(Visit):
     """A visit that may keep a body; the base of both directions."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
         self._cache = cache
         self._store = cache.store
         self._call = call
@@ -132,13 +132,13 @@ class Filling(Visit):
         """All went well; keep what was collected."""
 
 
-class Writing(Filling):
+class WriteVisit(CacheVisit):
     """A PUT."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
         super().__init__(cache, call, key, wishes)
         self._etag = ""
-        self._moment: Moment | None = None
+        self._moment: MarkSnapshot | None = None
 
     def body_in(self) -> Stream | None:
         if self._protected() or (self._call.size or 0) > self._wishes.max_size:
@@ -160,21 +160,21 @@ class Writing(Filling):
             self._cache.later(self._store.keep, self._key, self._moment, headers, body, False)
 
 
-def reading(cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> Reading | None:
+def reading(cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> ReadVisit | None:
     """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
-    visit = Reading(cache, call, key, wishes)
+    visit = ReadVisit(cache, call, key, wishes)
     return visit if visit.interested() else None
 
 
-class Reading(Filling):
+class ReadVisit(CacheVisit):
     """A GET or HEAD."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
         super().__init__(cache, call, key, wishes)
-        self._moment: Moment | None = None
+        self._moment: MarkSnapshot | None = None
         self._headers: dict[str, str] = {}
         self._entry = self._store.table.find(key)
 
@@ -222,7 +222,7 @@ class Reading(Filling):
         if str(self._collector.size) == self._headers["Content-Length"]:
             self._cache.later(self._store.keep, self._key, self._moment, self._headers, body)
 
-    def _from(self, entry: Entry) -> Reply | None:
+    def _from(self, entry: IndexEntry) -> Reply | None:
         """The answer out of ``entry``, or None: ask Swift."""
         now = time.time()
         if entry.expires and entry.expires <= now:
@@ -239,7 +239,7 @@ class Reading(Filling):
             self._store.table.touch(entry)
         return reply
 
-    def _reply(self, entry: Entry, content: Content, now: float) -> Reply | None:
+    def _reply(self, entry: IndexEntry, content: CachedFile, now: float) -> Reply | None:
         """The answer with ``content``, which is closed now or with the answer."""
         try:
             if self._wishes.strict or not self._is_sure(entry, now):
@@ -257,10 +257,10 @@ class Reading(Filling):
             self._store.forget(entry)
             return None
 
-    def _is_sure(self, entry: Entry, now: float) -> bool:
+    def _is_sure(self, entry: IndexEntry, now: float) -> bool:
         return now < entry.checked + self._wishes.ttl and self._store.unchanged(entry) and self._cache.trusted()
 
-    def _confirmed(self, entry: Entry, content: Content, now: float) -> dict[str, str] | None:
+    def _confirmed(self, entry: IndexEntry, content: CachedFile, now: float) -> dict[str, str] | None:
         """Ask the disks: the object's headers when it still is what is kept, else None.
 
         All replicas are asked where one that slept through a write could mislead for long: in strict

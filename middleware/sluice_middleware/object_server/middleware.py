@@ -22,14 +22,14 @@ from sluice_core.errors import CallerError, SluiceError
 from sluice_core.options import read_options
 from sluice_filters.api import Filter, Hint
 from sluice_filters.visits import Headers, Reply
-from sluice_middleware.bandwidth.limiter import Regulator
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
 from sluice_middleware.wsgi import backend_headers, read_pipeline, sysmeta
-from sluice_middleware.wsgi.inputs import IteratedInput
+from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.policy_lookup import Target, logical, request_facts, upload_facts
-from sluice_middleware.wsgi.request_filters import METHODS, Company, Host
-from sluice_middleware.wsgi.response import Answer, App, Env, whole_size
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Lookout
+from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, whole_size
+from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -53,7 +53,7 @@ _ENVELOPED: Final = ("HTTP_X_BACKEND_OBJ_METADATA_FOOTER", "HTTP_X_BACKEND_OBJ_M
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReadRequest:
     """What ``X-Backend-Sluice-Read`` asks for."""
 
     steps: Sequence[Mapping[str, Any]]
@@ -61,7 +61,7 @@ class Wish:
     range: str | None
 
     @classmethod
-    def of(cls, text: str) -> Wish:
+    def of(cls, text: str) -> ReadRequest:
         """
         :raises CallerError: when it is not what ``reads`` writes
         """
@@ -78,14 +78,14 @@ class Wish:
 class StorageMiddleware:
     """The WSGI filter; one per worker of an object server."""
 
-    def __init__(self, app: App, lookout: Lookout, regulator: Regulator | None = None) -> None:
+    def __init__(self, app: App, lookout: WorkerContext, regulator: BandwidthLimiter | None = None) -> None:
         """
         :param regulator: what counts bytes and makes them pay; None for nothing
         """
         self.app = app
         self.lookout = lookout
         self.logger = lookout.logger
-        self.regulator = regulator or Regulator("", STORAGE_NODE, lookout.selector, lookout.logger)
+        self.regulator = regulator or BandwidthLimiter("", STORAGE_NODE, lookout.selector, lookout.logger)
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
@@ -103,7 +103,7 @@ class StorageMiddleware:
             else:
                 name = logical(target)[2]
                 facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
-                visitors = selector.visitors(candidates, facts, Host.STORAGE_NODE)
+                visitors = selector.visitors(candidates, facts, FilterHost.STORAGE_NODE)
                 answer = self._accompanied(env, target, visitors) if visitors else self._plain(env, target)
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
@@ -117,30 +117,30 @@ class StorageMiddleware:
 
     # -- request filters ---------------------------------------------------------------------
 
-    def _accompanied(self, env: Env, target: Target, visitors: Sequence[Filter]) -> Answer:
-        host = Host(
-            place=Host.STORAGE_NODE,
+    def _accompanied(self, env: Env, target: Target, visitors: Sequence[Filter]) -> UpstreamResponse:
+        host = FilterHost(
+            place=FilterHost.STORAGE_NODE,
             logger=self.logger,
             authorize=lambda: None,  # who may do what is the proxy's business
             sender=lambda _: _Sender(self.app, env, target),
             is_protective=self.lookout.selector.is_protective,
         )
         intended = sysmeta.keywords(env.get(backend_headers.NODE_ENV))
-        company = Company(host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED))
+        company = RequestFilters(host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED))
         return company.answer(visitors, lambda: self._plain(env, target))
 
     # -- read-time filters -------------------------------------------------------------------
 
-    def _plain(self, env: Env, target: Target) -> Answer:
+    def _plain(self, env: Env, target: Target) -> UpstreamResponse:
         """The object server's answer, through the filters that the proxy asked for."""
         text = env.pop(_READ_ENV, None)
         if text is None or env["REQUEST_METHOD"] != "GET":
-            return Answer(self.app, env)
-        wish = Wish.of(text)
+            return UpstreamResponse(self.app, env)
+        wish = ReadRequest.of(text)
         if wish.range != env.get("HTTP_RANGE"):
             raise CallerError("an answer that filters made cannot be resumed")
         filters = self._filters(wish)
-        answer = Answer(self.app, dict(env) if filters else env)
+        answer = UpstreamResponse(self.app, dict(env) if filters else env)
         if not filters or answer.code not in (200, 206) or _is_partial(answer):
             return answer
         hint = Hint(
@@ -154,11 +154,11 @@ class StorageMiddleware:
             read_pipeline.run(answer, filters, hint)
         except SluiceError as error:
             self.logger.info("sluice: GET %s is left to the proxy: %s", env["PATH_INFO"], error)
-            return Answer(self.app, env)
+            return UpstreamResponse(self.app, env)
         answer.headers = [*answer.headers, (sysmeta.READ, "done")]
         return answer
 
-    def _filters(self, wish: Wish) -> list[Filter]:
+    def _filters(self, wish: ReadRequest) -> list[Filter]:
         """The filters that are wanted, in running order; none when one of them is not here as the proxy knows it."""
         found = []
         for step in wish.steps:
@@ -196,8 +196,8 @@ class _Sender:
         for name, value in (headers or {}).items():
             folded = name.upper().replace("-", "_")
             env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
-        env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IteratedInput(body or ())}
-        answer = Answer(self._app, env)
+        env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IterableInput(body or ())}
+        answer = UpstreamResponse(self._app, env)
         return Reply(answer.status, Headers(answer.headers), answer.body)
 
 
@@ -217,12 +217,12 @@ def _is_replicated(env: Env) -> bool:
     return policy is not None and policy.policy_type == REPL_POLICY
 
 
-def _is_partial(answer: Answer) -> bool:
+def _is_partial(answer: UpstreamResponse) -> bool:
     """True when what is stored is not the whole of what clients know."""
     return any(name.lower() in _NOT_WHOLE for name, _ in answer.headers)
 
 
-def _refusal(env: Env, error: SluiceError) -> Answer:
+def _refusal(env: Env, error: SluiceError) -> UpstreamResponse:
     """409 with the reason, of an upload after its body: see ``metadata``."""
     if env["REQUEST_METHOD"] == "PUT":
         source = env["wsgi.input"]
@@ -235,7 +235,7 @@ def _refusal(env: Env, error: SluiceError) -> Answer:
     response.status = sysmeta.REFUSED_STATUS
     reason = " ".join(str(error).split()).encode("ascii", "backslashreplace")
     response.headers[sysmeta.REFUSED] = reason.decode()[:1000]
-    return Answer(response, env)
+    return UpstreamResponse(response, env)
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], StorageMiddleware]:
@@ -246,11 +246,11 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
     options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", NOT_OURS)
     logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
-    lookout = Lookout(options, logger)
+    lookout = WorkerContext(options, logger)
     server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
 
     def make(app: App) -> StorageMiddleware:
-        regulator = Regulator(options["agent_socket"], STORAGE_NODE, lookout.selector, logger, server)
+        regulator = BandwidthLimiter(options["agent_socket"], STORAGE_NODE, lookout.selector, logger, server)
         return StorageMiddleware(app, lookout, regulator)
 
     return make

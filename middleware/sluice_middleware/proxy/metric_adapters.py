@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_metrics.meter.meter import Handle
 from sluice_metrics.meter.sampling import Sample
-from sluice_middleware.bandwidth.limiter import PayingBody
+from sluice_middleware.bandwidth.limiter import ThrottledBody
 from sluice_middleware.swift.proxy_api import close_if_possible
 
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted
@@ -21,7 +21,7 @@ from sluice_middleware.swift.proxy_api import close_if_possible
 PARTS: Final = frozenset({"SLO", "DLO", "SSC", "VW", "OV", "SW", "LO", "SLU"})
 
 
-class Life:
+class RequestMetrics:
     """The metric events of one request, in the words of WSGI.
 
     Bytes of every request count; requests that are parts of another one count no operation.
@@ -40,7 +40,9 @@ class Life:
         "went",
     )
 
-    def __init__(self, handle: Handle, method: str, source: str | None, alive: set[Life] | None = None) -> None:
+    def __init__(
+        self, handle: Handle, method: str, source: str | None, alive: set[RequestMetrics] | None = None
+    ) -> None:
         """
         :param alive: those that somebody looks at each second; it is among them until it ended
         """
@@ -112,7 +114,7 @@ class CountedInput:
 
     __slots__ = ("_life", "_source")
 
-    def __init__(self, source: Any, life: Life) -> None:
+    def __init__(self, source: Any, life: RequestMetrics) -> None:
         self._source = source
         self._life = life
 
@@ -135,7 +137,7 @@ class CountedInput:
         return getattr(self._source, name)
 
 
-def counted(body: Iterable[bytes], life: Life) -> Iterable[bytes]:
+def counted(body: Iterable[bytes], life: RequestMetrics) -> Iterable[bytes]:
     """``body``, counted.
 
     A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.  What pays
@@ -145,7 +147,7 @@ def counted(body: Iterable[bytes], life: Life) -> Iterable[bytes]:
         life.went += sum(map(len, body))
         life.ended()
         return body
-    if isinstance(body, PayingBody):
+    if isinstance(body, ThrottledBody):
         life.follow(body.passed)
         body.then(life.ended)
         return body
@@ -157,7 +159,7 @@ class CountedBody:
 
     __slots__ = ("_body", "_life", "_pieces")
 
-    def __init__(self, body: Iterable[bytes], life: Life) -> None:
+    def __init__(self, body: Iterable[bytes], life: RequestMetrics) -> None:
         self._body = body
         self._pieces = iter(body)
         self._life = life

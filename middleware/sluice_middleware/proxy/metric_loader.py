@@ -14,7 +14,7 @@ from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import made
 
 
-class Measuring:
+class WorkerMetrics:
     """The worker's ``meter``, kept equal to what the snapshot says; nothing of this is on the way of a request."""
 
     def __init__(

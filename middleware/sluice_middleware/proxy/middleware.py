@@ -21,18 +21,18 @@ from sluice_core.options import Option, read_options
 from sluice_filters.registry import load_filters
 from sluice_metrics.meter.busiest import LIMIT
 from sluice_metrics.registry import load_metrics
-from sluice_middleware.bandwidth.limiter import Regulator
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
-from sluice_middleware.proxy.metric_adapters import CountedInput, Life, counted
-from sluice_middleware.proxy.metric_loader import Measuring
+from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, counted
+from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
-from sluice_middleware.proxy.object_handler import Objects
-from sluice_middleware.proxy.placement import Placing
+from sluice_middleware.proxy.object_handler import ObjectHandler
+from sluice_middleware.proxy.placement import ContainerPlacement
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import get_logger, register_swift_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.policy_lookup import Env, logical, object_path
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Logger, Lookout
+from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Logger, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -54,22 +54,22 @@ class ProxyMiddleware:
         self.app = app
         self.logger = logger
         cache = node_cache.open_cache(options, logger)
-        self.lookout = Lookout(options, logger, cache)
+        self.lookout = WorkerContext(options, logger, cache)
         self.filters, self.reader = self.lookout.filters, self.lookout.reader
         metrics = load_metrics(self.lookout.failures)
         for name, reason in self.lookout.failures.items():
             self.logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        self._measuring = Measuring(metrics, options, logger)
+        self._measuring = WorkerMetrics(metrics, options, logger)
         self.meter = self._measuring.meter
         self.reporter = Reporter(
             options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
         )
         self.lookout.changed = lambda: self.reporter.announce(self._actions())
         below = app if cache is None else cache.watched(app)
-        self.objects = Objects(below, self.lookout.selector, self.filters, logger)
-        self._placing = Placing(app, lambda account: self.lookout.reader.placement(account))
-        self.regulator = Regulator(options["agent_socket"], PROXY, self.lookout.selector, logger)
-        self._alive: set[Life] = set()
+        self.objects = ObjectHandler(below, self.lookout.selector, self.filters, logger)
+        self._placing = ContainerPlacement(app, lambda account: self.lookout.reader.placement(account))
+        self.regulator = BandwidthLimiter(options["agent_socket"], PROXY, self.lookout.selector, logger)
+        self._alive: set[RequestMetrics] = set()
         self._at_work = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
@@ -80,7 +80,7 @@ class ProxyMiddleware:
             self._go_to_work(env)
         method = env["REQUEST_METHOD"]
         named = logical(target)
-        life = Life(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
+        life = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
         paying = None
         if method == "PUT":
             paying = self.regulator.upload(env, target)

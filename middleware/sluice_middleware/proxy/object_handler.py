@@ -18,14 +18,14 @@ from sluice_core.resolve import Candidates
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import ChainEncoder, chain_reader
 from sluice_middleware.proxy import subrequests
-from sluice_middleware.proxy.range_index import Ranges
+from sluice_middleware.proxy.range_index import RangeIndex
 from sluice_middleware.swift.proxy_api import close_if_possible, constraints
 from sluice_middleware.wsgi import backend_headers, decoding, encoding, read_pipeline, sysmeta
-from sluice_middleware.wsgi.decoding import Transformed
-from sluice_middleware.wsgi.inputs import PassingInput
+from sluice_middleware.wsgi.decoding import TransformedObject
+from sluice_middleware.wsgi.inputs import ObservedInput
 from sluice_middleware.wsgi.policy_lookup import (
-    Chosen,
-    Selector,
+    PolicyLookup,
+    SelectedFilter,
     Target,
     content_length,
     download_facts,
@@ -39,8 +39,8 @@ from sluice_middleware.wsgi.policy_lookup import (
     upload_facts,
     watchers,
 )
-from sluice_middleware.wsgi.request_filters import METHODS, Company, Host
-from sluice_middleware.wsgi.response import Answer, App, AskAgain, DecodedBody, Env
+from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
+from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
 
 Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
@@ -58,17 +58,17 @@ _READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
 _TRIES: Final = 3
 
 
-class Objects:
+class ObjectHandler:
     """What a worker answers object requests with."""
 
-    def __init__(self, app: App, selector: Selector, filters: dict[str, type[Filter]], logger: Logger) -> None:
+    def __init__(self, app: App, selector: PolicyLookup, filters: dict[str, type[Filter]], logger: Logger) -> None:
         self.app = app
         self.selector = selector
         self.filters = filters
         self.logger = logger
-        self.ranges = Ranges(filters)
+        self.ranges = RangeIndex(filters)
 
-    def ask(self, env: Env, target: Target, passed: Collection[str] = ()) -> Answer:
+    def ask(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
         """The answer for the plain object ``target``, which ``env`` is a request for.
 
         :param passed: request filters that need not see it any more
@@ -85,7 +85,7 @@ class Objects:
             self._watch(env, target, candidates, answer)
         return answer
 
-    def _plain(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+    def _plain(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
         """As ``ask``, without request filters."""
         method = env["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
@@ -93,25 +93,27 @@ class Objects:
         sysmeta.strip_request(env)
         if method == "PUT":
             return self._write(env, target, candidates)
-        answer = Answer(self.app, env)
+        answer = UpstreamResponse(self.app, env)
         backend_headers.check(answer)
         return answer
 
-    def _accompanied(self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]) -> Answer:
+    def _accompanied(
+        self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]
+    ) -> UpstreamResponse:
         """As ``ask``, with the request filters that hold."""
         name = logical(target)[2]
         putting = env["REQUEST_METHOD"] == "PUT"
         facts = upload_facts(env, name) if putting else request_facts(env, name)
-        found = self.selector.visitors(candidates, facts, Host.PROXY)
+        found = self.selector.visitors(candidates, facts, FilterHost.PROXY)
         visitors = [one for one in found if one.info.keyword not in passed]
         if not visitors:
             return self._plain(env, target, candidates)
         env.pop(PUSH, None)  # visits see the object, not what a filter makes of it
-        host = Host(
-            place=Host.PROXY,
+        host = FilterHost(
+            place=FilterHost.PROXY,
             logger=self.logger,
             authorize=lambda: subrequests.authorize(self.app, env),
-            sender=lambda behind: subrequests.Sending(
+            sender=lambda behind: subrequests.SubrequestSender(
                 self.app, partial(self.ask, passed={*passed, *behind}), env, target
             ),
             is_protective=self.selector.is_protective,
@@ -121,15 +123,15 @@ class Objects:
             pipeline = self.selector.pipeline(candidates, facts)
             stored_by = tuple(one.info.keyword for one in encoders(pipeline))
             stored_by += tuple(one.filter.info.keyword for one in intended(pipeline))
-        company = Company(host, env, target, stored_by)
+        company = RequestFilters(host, env, target, stored_by)
         return company.answer(visitors, lambda: self._plain(env, target, candidates))
 
     # -- PUT ---------------------------------------------------------------------------------
 
-    def _write(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+    def _write(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
         body = self._encode(env, target, candidates)
         try:
-            answer = Answer(self.app, env)
+            answer = UpstreamResponse(self.app, env)
         finally:
             if body is not None:
                 body.close()
@@ -163,7 +165,7 @@ class Objects:
             return None
         encoder = ChainEncoder(filters, hint)
         if not any(one.info.changes_content for one in filters):
-            env["wsgi.input"] = PassingInput(env, encoder)
+            env["wsgi.input"] = ObservedInput(env, encoder)
             return None
         return encoding.prepare(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
 
@@ -179,7 +181,7 @@ class Objects:
 
     # -- GET and HEAD ------------------------------------------------------------------------
 
-    def _read(self, env: Env, target: Target) -> Answer:
+    def _read(self, env: Env, target: Target) -> UpstreamResponse:
         decoding.prepare(env)
         problem: SluiceError = PeerError("object cannot be read")
         for _ in range(_TRIES):
@@ -197,32 +199,32 @@ class Objects:
             try:
                 self._decode(env, target, answer, chain)
                 return answer
-            except AskAgain as error:
+            except RetryRequest as error:
                 problem = error
             except BaseException:
                 close_if_possible(answer.body)
                 raise
         raise problem
 
-    def _first(self, env: Env) -> Answer:
+    def _first(self, env: Env) -> UpstreamResponse:
         """Swift's answer to a client's own request, in which storage nodes may be offered some work."""
         offer = env.pop(PUSH, None)
         if offer is None or not subrequests.is_replicated(self.app, env):
-            return Answer(self.app, env)
+            return UpstreamResponse(self.app, env)
         env[_READ_ENV] = offer
         try:
-            return Answer(self.app, env)
+            return UpstreamResponse(self.app, env)
         finally:
             del env[_READ_ENV]
 
-    def _decode(self, env: Env, target: Target, answer: Answer, chain: str) -> None:
+    def _decode(self, env: Env, target: Target, answer: UpstreamResponse, chain: str) -> None:
         """Make the answer that of the plain object."""
-        item = Transformed(self.app, env, answer, chain, self.filters, target[0])
+        item = TransformedObject(self.app, env, answer, chain, self.filters, target[0])
         answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)
         if "HTTP_RANGE" in env and answer.status.startswith("206"):
             self.ranges.remember(env, chain, item.records)
 
-    def _watch(self, env: Env, target: Target, candidates: Candidates, answer: Answer) -> None:
+    def _watch(self, env: Env, target: Target, candidates: Candidates, answer: UpstreamResponse) -> None:
         """Let those read-time filters see the body that leave it as it is."""
         alone = THROUGH_READS not in env and env.get("swift.source") in _FOR_CLIENTS
         wanted = self.selector.watching | self.selector.reading if alone else self.selector.watching
@@ -244,7 +246,7 @@ class Objects:
             raise
 
 
-def _refuse_detours(env: Env, pipeline: list[Chosen], hint: Hint) -> None:
+def _refuse_detours(env: Env, pipeline: list[SelectedFilter], hint: Hint) -> None:
     """No client gets an object by a link or a manifest past a filter that changes what is read of it.
 
     :raises PeerError: when no policy puts one of them on what the client asked for

@@ -15,7 +15,7 @@ from sluice_core.errors import PeerError
 from sluice_middleware.swift.proxy_api import POLICIES, drain_and_close, get_container_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.backend_headers import SOURCE
-from sluice_middleware.wsgi.response import Answer, App, Env
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 HEADER: Final = "HTTP_X_STORAGE_POLICY"
 
@@ -31,7 +31,7 @@ def account_of(env: Env) -> str:
     return "" if parts[2].startswith(".") else parts[2]
 
 
-class Placing:
+class ContainerPlacement:
     """What stands before ``app`` for PUTs of containers; ``placement`` says the storage policy of an account."""
 
     def __init__(self, app: App, placement: Callable[[str], str]) -> None:
@@ -60,11 +60,11 @@ class Placing:
         status = get_container_info(env, self._app, swift_source=SOURCE)["status"]
         return 200 <= int(status or 0) < 300
 
-    def _placed(self, env: Env, name: str) -> Answer:
+    def _placed(self, env: Env, name: str) -> UpstreamResponse:
         env[HEADER] = name
-        answer = Answer(self._app, env)
+        answer = UpstreamResponse(self._app, env)
         if answer.code == 409:
             drain_and_close(answer.body)
             del env[HEADER]
-            answer = Answer(self._app, env)
+            answer = UpstreamResponse(self._app, env)
         return answer

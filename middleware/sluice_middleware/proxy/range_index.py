@@ -10,12 +10,12 @@ from sluice_filters import chain
 from sluice_filters.api import Filter
 from sluice_middleware.swift.proxy_api import Range, drain_and_close
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.response import Answer, App, Env
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 Records = tuple[dict[str, Any], ...]
 
 
-class Ranges:
+class RangeIndex:
     """Lets the first request for a range ask for the right stored bytes.
 
     Only a guess: an answer that does not carry the chain remembered is thrown away and the client's own
@@ -34,7 +34,7 @@ class Ranges:
             del self._known[next(iter(self._known))]
         self._known[path] = (value, records)
 
-    def ask(self, app: App, env: Env) -> Answer | None:
+    def ask(self, app: App, env: Env) -> UpstreamResponse | None:
         """The answer to a single range of a known object, in stored bytes; None: make the request as it is."""
         known = self._known.get(env["PATH_INFO"])
         if known is None or env["REQUEST_METHOD"] != "GET" or "," in env["HTTP_RANGE"]:
@@ -43,7 +43,7 @@ class Ranges:
         span = self._locate(records, env["HTTP_RANGE"])
         if span is None:
             return None
-        answer = Answer(app, {**env, "HTTP_RANGE": f"bytes={span[0]}-{span[1] - 1}"})
+        answer = UpstreamResponse(app, {**env, "HTTP_RANGE": f"bytes={span[0]}-{span[1] - 1}"})
         if sysmeta.find_chain(answer.headers) == value:
             return answer
         drain_and_close(answer.body)

@@ -34,9 +34,9 @@ from sluice_filters.api import BadParameter, Filter, Hint
 from sluice_middleware.proxy.object_handler import COVERED, PUSH, THROUGH_READS
 from sluice_middleware.swift.proxy_api import HTTPBadRequest, Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
-from sluice_middleware.wsgi.policy_lookup import Chosen, Target, download_facts, object_path, readers
-from sluice_middleware.wsgi.response import Answer, App, AskAgain, Env, ObjectChanged, whole_size
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Lookout
+from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, download_facts, object_path, readers
+from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, whole_size
+from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -51,12 +51,12 @@ _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadPlan:
     """What shall be read, and by whom; ``head`` when the object was looked at before."""
 
-    chosen: list[Chosen]
+    chosen: list[SelectedFilter]
     hint: Hint
-    head: Answer | None = None
+    head: UpstreamResponse | None = None
 
     @property
     def filters(self) -> list[Filter]:
@@ -67,7 +67,7 @@ class Plan:
 class ReadsMiddleware:
     """The WSGI filter; one per worker."""
 
-    def __init__(self, app: App, lookout: Lookout) -> None:
+    def __init__(self, app: App, lookout: WorkerContext) -> None:
         self.app = app
         self.lookout = lookout
         self.logger = lookout.logger
@@ -102,13 +102,13 @@ class ReadsMiddleware:
 
     # -- HEAD --------------------------------------------------------------------------------
 
-    def _head(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+    def _head(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
         """The answer to a HEAD: what GET would say, where a filter changes what GET gives."""
-        answer = Answer(self.app, env)
+        answer = UpstreamResponse(self.app, env)
         if answer.code == 416 and self._plan(env, target, candidates, self._look(env)).chosen:
             _ask_for(env, None)
             drain_and_close(answer.body)
-            answer = Answer(self.app, env)
+            answer = UpstreamResponse(self.app, env)
         if answer.code not in (200, 206) or _is_no_data(env, answer):
             return answer
         if self._plan(env, target, candidates, answer).chosen:
@@ -119,26 +119,26 @@ class ReadsMiddleware:
 
     # -- GET ---------------------------------------------------------------------------------
 
-    def _get(self, env: Env, target: Target, candidates: Candidates) -> Answer:
+    def _get(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
         problem: SluiceError = PeerError("object cannot be read")
         for _ in range(_TRIES):
             plan = self._plan(env, target, candidates) if candidates.constant is not None else None
             if plan is not None and not plan.chosen:
-                return Answer(self.app, env)
+                return UpstreamResponse(self.app, env)
             if plan is None or any(type(one).span is not Filter.span for one in plan.filters):
                 head = self._look(env)
                 if head is None:
-                    return Answer(self.app, env)  # it says itself why not
+                    return UpstreamResponse(self.app, env)  # it says itself why not
                 plan = self._plan(env, target, candidates, head)
                 if not plan.chosen:
-                    return Answer(self.app, env)
+                    return UpstreamResponse(self.app, env)
             try:
                 return self._read(env, plan)
-            except AskAgain as error:
+            except RetryRequest as error:
                 problem = error
         raise problem
 
-    def _plan(self, env: Env, target: Target, candidates: Candidates, head: Answer | None = None) -> Plan:
+    def _plan(self, env: Env, target: Target, candidates: Candidates, head: UpstreamResponse | None = None) -> ReadPlan:
         """Which filters hold, as far as ``head`` says what the object is, and have something to do."""
         size = None if head is None else whole_size(head)
         facts = Facts("GET", target[2]) if head is None else download_facts("GET", target[2], head.headers, size)
@@ -150,31 +150,31 @@ class ReadsMiddleware:
             account=target[0],
             asked=read_pipeline.asked([one.filter for one in chosen], env),
         )
-        return Plan([one for one in chosen if one.filter.reads(hint)], hint, head)
+        return ReadPlan([one for one in chosen if one.filter.reads(hint)], hint, head)
 
-    def _look(self, env: Env) -> Answer | None:
+    def _look(self, env: Env) -> UpstreamResponse | None:
         """The answer to a HEAD for the whole object; None when there is none to be had."""
         asked = {name: value for name, value in env.items() if name not in _RANGES + _CONDITIONS}
         asked["REQUEST_METHOD"] = "HEAD"
         asked["wsgi.input"] = io.BytesIO()
         asked.setdefault("swift.source", backend_headers.SOURCE)
-        answer = Answer(self.app, asked)
+        answer = UpstreamResponse(self.app, asked)
         drain_and_close(answer.body)
         return answer if answer.code == 200 else None
 
-    def _read(self, env: Env, plan: Plan) -> Answer:
+    def _read(self, env: Env, plan: ReadPlan) -> UpstreamResponse:
         """The object, or what of it the filters want, through the filters.
 
         :raises ObjectChanged: when it is another one than the HEAD before found
         """
         span = read_pipeline.span(plan.filters, plan.hint)
         if span is not None and plan.head is not None and span[0] >= span[1]:
-            answer = Answer.of("200 OK", read_pipeline.true_headers(plan.head.headers), [])
+            answer = UpstreamResponse.of("200 OK", read_pipeline.true_headers(plan.head.headers), [])
             read_pipeline.run(answer, plan.filters, plan.hint)
             return answer
         _ask_for(env, span)
         offered = _offer(env, plan)
-        answer = Answer(self.app, env)
+        answer = UpstreamResponse(self.app, env)
         ran = _take(answer, sysmeta.READ) == "done"
         if answer.code not in (200, 206) or _is_no_data(env, answer):
             return answer
@@ -191,11 +191,11 @@ def _is_head(env: Env) -> bool:
     return bool(env["REQUEST_METHOD"] == "HEAD")
 
 
-def _etag(answer: Answer) -> str:
+def _etag(answer: UpstreamResponse) -> str:
     return (sysmeta.get(answer.headers, "Etag") or "").strip('"')
 
 
-def _take(answer: Answer, name: str) -> str | None:
+def _take(answer: UpstreamResponse, name: str) -> str | None:
     """The value of a header that is taken off the answer."""
     value = sysmeta.get(answer.headers, name)
     if value is not None:
@@ -203,7 +203,7 @@ def _take(answer: Answer, name: str) -> str | None:
     return value
 
 
-def _is_no_data(env: Env, answer: Answer) -> bool:
+def _is_no_data(env: Env, answer: UpstreamResponse) -> bool:
     """True for manifests that were asked for as such, and for links."""
     if "multipart-manifest" in env.get("QUERY_STRING", "") and Request(env).params.get("multipart-manifest") == "get":
         return sysmeta.get(answer.headers, "X-Static-Large-Object") is not None
@@ -221,9 +221,9 @@ def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
         env["HTTP_RANGE"] = f"bytes={span[0]}-{span[1] - 1}"
 
 
-def _offer(env: Env, plan: Plan) -> list[Chosen]:
+def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
     """Offer to storage nodes what they shall run: the first ones, up to one that runs here."""
-    offered: list[Chosen] = []
+    offered: list[SelectedFilter] = []
     for one in plan.chosen:
         if one.place != STORAGE_NODE:
             break
@@ -240,7 +240,7 @@ def _offer(env: Env, plan: Plan) -> list[Chosen]:
     return offered
 
 
-def _learned(hint: Hint, answer: Answer) -> Hint:
+def _learned(hint: Hint, answer: UpstreamResponse) -> Hint:
     """``hint`` with what the answer says of the object."""
     return replace(hint, size=whole_size(answer), content_type=sysmeta.get(answer.headers, "Content-Type"))
 
@@ -251,5 +251,5 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     :raises OptionError: unknown options and bad values, all at once
     """
     options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", NOT_OURS)
-    lookout = Lookout(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
+    lookout = WorkerContext(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
     return lambda app: ReadsMiddleware(app, lookout)

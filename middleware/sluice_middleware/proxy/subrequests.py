@@ -16,12 +16,12 @@ from sluice_middleware.swift.proxy_api import (
     make_pre_authed_env,
 )
 from sluice_middleware.wsgi.backend_headers import SOURCE
-from sluice_middleware.wsgi.inputs import IteratedInput
-from sluice_middleware.wsgi.response import Answer, App, Env
+from sluice_middleware.wsgi.inputs import IterableInput
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 Path = tuple[str, str, str] | tuple[str, str]
 #: Answers an object request as clients see the object.
-Handler = Callable[[Env, tuple[str, str, str]], Answer]
+Handler = Callable[[Env, tuple[str, str, str]], UpstreamResponse]
 
 _WRITING: Final = frozenset({"PUT", "POST", "DELETE"})
 _RESERVED: Final = "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES"
@@ -40,7 +40,7 @@ def authorize(app: App, env: Env) -> Reply | None:
     denial = hook(request)
     if denial is None:
         return None
-    answer = Answer(denial, env)
+    answer = UpstreamResponse(denial, env)
     return Reply(answer.status, Headers(answer.headers), answer.body)
 
 
@@ -59,7 +59,7 @@ def is_replicated(app: App, env: Env) -> bool:
     return policy is not None and bool(policy.policy_type == REPL_POLICY)
 
 
-class Sending:
+class SubrequestSender:
     """``Call.send`` of a visit: requests that start below it."""
 
     def __init__(self, app: App, handler: Handler, env: Env, target: tuple[str, str, str]) -> None:
@@ -89,7 +89,7 @@ class Sending:
             if stored:
                 env["swift.content_type_overridden"] = True  # what is written back is what Swift itself had stored
             if stored or len(target) == 2:
-                answer = Answer(self._app, env)
+                answer = UpstreamResponse(self._app, env)
             else:
                 answer = self._handler(env, target)
         except SluiceError as error:
@@ -111,7 +111,7 @@ class Sending:
             env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
         if _RESERVED in self._env:
             env[_RESERVED] = self._env[_RESERVED]
-        env["wsgi.input"] = IteratedInput(() if body is None else body)
+        env["wsgi.input"] = IterableInput(() if body is None else body)
         if body is None:
             env["CONTENT_LENGTH"] = "0"
         elif "CONTENT_LENGTH" not in env:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice_middleware.replication import ssync_throttle
-from sluice_middleware.replication.replication_throttle import LinePayer, Payer, Payment
-from sluice_middleware.replication.rsync_throttle import Turns, Watch, in_runs, limited, pace, short, sizes_of
+from sluice_middleware.replication.replication_throttle import AgentThrottle, Throttle, ThrottledCopy
+from sluice_middleware.replication.rsync_throttle import FifoLock, RsyncMeter, in_runs, limited, pace, short, sizes_of
 from sluice_middleware.swift import daemon_api as swift
 from sluice_middleware.swift import green
 
@@ -24,8 +24,8 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.payer: Payer = LinePayer(conf, self.logger)
-        self._turns = Turns()
+        self.payer: Throttle = AgentThrottle(conf, self.logger)
+        self._turns = FifoLock()
         #: Partition → bytes of the run that is about to begin there.
         self._sizes: dict[str, float] = {}
 
@@ -71,10 +71,10 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
                     payment.reserve(int(size))
             return self._watched(args, payment, limit)
 
-    def _watched(self, args: list[str], payment: Payment, limit: float | None = None) -> int:
+    def _watched(self, args: list[str], payment: ThrottledCopy, limit: float | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="sluice-rsync-") as folder:
             log = Path(folder) / "log"
-            with Watch(log, payment):
+            with RsyncMeter(log, payment):
                 status: int = super()._rsync(limited(args, limit, log))
                 return status
 
@@ -88,7 +88,7 @@ class ObjectReconstructor(swift.ObjectReconstructor):  # type: ignore[misc]
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.payer: Payer = LinePayer(conf, self.logger)
+        self.payer: Throttle = AgentThrottle(conf, self.logger)
 
 
 def replicator() -> None:

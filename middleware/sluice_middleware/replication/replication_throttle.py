@@ -31,7 +31,7 @@ _STEP: Final = 0.2
 _LEAST: Final = 64 * 1024
 
 
-class Payment(Protocol):
+class ThrottledCopy(Protocol):
     """One copy under way; to be closed."""
 
     def rate(self) -> float | None:
@@ -63,17 +63,17 @@ class Payment(Protocol):
         """No more bytes come."""
 
 
-class Payer(Protocol):
+class Throttle(Protocol):
     """Opens payments."""
 
-    def open(self, device: str) -> Payment:
+    def open(self, device: str) -> ThrottledCopy:
         """For a copy of what is on ``device``."""
 
 
-class LinePayment:
-    """A :class:`Payment` by the line to the node's agent."""
+class AgentThrottledCopy:
+    """A :class:`ThrottledCopy` by the line to the node's agent."""
 
-    def __init__(self, payer: LinePayer, line: agent_client.CreditLine, device: str) -> None:
+    def __init__(self, payer: AgentThrottle, line: agent_client.CreditClient, device: str) -> None:
         self._payer = payer
         self._line = line
         self._device = device
@@ -82,7 +82,7 @@ class LinePayment:
         self._reserved = 0
 
     def rate(self) -> float | None:
-        """As of :class:`Payment`."""
+        """As of :class:`ThrottledCopy`."""
         if not self._heard:
             self._heard = True
             if self._transfer.rate is None:
@@ -90,18 +90,18 @@ class LinePayment:
         return self._transfer.rate
 
     def pay(self, size: int) -> None:
-        """As of :class:`Payment`."""
+        """As of :class:`ThrottledCopy`."""
         self._transfer.pay(size)
 
     def clear(self) -> None:
-        """As of :class:`Payment`; nobody at another node waits meanwhile, so that it may take longer than one pays."""
+        """As of :class:`ThrottledCopy`; takes longer than one payment, since no other node waits meanwhile."""
         till, end = self._transfer.till, time.monotonic() + MOST_DEBT
         self._transfer.pay(1)
         while till is not None and till.account.credit < 0 and time.monotonic() < end:
             self._transfer.pay(1)
 
     def reserve(self, size: int) -> None:
-        """As of :class:`Payment`."""
+        """As of :class:`ThrottledCopy`."""
         till = self._transfer.till
         if till is not None and not till.account.free:
             till.account.charge(size)
@@ -109,7 +109,7 @@ class LinePayment:
             self._reserved += size
 
     def owe(self, size: int) -> None:
-        """As of :class:`Payment`."""
+        """As of :class:`ThrottledCopy`."""
         paid = min(size, self._reserved)
         self._reserved -= paid
         self._transfer.moved += paid
@@ -125,7 +125,7 @@ class LinePayment:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """As of :class:`Payment`."""
+        """As of :class:`ThrottledCopy`."""
         self._transfer.tally.turn(time.monotonic(), waiting=1)
         try:
             yield
@@ -133,7 +133,7 @@ class LinePayment:
             self._transfer.tally.turn(time.monotonic(), waiting=-1)
 
     def settle(self) -> None:
-        """As of :class:`Payment`; a bit of what is saved meanwhile is there for what comes."""
+        """As of :class:`ThrottledCopy`; a bit of what is saved meanwhile is there for what comes."""
         till = self._transfer.till
         if till is None or self._transfer.rate is None or till.account.alone or not self._payer.rested():
             return
@@ -145,7 +145,7 @@ class LinePayment:
                     till.account.charge(size)
                     saved += size
                     self._line.ask(till)
-                    green.Nap().wait(min(_STEP, left))
+                    green.InterruptibleSleep().wait(min(_STEP, left))
         finally:
             self._refund(saved)
 
@@ -173,8 +173,8 @@ class LinePayment:
         counted.close()
 
 
-class LinePayer:
-    """A :class:`Payer` of one daemon, by the line to the agent that its configuration names, if it names one."""
+class AgentThrottle:
+    """A :class:`Throttle` of one daemon, by the line to the agent that its configuration names, if it names one."""
 
     def __init__(self, conf: Mapping[str, Any], logger: agent_client.Logger | None = None) -> None:
         """
@@ -186,11 +186,11 @@ class LinePayer:
         self._logger = logger
         self._left: float | None = None
 
-    def open(self, device: str) -> Payment:
-        """As of :class:`Payer`; the line is made by the first copy, after the daemon's fork."""
+    def open(self, device: str) -> ThrottledCopy:
+        """As of :class:`Throttle`; the line is made by the first copy, after the daemon's fork."""
         if not self._path:
-            return NoPayment()
-        return LinePayment(self, agent_client.current(self._path, logger=self._logger), device)
+            return UnthrottledCopy()
+        return AgentThrottledCopy(self, agent_client.current(self._path, logger=self._logger), device)
 
     def rested(self) -> bool:
         """Whether no copy ended of late."""
@@ -201,8 +201,8 @@ class LinePayer:
         self._left = time.monotonic()
 
 
-class NoPayment:
-    """A :class:`Payment` where no agent is named."""
+class UnthrottledCopy:
+    """A :class:`ThrottledCopy` where no agent is named."""
 
     def rate(self) -> float | None:
         """No cap."""

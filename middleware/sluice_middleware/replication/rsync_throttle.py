@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from sluice_middleware.replication.replication_throttle import Payment
+from sluice_middleware.replication.replication_throttle import ThrottledCopy
 from sluice_middleware.swift import green
 
 #: Seconds that a run should last.
@@ -112,14 +112,14 @@ def pace(size: float, rate: float) -> float:
     return rate / max(1.0 - LEAD * rate / max(size, 1.0), 1.0 / FASTEST)
 
 
-class Turns:
+class FifoLock:
     """One at a time, first come, first served; for green threads."""
 
     def __init__(self) -> None:
-        self._queue: deque[green.Nap] = deque()
+        self._queue: deque[green.InterruptibleSleep] = deque()
 
     def __enter__(self) -> None:
-        nap = green.Nap()
+        nap = green.InterruptibleSleep()
         self._queue.append(nap)
         try:
             while self._queue[0] is not nap:
@@ -133,24 +133,24 @@ class Turns:
     ) -> None:
         self._leave(self._queue[0])
 
-    def _leave(self, nap: green.Nap) -> None:
+    def _leave(self, nap: green.InterruptibleSleep) -> None:
         first = self._queue[0] is nap
         self._queue.remove(nap)
         if first and self._queue:
             self._queue[0].end()
 
 
-class Watch:
+class RsyncMeter:
     """Counts what one run of rsync moves, while it runs; a context manager around it."""
 
-    def __init__(self, log: Path, payment: Payment) -> None:
+    def __init__(self, log: Path, payment: ThrottledCopy) -> None:
         """
         :param log: what rsync writes (:func:`limited`)
         """
         self.moved = 0
         self._log = log
         self._payment = payment
-        self._nap = green.Nap()
+        self._nap = green.InterruptibleSleep()
         self._over = False
 
     def __enter__(self) -> None:

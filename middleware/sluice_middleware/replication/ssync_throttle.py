@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sluice_middleware.replication.replication_throttle import Payment
+from sluice_middleware.replication.replication_throttle import ThrottledCopy
 from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
 from sluice_middleware.swift.daemon_api import Sender as SwiftSender
 
@@ -17,7 +17,7 @@ from sluice_middleware.swift.daemon_api import Sender as SwiftSender
 class Sender(SwiftSender):  # type: ignore[misc]
     """Swift's; its daemon has a ``payer``."""
 
-    _payment: Payment
+    _payment: ThrottledCopy
 
     def updates(self, connection: Any, response: Any, send_map: dict[str, Any]) -> None:
         """As of Swift's: send what the other node wants."""
@@ -29,14 +29,14 @@ class Sender(SwiftSender):  # type: ignore[misc]
         if df:
             # a fragment that is built here was read from as many other nodes as hold data
             times = 1 + self.job["policy"].ec_ndata if isinstance(df, RebuildingECDiskFileStream) else 1
-            df = PaidFile(df, self._payment, times)
+            df = ThrottledFile(df, self._payment, times)
         super().send_subrequest(connection, method, url_path, headers, df)
 
 
-class PaidFile:
+class ThrottledFile:
     """What a sender asks of a disk file, with each piece paid for ``times`` times."""
 
-    def __init__(self, file: Any, payment: Payment, times: int = 1) -> None:
+    def __init__(self, file: Any, payment: ThrottledCopy, times: int = 1) -> None:
         self._file = file
         self._payment = payment
         self._times = times

@@ -114,7 +114,7 @@ def whenever_readable(connection: socket.socket, function: Callable[[], bool]) -
     spawn_n(loop)
 
 
-class Nap:
+class InterruptibleSleep:
     """A wait of one green thread, of limited length, that others may cut short; may be waited again."""
 
     __slots__ = ("_event",)
@@ -170,7 +170,7 @@ def _leave_hub() -> None:
         hub.greenlet = None
 
 
-class Bell:
+class Notifier:
     """Wakes green threads of the present hub out of real threads."""
 
     def __init__(self) -> None:
@@ -178,9 +178,9 @@ class Bell:
         self._rung: deque[Event] = deque()
         spawn_n(self._listen)
 
-    def call(self) -> Call:
+    def call(self) -> ThreadEvent:
         """Something that a green thread will wait for."""
-        return Call(self)
+        return ThreadEvent(self)
 
     def ring(self, event: Event) -> None:
         """Wake who waits for ``event``; out of any thread."""
@@ -195,10 +195,10 @@ class Bell:
                 self._rung.popleft().send()
 
 
-class Call:
+class ThreadEvent:
     """One green thread waits until another, real one has rung."""
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, bell: Notifier) -> None:
         self._bell = bell
         self._event = Event()
 

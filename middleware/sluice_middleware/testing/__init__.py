@@ -4,7 +4,7 @@ It stores what it is sent the way the proxy and object servers do (footers beat 
 that of the stored bytes, ``X-Backend-Etag-Is-At`` and ``X-Backend-Ignore-Range-If-Metadata-Present``
 are honoured, conditions and ranges are Swift's own ``swob.Response``), remembers what the container
 listing would say, and counts the answers that nobody closed.  Every account exists, and every
-container that is not in ``missing``; ``swift.authorize`` is asked as Swift asks it.  :class:`Stand` puts
+container that is not in ``missing``; ``swift.authorize`` is asked as Swift asks it.  :class:`ProxyStack` puts
 our middlewares before it, under policies given on the spot.
 """
 
@@ -30,14 +30,14 @@ from sluice_middleware.swift.proxy_api import (
     multi_range_iterator,
     normalize_etag,
 )
-from sluice_middleware.wsgi.worker_context import Lookout
+from sluice_middleware.wsgi.worker_context import WorkerContext
 
 _OVERRIDE = "X-Object-Sysmeta-Container-Update-Override-"
 _IGNORE = "X-Backend-Ignore-Range-If-Metadata-Present"
 
 
 @dataclass
-class Stored:
+class FakeObject:
     """One object as it lies on the disks."""
 
     body: bytes
@@ -56,7 +56,7 @@ class FakeSwift:
     """The WSGI application; ``objects`` by path, ``requests`` as (method, path, range)."""
 
     piece: int = 65536
-    objects: dict[str, Stored] = field(default_factory=dict)
+    objects: dict[str, FakeObject] = field(default_factory=dict)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -122,7 +122,7 @@ class FakeSwift:
         announced = footers.get("Etag", request.headers.get("Etag"))
         if announced and normalize_etag(announced) != etag:
             return Response(request=request, status=422)
-        self.objects[request.path_info] = Stored(body, headers, etag)
+        self.objects[request.path_info] = FakeObject(body, headers, etag)
         return Response(request=request, status=201, headers={"Etag": etag})
 
     def _get(self, request: Any) -> Any:
@@ -177,7 +177,7 @@ class FixedPolicies:
         """Nothing ever changes."""
 
 
-class Stand:
+class ProxyStack:
     """``reads`` and the proxy middleware before a fake Swift, and a client of them."""
 
     def __init__(self, folder: Path, *filters: type[Filter], logger: logging.Logger | None = None) -> None:
@@ -189,7 +189,7 @@ class Stand:
         options = {one.name: one.default for one in PROXY_OPTIONS}
         options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none")}
         self.proxy = ProxyMiddleware(self.swift, options, self.log)
-        self.reads = ReadsMiddleware(self.proxy, Lookout(options, self.log))
+        self.reads = ReadsMiddleware(self.proxy, WorkerContext(options, self.log))
         for lookout in (self.proxy.lookout, self.reads.lookout):
             lookout.filters.update({one.info.keyword: one for one in filters})
             lookout.selector.renew()

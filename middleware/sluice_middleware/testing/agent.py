@@ -90,7 +90,7 @@ class FakeAgent:
         self._paces: dict[Flow, float] = {}
         self._next: dict[Flow, float] = {}
         self._open: set[socket.socket] = set()
-        self._nap = green.Nap()
+        self._nap = green.InterruptibleSleep()
         self._closing = False
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.setblocking(False)

@@ -9,30 +9,30 @@ from typing import Any, Final
 from sluice_core.errors import PeerError
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.policy_lookup import Chosen
-from sluice_middleware.wsgi.response import Answer, Env
+from sluice_middleware.wsgi.policy_lookup import SelectedFilter
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 NODE_ENV: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
 #: The name of our own requests in Swift's logs.
 SOURCE: Final = "SLU"
 
 
-class Refused(PeerError):
+class RefusedByStorageNode(PeerError):
     """A storage node will not do what was asked of it."""
 
 
-def encode_steps(chosen: Sequence[Chosen]) -> list[dict[str, Any]]:
+def encode_steps(chosen: Sequence[SelectedFilter]) -> list[dict[str, Any]]:
     """Filters as they are named to a storage node."""
     return [{"f": one.filter.info.keyword, "v": one.filter.info.version, "p": dict(one.step.params)} for one in chosen]
 
 
-def write(env: Env, chosen: Sequence[Chosen]) -> None:
+def write(env: Env, chosen: Sequence[SelectedFilter]) -> None:
     """Send what storage nodes shall do along with a PUT."""
     if chosen:
         env[NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
 
 
-def check(answer: Answer) -> None:
+def check(answer: UpstreamResponse) -> None:
     """Close an answer that says no.
 
     :raises Refused: when storage nodes refused, with their reason
@@ -42,7 +42,7 @@ def check(answer: Answer) -> None:
         if reason is None and answer.status != sysmeta.REFUSED_STATUS:
             return
         said = drained(answer.body).decode("utf-8", "replace").strip()
-        raise Refused(f"a storage node refused: {reason or said}")
+        raise RefusedByStorageNode(f"a storage node refused: {reason or said}")
 
 
 def drained(body: Iterable[bytes], limit: int = 1000) -> bytes:

@@ -37,13 +37,13 @@ from sluice_middleware.swift.proxy_api import (
 from sluice_middleware.wsgi import sysmeta
 from sluice_middleware.wsgi.response import (
     SKIP,
-    Answer,
     App,
     DecodedBody,
     Env,
     Headers,
     ObjectChanged,
-    Slice,
+    SlicedBody,
+    UpstreamResponse,
     cut,
     discard,
     held,
@@ -62,11 +62,17 @@ def prepare(env: Env) -> None:
         env[_IGNORE_RANGE] = csv_append(env.get(_IGNORE_RANGE), sysmeta.CHAIN)
 
 
-class Transformed:
+class TransformedObject:
     """One transformed object as its answer describes it."""
 
     def __init__(
-        self, app: App, env: Env, answer: Answer, value: str, filters: Mapping[str, type[Filter]], account: str = ""
+        self,
+        app: App,
+        env: Env,
+        answer: UpstreamResponse,
+        value: str,
+        filters: Mapping[str, type[Filter]],
+        account: str = "",
     ) -> None:
         """
         :param account: whose object it is; isolated filters want to know
@@ -113,7 +119,7 @@ class Transformed:
         if reused is not None:
             return reused
         self.close()
-        answer = Answer(self._app, _sub_environment(self._env, start, stop))
+        answer = UpstreamResponse(self._app, _sub_environment(self._env, start, stop))
         same = (
             answer.code == (200 if start is None else 206)
             and sysmeta.find_chain(answer.headers) == self._chain
@@ -160,7 +166,7 @@ class Transformed:
         if not (first <= start <= first + SKIP and stop <= last):
             return None
         body, self._body = self._body, None
-        return Slice(body, start - first, stop - first)
+        return SlicedBody(body, start - first, stop - first)
 
 
 def _sub_environment(env: Env, start: int | None, stop: int | None) -> Env:
@@ -185,7 +191,7 @@ def _allow(request: Any) -> None:
 class _Ranges:
     """The app_iter that ``swob.Response`` asks for the plain ranges it computed."""
 
-    def __init__(self, item: Transformed) -> None:
+    def __init__(self, item: TransformedObject) -> None:
         self._item = item
         self._taken: DecodedBody | None = None
 
@@ -218,7 +224,7 @@ class _Ranges:
             close_if_possible(body)
 
 
-def respond(item: Transformed, answer: Answer, env: Env) -> tuple[str, Headers, Iterable[bytes]]:
+def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tuple[str, Headers, Iterable[bytes]]:
     """Status, headers and body for the client.
 
     :raises ObjectChanged: when it must be asked anew

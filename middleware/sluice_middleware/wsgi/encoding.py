@@ -33,7 +33,7 @@ from sluice_middleware.swift.proxy_api import (
     normalize_etag,
 )
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.inputs import PutBack, unavailable
+from sluice_middleware.wsgi.inputs import RewoundInput, unavailable
 
 #: Bytes handed to a thread at once; one hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -200,7 +200,7 @@ def prepare(
     body = EncodedInput(env, encoder, expected, heavy)
     plain = body.sample() if sampling else None
     if plain is not None:
-        env["wsgi.input"] = PutBack(plain, source)
+        env["wsgi.input"] = RewoundInput(plain, source)
         return None
     client_etag = normalize_etag(env.pop("HTTP_ETAG", None))
     env["wsgi.input"] = body

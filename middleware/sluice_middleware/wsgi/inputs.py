@@ -18,7 +18,7 @@ def unavailable(env: Env, error: SluiceError) -> HTTPException:
     return HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
 
 
-class PassingInput:
+class ObservedInput:
     """For streams that change no content: they see the bytes, Swift gets them.
 
     A stream is told of the end before the last bytes go on, wherever the reader stops.
@@ -52,7 +52,7 @@ class PassingInput:
         return b""
 
 
-class PutBack:
+class RewoundInput:
     """A body of which a sample was read, put together again."""
 
     def __init__(self, sample: bytes, source: Any) -> None:
@@ -73,7 +73,7 @@ class PutBack:
         return data
 
 
-class WatchedInput:
+class TrackedInput:
     """Knows whether the whole body was read; ``expected`` is its announced length, None unknown."""
 
     def __init__(self, source: Any, expected: int | None) -> None:
@@ -95,7 +95,7 @@ class WatchedInput:
         return getattr(self._source, name)
 
 
-class IteratedInput:
+class IterableInput:
     """The body of a request of ours, out of an iterable."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:

@@ -125,7 +125,7 @@ def _tags(text: str) -> frozenset[str]:
     return frozenset(tag for tag in (part.strip().lower() for part in text.split(",")) if tag)
 
 
-class Chosen(NamedTuple):
+class SelectedFilter(NamedTuple):
     """A filter of a pipeline, and the assignment that put it there."""
 
     filter: Filter
@@ -137,7 +137,7 @@ class Chosen(NamedTuple):
         return self.step.place
 
 
-class Selector:
+class PolicyLookup:
     """The look-up of one worker, with the filters that are installed here."""
 
     def __init__(self, reader: SnapshotReader, filters: Mapping[str, type[Filter]]) -> None:
@@ -165,13 +165,13 @@ class Selector:
         by_itself = found is not self._reader.find(target[0], "", "")
         return found if by_itself else self._reader.find(*logical(target))
 
-    def pipeline(self, candidates: Candidates, facts: Facts) -> list[Chosen]:
+    def pipeline(self, candidates: Candidates, facts: Facts) -> list[SelectedFilter]:
         """All filters that hold, in running order on PUT.
 
         :raises PeerError: when a policy wants one that is not installed here
         """
         pipeline = candidates.resolve(facts).get(FILTER, ())
-        return [Chosen(self._instance(step.keyword, step.params), step) for step in pipeline]
+        return [SelectedFilter(self._instance(step.keyword, step.params), step) for step in pipeline]
 
     def visitors(self, candidates: Candidates, facts: Facts, place: str) -> list[Filter]:
         """The request filters at ``place``, next to the client first."""
@@ -200,24 +200,24 @@ class Selector:
         return found
 
 
-def encoders(pipeline: list[Chosen]) -> list[Filter]:
+def encoders(pipeline: list[SelectedFilter]) -> list[Filter]:
     """Those that the proxy runs on what is stored, in running order."""
     return [one.filter for one in pipeline if one.place == PROXY and _encodes(one.filter)]
 
 
-def intended(pipeline: list[Chosen]) -> list[Chosen]:
+def intended(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
     """Those that storage nodes shall run on what is stored, in running order."""
     return [
         one for one in pipeline if one.place == STORAGE_NODE and _encodes(one.filter) and one.filter.info.reversible
     ]
 
 
-def watchers(pipeline: list[Chosen]) -> list[Filter]:
+def watchers(pipeline: list[SelectedFilter]) -> list[Filter]:
     """Those that the proxy runs on what is read and that leave it as it is, in the order of PUT."""
     return [one.filter for one in pipeline if one.place == PROXY and one.filter.info.on_get and not _reads(one.filter)]
 
 
-def readers(pipeline: list[Chosen]) -> list[Chosen]:
+def readers(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
     """Those that change what is read, in running order on GET (nearest the disks first)."""
     return [one for one in reversed(pipeline) if _reads(one.filter)]
 

@@ -15,7 +15,7 @@ from sluice_filters.api import CorruptData, Filter, Hint
 from sluice_filters.chain import chain_reader
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.response import Answer, DecodedBody, Env, Headers
+from sluice_middleware.wsgi.response import DecodedBody, Env, Headers, UpstreamResponse
 
 #: Bytes of input that may pass before an answer starts without output.
 PATIENCE: Final = 1 << 20
@@ -61,7 +61,7 @@ def span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
     return None if start <= 0 and stop >= hint.size else (start, stop)
 
 
-def run(answer: Answer, filters: Sequence[Filter], hint: Hint) -> None:
+def run(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hint) -> None:
     """Make ``answer`` what ``filters`` (in running order on GET) make of it.
 
     :raises SluiceError: when they refuse; the answer's body is closed then
@@ -69,17 +69,17 @@ def run(answer: Answer, filters: Sequence[Filter], hint: Hint) -> None:
     body = answer.body
     length = sysmeta.get(answer.headers, "Content-Length")
     if length is not None:
-        body = Whole(body, int(length))
+        body = LengthCheckedBody(body, int(length))
     try:
         stream = chain_reader(list(reversed(filters)), hint)
-        body = Started(DecodedBody(body, stream, any(one.heavy for one in filters)))
+        body = PrefetchedBody(DecodedBody(body, stream, any(one.heavy for one in filters)))
     except BaseException:
         close_if_possible(body)
         raise
     answer.status, answer.headers, answer.body = "200 OK", true_headers(answer.headers), body
 
 
-class Whole:
+class LengthCheckedBody:
     """A body that must not end before ``length`` bytes: behind a filter nobody else would notice."""
 
     def __init__(self, body: Iterable[bytes], length: int) -> None:
@@ -104,7 +104,7 @@ class Whole:
         close_if_possible(self._body)
 
 
-class Started:
+class PrefetchedBody:
     """A body whose first output is there; so what fails at once is known before the answer starts."""
 
     def __init__(self, body: DecodedBody) -> None:

@@ -1,6 +1,6 @@
 """The host of request filters (``sluice_filters.visits``), on the proxy and on storage nodes.
 
-Theory of operation.  A :class:`Company` is what accompanies one request.  On the way in each filter is asked
+Theory of operation.  A :class:`RequestFilters` is what accompanies one request.  On the way in each filter is asked
 for its visit and the visit for its ``request()`` before the next filter is asked; bodies are
 wrapped in the same order, so that the first filter stands next to the client.  On the way out the
 visits are told of the answer backwards, and each may wrap its body.  Whatever happens, ``end`` is
@@ -26,9 +26,9 @@ from sluice_filters.chain import Pipe
 from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import encoding
-from sluice_middleware.wsgi.inputs import PassingInput, WatchedInput
+from sluice_middleware.wsgi.inputs import ObservedInput, TrackedInput
 from sluice_middleware.wsgi.policy_lookup import Target, content_length
-from sluice_middleware.wsgi.response import Answer, DecodedBody, Env
+from sluice_middleware.wsgi.response import DecodedBody, Env, UpstreamResponse
 from sluice_middleware.wsgi.visit_headers import request_headers, write_headers
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class FilterHost:
     """What differs between the places; ``sender`` makes a sender for those behind the named filters."""
 
     PROXY: ClassVar[str] = PROXY
@@ -51,10 +51,12 @@ class Host:
     is_protective: Callable[[str], bool]
 
 
-class Company:
+class RequestFilters:
     """The visits of one request."""
 
-    def __init__(self, host: Host, env: Env, target: Target, filters: Sequence[str] = (), bodies: bool = True) -> None:
+    def __init__(
+        self, host: FilterHost, env: Env, target: Target, filters: Sequence[str] = (), bodies: bool = True
+    ) -> None:
         """
         :param filters: keywords of what will be done to the body of a PUT
         :param bodies: False when the body of a PUT is not that of the object alone
@@ -67,10 +69,10 @@ class Company:
         self._headers: Headers | None = None
         self._given: dict[str, str] = {}
         self._visits: list[tuple[Filter, Call, Visit]] = []
-        self._input: WatchedInput | None = None
+        self._input: TrackedInput | None = None
         self._over = False
 
-    def answer(self, filters: Sequence[Filter], forward: Callable[[], Answer]) -> Answer:
+    def answer(self, filters: Sequence[Filter], forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
         """The answer of whoever answers, on its way through the visits.
 
         :param forward: makes the request as it now is
@@ -83,7 +85,7 @@ class Company:
                 if not self._visits:
                     return answer
             else:
-                answer = Answer.of(reply.status, list(reply.headers.items()), reply.body)
+                answer = UpstreamResponse.of(reply.status, list(reply.headers.items()), reply.body)
             return self._way_out(answer, going_back)
         except BaseException:
             self.end(False)
@@ -144,7 +146,7 @@ class Company:
             self._given = dict(self._headers)
         return self._headers
 
-    def _forward(self, forward: Callable[[], Answer]) -> Answer:
+    def _forward(self, forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
         """Make the request, its body going through the visits' streams."""
         env = self._env
         if self._headers is not None and self._headers != self._given:
@@ -152,13 +154,13 @@ class Company:
         if env["REQUEST_METHOD"] != "PUT":
             return forward()
         size = content_length(env)
-        env["wsgi.input"] = self._input = WatchedInput(env["wsgi.input"], size)
+        env["wsgi.input"] = self._input = TrackedInput(env["wsgi.input"], size)
         streams = self._streams_in() if self._bodies else []
         if not streams:
             return forward()
         pipe = Pipe([stream for _, stream in streams])
         if not any(one.info.changes_content for one, _ in streams):
-            env["wsgi.input"] = PassingInput(env, pipe)
+            env["wsgi.input"] = ObservedInput(env, pipe)
             return forward()
         body = encoding.prepare(env, _Rewriting(pipe), size, any(one.heavy for one, _ in streams))
         try:
@@ -177,7 +179,7 @@ class Company:
 
     # -- out ---------------------------------------------------------------------------------
 
-    def _way_out(self, answer: Answer, visits: Sequence[tuple[Filter, Call, Visit]]) -> Answer:
+    def _way_out(self, answer: UpstreamResponse, visits: Sequence[tuple[Filter, Call, Visit]]) -> UpstreamResponse:
         """The answer as the visits, the last one first, want it."""
         protected = any(map(self._host.is_protective, answer.filters)) or self._protected
         reply = Reply(answer.status, Headers(answer.headers), answer.body)
@@ -195,7 +197,7 @@ class Company:
             body = _LastList(reply.body, self)
         else:
             body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
-        made = Answer.of(reply.status, list(reply.headers.items()), body)
+        made = UpstreamResponse.of(reply.status, list(reply.headers.items()), body)
         made.exc_info, made.filters = answer.exc_info, answer.filters
         return made
 
@@ -227,7 +229,7 @@ class Company:
 class _Contained(Stream):
     """A visit's stream whose faults are logged and become a ``FilterError``."""
 
-    def __init__(self, company: Company, one: Filter, stream: Stream) -> None:
+    def __init__(self, company: RequestFilters, one: Filter, stream: Stream) -> None:
         self._company = company
         self._filter = one
         self._stream = stream
@@ -256,7 +258,7 @@ class _Rewriting:
 class _LastList(list[bytes]):
     """A body that Swift's middlewares may go through twice, as an error's; ends the company with itself."""
 
-    def __init__(self, body: Iterable[bytes], company: Company) -> None:
+    def __init__(self, body: Iterable[bytes], company: RequestFilters) -> None:
         super().__init__(body)
         self._company = company
 
@@ -272,7 +274,7 @@ class _LastList(list[bytes]):
 class _LastBody:
     """The answer's body on its last step; ends the company with itself."""
 
-    def __init__(self, body: Iterable[bytes], company: Company, bodiless: bool) -> None:
+    def __init__(self, body: Iterable[bytes], company: RequestFilters, bodiless: bool) -> None:
         self._body = body
         self._pieces = iter(body)
         self._company = company

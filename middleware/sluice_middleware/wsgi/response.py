@@ -21,15 +21,15 @@ _THREADED: Final = 32 * 1024
 SKIP: Final = 256 * 1024
 
 
-class AskAgain(PeerError):
+class RetryRequest(PeerError):
     """The request must be sent once more; the message says why, should it not help."""
 
 
-class ObjectChanged(AskAgain):
+class ObjectChanged(RetryRequest):
     """The object was written anew between two requests for parts of it."""
 
 
-class Answer:
+class UpstreamResponse:
     """What the application to the right answered."""
 
     __slots__ = ("body", "exc_info", "filters", "headers", "status")
@@ -138,7 +138,7 @@ class DecodedBody:
         close_if_possible(self._body)
 
 
-def held(answer: Answer) -> tuple[int, int] | None:
+def held(answer: UpstreamResponse) -> tuple[int, int] | None:
     """Which stored bytes ``[first, last)`` an answer carries."""
     if answer.code == 200:
         length = sysmeta.get(answer.headers, "Content-Length")
@@ -150,7 +150,7 @@ def held(answer: Answer) -> tuple[int, int] | None:
     return (int(first), int(last) + 1) if unit == "bytes" and dash else None
 
 
-def whole_size(answer: Answer) -> int | None:
+def whole_size(answer: UpstreamResponse) -> int | None:
     """Size of the whole object that an answer, maybe a partial one, is about."""
     if answer.status.startswith("206"):
         text = (sysmeta.get(answer.headers, "Content-Range") or "").rpartition("/")[2]
@@ -159,7 +159,7 @@ def whole_size(answer: Answer) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def discard(body: Iterable[bytes], answer: Answer) -> None:
+def discard(body: Iterable[bytes], answer: UpstreamResponse) -> None:
     """Small bodies are read to the end so that the connection closes in good order."""
     span = held(answer)
     if span is not None and span[1] - span[0] > SKIP:
@@ -168,7 +168,7 @@ def discard(body: Iterable[bytes], answer: Answer) -> None:
         drain_and_close(body)
 
 
-class Slice:
+class SlicedBody:
     """Bytes ``[start, stop)`` of ``body``, closing it with itself."""
 
     def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:

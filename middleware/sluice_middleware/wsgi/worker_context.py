@@ -13,7 +13,7 @@ from sluice_filters.encryption.keys_file import open_keys
 from sluice_filters.registry import load_filters
 from sluice_filters.requests.caching import ObjectCache
 from sluice_middleware.swift import green
-from sluice_middleware.wsgi.policy_lookup import Selector
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup
 from sluice_sandbox import hosting
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -42,7 +42,7 @@ NOT_OURS: Final = (
 )
 
 
-class Lookout:
+class WorkerContext:
     """Filters, snapshot and look-up of one worker; ``start`` is called by its first request (after the fork)."""
 
     def __init__(self, options: Mapping[str, Any], logger: Logger, cache: ObjectCache | None = None) -> None:
@@ -59,7 +59,7 @@ class Lookout:
         #: Called when ``filters`` has changed.
         self.changed: Callable[[], None] = lambda: None
         self.reader = SnapshotReader(options["snapshot_dir"])
-        self.selector = Selector(self.reader, self.filters)
+        self.selector = PolicyLookup(self.reader, self.filters)
         self._at_work = False
         self._problem: str | None = None
 

@@ -13,7 +13,7 @@ from sluice_core.messages.policies import Counters, Hello
 from sluice_core.options import OptionError
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import load_metrics
-from sluice_middleware.proxy.metric_adapters import CountedBody, CountedInput, Life
+from sluice_middleware.proxy.metric_adapters import CountedBody, CountedInput, RequestMetrics
 from sluice_middleware.proxy.metric_reporter import MESSAGE_LIMIT, Reporter
 from sluice_middleware.proxy.middleware import filter_factory
 from sluice_middleware.wsgi import sysmeta
@@ -131,7 +131,7 @@ def totals(counted, path="AUTH_a"):
 )
 def test_a_request_that_swift_did_not_let_in_is_not_counted(status, count):
     counted = meter()
-    life = Life(counted.begin("AUTH_a", "c"), "GET", None)
+    life = RequestMetrics(counted.begin("AUTH_a", "c"), "GET", None)
     life.answered(status)
     assert totals(counted)["GETS_SEC"] == count
     assert totals(counted)["ACTIVE_REQUESTS"] == count
@@ -142,7 +142,7 @@ def test_a_request_that_swift_did_not_let_in_is_not_counted(status, count):
 
 def test_the_parts_of_a_request_count_bytes_but_no_operation():
     counted = meter()
-    life = Life(counted.begin("AUTH_a", "c"), "GET", "SLO")
+    life = RequestMetrics(counted.begin("AUTH_a", "c"), "GET", "SLO")
     life.answered("200 OK")
     life.went += 10
     life.ended()
@@ -152,7 +152,7 @@ def test_the_parts_of_a_request_count_bytes_but_no_operation():
 
 def test_an_upload_counts_from_its_first_read_and_while_it_runs():
     counted, alive = meter(), set()
-    life = Life(counted.begin("AUTH_a", "c"), "PUT", None, alive)
+    life = RequestMetrics(counted.begin("AUTH_a", "c"), "PUT", None, alive)
     body = CountedInput(io.BytesIO(b"abcdef\nghi"), life)
     assert totals(counted)["PUTS_SEC"] == 0
     assert body.read(3) == b"abc"
@@ -171,7 +171,7 @@ def test_an_upload_counts_from_its_first_read_and_while_it_runs():
 
 def test_a_download_that_is_cut_off_has_ended():
     counted = meter()
-    life = Life(counted.begin("AUTH_a", "c"), "GET", None)
+    life = RequestMetrics(counted.begin("AUTH_a", "c"), "GET", None)
     life.answered("200 OK")
     body = CountedBody([b"abc", b"def"], life)
     assert next(body) == b"abc"

@@ -22,8 +22,8 @@ from sluice_middleware.swift.cache_api import (
     resolve_etag_is_at_header,
     resolve_ignore_range_header,
 )
-from sluice_middleware.wsgi.request_filters import Company, Host
-from sluice_middleware.wsgi.response import Answer, Env
+from sluice_middleware.wsgi.request_filters import FilterHost, RequestFilters
+from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 log = logging.getLogger(__name__)
 
@@ -150,16 +150,18 @@ class Worker:
         """The body of a GET."""
         return b"".join(self.request("GET", path, **headers).body)
 
-    def start(self, method: str, path: str = PATH, body: bytes = b"", **headers: Any) -> Answer:
+    def start(self, method: str, path: str = PATH, body: bytes = b"", **headers: Any) -> UpstreamResponse:
         """An answer whose body nobody has read."""
         env = environment(method, path, body, headers, self.container_status)
         target = tuple(path.split("/", 4)[2:])
-        host = Host(Host.PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__)
+        host = FilterHost(
+            FilterHost.PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__
+        )
         stored_by = self.protective if method == "PUT" else ()
-        company = Company(host, env, target, stored_by)  # type: ignore[arg-type]
+        company = RequestFilters(host, env, target, stored_by)  # type: ignore[arg-type]
 
-        def forward() -> Answer:
-            answer = Answer(self.app, env)
+        def forward() -> UpstreamResponse:
+            answer = UpstreamResponse(self.app, env)
             answer.filters = self.protective
             return answer
 
@@ -172,7 +174,7 @@ class Worker:
         def send(method: str, headers: Mapping[str, str], stored: bool) -> Reply:
             assert stored
             given = {name.replace("-", "_"): value for name, value in headers.items()}
-            answer = Answer(self.app, environment(method, env["PATH_INFO"], b"", given))
+            answer = UpstreamResponse(self.app, environment(method, env["PATH_INFO"], b"", given))
             return Reply(answer.status, Headers(answer.headers), answer.body)
 
         return send

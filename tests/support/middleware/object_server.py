@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sluice_filters.api import Filter
 from sluice_middleware.object_server.controller import ObjectController
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.swift.diskfile_api import POLICIES, Request, read_metadata, storage_policies, utils
 from sluice_middleware.wsgi import sysmeta
 
@@ -164,7 +164,7 @@ class StorageNode:
         return sorted(self.folder.glob("*/quarantined/objects*/*"))
 
     @staticmethod
-    def stored(path: Path) -> Stored | None:
+    def stored(path: Path) -> StoredMetadata | None:
         """What a file says of itself; None for a stock one."""
         value = read_metadata(str(path)).get(ENTRY)
-        return None if value is None else Stored.decode(value)
+        return None if value is None else StoredMetadata.decode(value)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter
 from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_middleware.object_server.middleware import StorageMiddleware
-from sluice_middleware.testing import FixedPolicies, Stand
+from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.worker_context import OPTIONS, Lookout
+from sluice_middleware.wsgi.worker_context import OPTIONS, WorkerContext
 
 Env = dict[str, Any]
 
@@ -109,9 +109,9 @@ class Cut(Filter):
 class Node:
     """An object server, the fake Swift behind the storage middleware, as what Swift's proxy asks."""
 
-    def __init__(self, stand: Stand, folder: Path, *filters: type[Filter]) -> None:
+    def __init__(self, stand: ProxyStack, folder: Path, *filters: type[Filter]) -> None:
         options: dict[str, Any] = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(folder / "none")}
-        self.lookout = Lookout(options, stand.log)
+        self.lookout = WorkerContext(options, stand.log)
         self.lookout.filters.update({one.info.keyword: one for one in filters})
         self.lookout.selector.renew()
         self.lookout._at_work = True

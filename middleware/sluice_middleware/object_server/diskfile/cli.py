@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError
-from sluice_middleware.object_server.diskfile.disk_filters import Toolbox
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.rewrite import (
     DAMAGED,
     GONE,
     REWRITTEN,
     TRANSFORMED,
     UNREADABLE,
-    Found,
+    FileReport,
     data_files,
     inspect,
     rewrite,
@@ -37,7 +37,7 @@ _PROGRESS: Final = 10.0
 _MOST_NAMED: Final = 20
 
 
-class Pace:
+class WriteRateLimit:
     """Sleeps so that no more than ``rate`` bytes a second are written; 0 is no limit."""
 
     def __init__(self, rate: float) -> None:
@@ -54,16 +54,16 @@ class Pace:
 
 
 @dataclass
-class Tally:
+class DeviceReport:
     """What was found on one device."""
 
     device: Path
     states: Counter[str] = field(default_factory=Counter)
     filters: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
-    named: list[Found] = field(default_factory=list)
+    named: list[FileReport] = field(default_factory=list)
 
-    def add(self, found: Found) -> None:
+    def add(self, found: FileReport) -> None:
         """Count one file."""
         self.states[found.state] += 1
         if found.stored is not None:
@@ -129,7 +129,7 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _configuration(path: str | None) -> tuple[Path, Toolbox]:
+def _configuration(path: str | None) -> tuple[Path, DiskFilters]:
     """Where devices are, and filters with their keys.
 
     :raises OptionError: when the file cannot be used
@@ -142,7 +142,7 @@ def _configuration(path: str | None) -> tuple[Path, Toolbox]:
         if path is not None or not isinstance(error, FileNotFoundError):
             raise OptionError(f"cannot read `{path or _CONFIG}`: {error}") from error
     conf = dict(parser.defaults())
-    return Path(conf.get("devices", "/srv/node")), Toolbox(conf, logging.getLogger("sluice_diskfile"))
+    return Path(conf.get("devices", "/srv/node")), DiskFilters(conf, logging.getLogger("sluice_diskfile"))
 
 
 def _device(text: str, devices: Path) -> Path:
@@ -152,12 +152,12 @@ def _device(text: str, devices: Path) -> Path:
     return path
 
 
-def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: Toolbox) -> int:
+def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: DiskFilters) -> int:
     change = given.command == "unwind" and not given.dry_run
-    pace = Pace(given.mb_per_second * 1e6 if given.command == "unwind" else 0.0)
+    pace = WriteRateLimit(given.mb_per_second * 1e6 if given.command == "unwind" else 0.0)
     left = 0
     for device in devices:
-        tally = Tally(device)
+        tally = DeviceReport(device)
         told = time.monotonic()
         for path in data_files(device):
             tally.add(rewrite(path, tools, pace) if change else inspect(path, tools))
@@ -169,7 +169,7 @@ def _walk(given: argparse.Namespace, devices: Sequence[Path], tools: Toolbox) ->
     return 1 if given.command == "unwind" and left else 0
 
 
-def _encoded(devices: Sequence[Path], tools: Toolbox) -> int:
+def _encoded(devices: Sequence[Path], tools: DiskFilters) -> int:
     """Each name once; a name may hold anything, so it is quoted as in a URL."""
     said = set()
     for path in (path for device in devices for path in data_files(device)):
@@ -181,7 +181,7 @@ def _encoded(devices: Sequence[Path], tools: Toolbox) -> int:
     return 0
 
 
-def _show(paths: Sequence[Path], tools: Toolbox) -> int:
+def _show(paths: Sequence[Path], tools: DiskFilters) -> int:
     for path in paths:
         found = inspect(path, tools)
         if found.state == GONE:

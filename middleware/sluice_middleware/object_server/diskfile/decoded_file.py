@@ -19,8 +19,8 @@ from isal import isal_zlib
 from sluice_core.errors import SluiceError
 from sluice_filters.api import CorruptData, Hint, Stream
 from sluice_filters.chain import Located, can_seek, chain_decoder, locate
-from sluice_middleware.object_server.diskfile.disk_filters import Toolbox, Unreadable
-from sluice_middleware.object_server.diskfile.stored_metadata import Stored
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Unreadable
+from sluice_middleware.object_server.diskfile.stored_metadata import StoredMetadata
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import drop_buffer_cache
 
@@ -32,11 +32,11 @@ _BATCH: Final = 1 << 20
 _DROP: Final = 1 << 20
 
 
-class PlainFile:
+class DecodedFile:
     """The plain bytes of a transformed file, as a file object; owns ``file``."""
 
     def __init__(
-        self, file: BinaryIO, stored: Stored, size: int, tools: Toolbox, hint: Hint, threads: bool = True
+        self, file: BinaryIO, stored: StoredMetadata, size: int, tools: DiskFilters, hint: Hint, threads: bool = True
     ) -> None:
         """
         :param size: of the plain file

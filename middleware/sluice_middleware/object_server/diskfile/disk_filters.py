@@ -19,8 +19,8 @@ from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.encryption.keys_file import open_keys
 from sluice_filters.registry import load_filters
-from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, Stored
-from sluice_middleware.object_server.diskfile.transform_context import Intent, Step, parse
+from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, StoredMetadata
+from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform, TransformStep, parse
 from sluice_middleware.object_server.iosched import stream_scheduler
 from sluice_middleware.swift.diskfile_api import ReplicationException
 from sluice_sandbox import hosting
@@ -58,7 +58,7 @@ class Unreadable(ReplicationException):  # type: ignore[misc]
     """
 
 
-class Toolbox:
+class DiskFilters:
     """The filters of this process, and what they are asked to do."""
 
     def __init__(self, conf: Mapping[str, Any], logger: logging.Logger | logging.LoggerAdapter[Any]) -> None:
@@ -111,7 +111,7 @@ class Toolbox:
         known = self.filters.get(keyword)
         return 0 if known is None else known.info.version
 
-    def encoder(self, intent: Intent, hint: Hint) -> ChainEncoder | None:
+    def encoder(self, intent: RequestedTransform, hint: Hint) -> ChainEncoder | None:
         """What ``intent`` makes of an object; None when it leaves this one as it is.
 
         :raises Refused: with the reason why that cannot be done here
@@ -124,7 +124,7 @@ class Toolbox:
         except SluiceError as error:
             raise Refused(str(error)) from error
 
-    def fault(self, stored: Stored) -> str:
+    def fault(self, stored: StoredMetadata) -> str:
         """Why a file's content cannot be had here; empty when it can, damaged or not."""
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
@@ -141,7 +141,7 @@ class Toolbox:
             return str(error)
         return "; ".join(faults)
 
-    def heavy(self, stored: Stored) -> bool:
+    def heavy(self, stored: StoredMetadata) -> bool:
         """Whether undoing some 100 KB takes longer than a thread switch."""
         return any(self.filters[keyword].heavy for keyword in stored.filters() if keyword in self.filters)
 
@@ -155,7 +155,7 @@ class Toolbox:
             found = self._pipelines[value] = [self._filter(step) for step in steps]
         return found
 
-    def _filter(self, step: Step) -> Filter:
+    def _filter(self, step: TransformStep) -> Filter:
         known = self.filters.get(step.keyword)
         if known is None:
             raise Refused(f"filter `{step.keyword}` is not installed")

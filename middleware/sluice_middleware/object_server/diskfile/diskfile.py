@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
-from sluice_middleware.object_server.diskfile.reader import PlainReaderMixin
+from sluice_middleware.object_server.diskfile.reader import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
 from sluice_middleware.object_server.diskfile.writer import WriterMixin
 from sluice_middleware.swift import diskfile_api as swift
@@ -13,7 +13,7 @@ class DiskFileWriter(WriterMixin, swift.DiskFileWriter):  # type: ignore[misc]
     """Swift's, under an intent."""
 
 
-class PlainReader(PlainReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
+class DecodedReader(DecodedReaderMixin, swift.DiskFileReader):  # type: ignore[misc]
     """Swift's, over a transformed file."""
 
 
@@ -25,7 +25,7 @@ class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
     """One object on one disk."""
 
     writer_cls = DiskFileWriter
-    plain_reader_cls = PlainReader
+    plain_reader_cls = DecodedReader
     stream_reader_cls = StreamReader
 
 

@@ -6,7 +6,7 @@ A fragment archive is a stream of its own to us; its plain bytes are the fragmen
 from __future__ import annotations
 
 from sluice_middleware.object_server.diskfile.mixins import DiskFileMixin, ManagerMixin
-from sluice_middleware.object_server.diskfile.reader import PlainReaderMixin
+from sluice_middleware.object_server.diskfile.reader import DecodedReaderMixin
 from sluice_middleware.object_server.diskfile.streams import StreamReaderMixin
 from sluice_middleware.object_server.diskfile.writer import WriterMixin
 from sluice_middleware.swift import diskfile_api as swift
@@ -16,7 +16,7 @@ class ECDiskFileWriter(WriterMixin, swift.ECDiskFileWriter):  # type: ignore[mis
     """Swift's, under an intent."""
 
 
-class PlainECReader(PlainReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
+class DecodedECReader(DecodedReaderMixin, swift.ECDiskFileReader):  # type: ignore[misc]
     """Swift's, over a transformed file."""
 
 
@@ -28,7 +28,7 @@ class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]
     """One fragment archive on one disk."""
 
     writer_cls = ECDiskFileWriter
-    plain_reader_cls = PlainECReader
+    plain_reader_cls = DecodedECReader
     stream_reader_cls = StreamECReader
 
 

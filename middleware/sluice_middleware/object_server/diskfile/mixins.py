@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
-from sluice_middleware.bandwidth.current import CurrentStandings
+from sluice_middleware.bandwidth.current import CurrentAgentState
 from sluice_middleware.object_server.diskfile import replication_context, transform_context
-from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
-from sluice_middleware.object_server.diskfile.disk_filters import Refused, Toolbox, Unreadable
-from sluice_middleware.object_server.diskfile.reader import PlainAnswer, Skipped
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
+from sluice_middleware.object_server.diskfile.reader import OpaqueReader, SkippedReader
 from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, register, role
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
-from sluice_middleware.object_server.diskfile.streams import PlainStreamFile, StreamFile, flow_of
-from sluice_middleware.object_server.diskfile.transform_context import Intent
-from sluice_middleware.object_server.iosched.stream_scheduler import Nobody, Streams, announce
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
+from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, flow_of
+from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
+from sluice_middleware.object_server.iosched.stream_scheduler import NoPriorities, StreamScheduler, announce
 from sluice_middleware.swift.diskfile_api import DiskFileError, get_part_path, read_metadata
 
 if TYPE_CHECKING:
@@ -51,15 +51,15 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
     """For disk files of Swift; ``plain_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
 
     _fp: Any
-    intent: Intent | None = None
+    intent: RequestedTransform | None = None
     #: What lends threads to streams of clients, and of copies between nodes.
-    streams: Streams | None = None
+    streams: StreamScheduler | None = None
     #: The flow of copies, when this is one.
     copies: Flow | None = None
     #: Whether the auditor asks, which passes over what cannot be read here.
     audited = False
 
-    _stored: Stored | None = None
+    _stored: StoredMetadata | None = None
 
     def open(self, *args: Any, **kwargs: Any) -> Any:
         """As of Swift's disk file."""
@@ -86,13 +86,13 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
             if not self.audited:
                 raise Unreadable(fault)
             self._manager.skipped(self._data_file, fault)
-            return Skipped()
+            return SkippedReader()
         size = int(self._metadata["Content-Length"])
-        plain: Any = PlainFile(self._fp, self._stored, size, tools, hint)
+        plain: Any = DecodedFile(self._fp, self._stored, size, tools, hint)
         if streams is not None and flow is not None:
-            plain = PlainStreamFile(plain, size, streams, flow)
+            plain = DecodedStreamFile(plain, size, streams, flow)
         self._fp, self.reader_cls = plain, self.plain_reader_cls
-        return PlainAnswer(super().reader(*args, **kwargs))
+        return OpaqueReader(super().reader(*args, **kwargs))
 
     def _writer(self, size: int | None, extension: str) -> Any:
         writer: Any = super()._writer(size, extension)
@@ -116,14 +116,14 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
         value = found.pop(ENTRY, None)
         if value is not None and quarantine_filename == self._data_file:
             try:
-                self._stored = Stored.decode(value)
+                self._stored = StoredMetadata.decode(value)
                 self._check_plain_size(self._stored, found)
             except SluiceError as error:
                 raise self._quarantine(quarantine_filename, str(error)) from error
         return found
 
     @staticmethod
-    def _check_plain_size(stored: Stored, found: Mapping[str, Any]) -> None:
+    def _check_plain_size(stored: StoredMetadata, found: Mapping[str, Any]) -> None:
         size = stored.plain_size()
         if size is not None and str(size) != str(found.get("Content-Length")):
             raise CorruptData(f"metadata content-length {found.get('Content-Length')}, `{size}` by entry `{ENTRY}`")
@@ -154,12 +154,12 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         :raises OptionError: when our options in ``conf`` cannot be used
         """
         super().__init__(conf, logger)
-        self.tools = Toolbox(conf, logger)
+        self.tools = DiskFilters(conf, logger)
         self._node = register(self.tools, logger)
         self._skipped: dict[str, int] = {}
         socket = self.tools.options["sluice_agent_socket"]
-        standings = CurrentStandings(socket) if socket else Nobody()
-        self.streams = Streams(self.tools.options, standings, logger)
+        standings = CurrentAgentState(socket) if socket else NoPriorities()
+        self.streams = StreamScheduler(self.tools.options, standings, logger)
         if not self.streams.off and role(logger) == OBJECT_SERVER:
             announce(self.devices, logger)
 
@@ -212,6 +212,6 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
     def _can_read(self, path: str) -> bool:
         try:
             found = read_metadata(path)
-            return ENTRY not in found or not self.tools.fault(Stored.decode(found[ENTRY]))
+            return ENTRY not in found or not self.tools.fault(StoredMetadata.decode(found[ENTRY]))
         except (DiskFileError, SluiceError, OSError, EOFError):
             return True  # whoever opens it finds out

@@ -1,8 +1,8 @@
 """How Swift's readers get the plain bytes of a transformed file, and what others get to see of them.
 
-Swift's reader works on a file object; a :class:`~sluice_middleware.object_server.diskfile.decoded_file.PlainFile`
+Swift's reader works on a file object; a :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`
 stands in for it and speaks of plain offsets only.  What the object server and middlewares are given is
-:class:`PlainAnswer`, which has no ``_fp``: whoever would read that file's descriptor past us (Storlets) iterates
+:class:`OpaqueReader`, which has no ``_fp``: whoever would read that file's descriptor past us (Storlets) iterates
 instead.
 """
 
@@ -17,7 +17,7 @@ else:
     _Reader = object
 
 
-class RangeMixin(_Reader):  # type: ignore[misc]
+class RangeReaderMixin(_Reader):  # type: ignore[misc]
     """For readers of Swift whose ``_fp`` can be told in ``seek`` where reading will stop."""
 
     def app_iter_range(self, start: int | None, stop: int | None) -> Iterator[bytes]:
@@ -41,9 +41,9 @@ class RangeMixin(_Reader):  # type: ignore[misc]
                 self.close()
 
 
-class PlainReaderMixin(RangeMixin):
+class DecodedReaderMixin(RangeReaderMixin):
     """For readers of Swift whose ``_fp`` is a
-    :class:`~sluice_middleware.object_server.diskfile.decoded_file.PlainFile`.
+    :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`.
     """
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class PlainReaderMixin(RangeMixin):
             self._fp.drop_cache()
 
 
-class PlainAnswer:
+class OpaqueReader:
     """A reader of plain bytes, without a file to look into."""
 
     def __init__(self, reader: Any) -> None:
@@ -87,7 +87,7 @@ class PlainAnswer:
         self._reader.close()
 
 
-class Skipped:
+class SkippedReader:
     """The reader of a file that the auditor passes over."""
 
     def __iter__(self) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
-from sluice_middleware.object_server.diskfile.disk_filters import Toolbox
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
 from sluice_middleware.swift import green
 
@@ -25,7 +25,7 @@ Logger = logging.Logger | logging.LoggerAdapter[Any]
 OBJECT_SERVER: Final = "object-server"
 
 
-class Node:
+class NodeReadiness:
     """The agent's verdict on this node's daemons; without ``path`` nobody is asked."""
 
     def __init__(self, path: Path | None) -> None:
@@ -49,10 +49,10 @@ class Node:
         return self._verdict
 
 
-class Registration:
+class AgentRegistration:
     """Keeps one process known to its agent; ``tick`` is called by a timer and never raises."""
 
-    def __init__(self, path: str, role: str, tools: Toolbox, logger: Logger) -> None:
+    def __init__(self, path: str, role: str, tools: DiskFilters, logger: Logger) -> None:
         self._path = path
         self._role = role
         self._tools = tools
@@ -115,20 +115,20 @@ class Registration:
 
 #: One per process and agent, however many policies and so managers there are; a fork starts anew, and so does
 #: a server that Swift loads a second time, on the hub that it will run on.
-_registrations: dict[tuple[int, int, str], Registration] = {}
+_registrations: dict[tuple[int, int, str], AgentRegistration] = {}
 
 
-def register(tools: Toolbox, logger: Logger) -> Node:
+def register(tools: DiskFilters, logger: Logger) -> NodeReadiness:
     """Make this process known, once for all of its managers; what its agent says of the node."""
     path = tools.options["sluice_agent_socket"]
     if not path:
-        return Node(None)
+        return NodeReadiness(None)
     place = (os.getpid(), green.hub(), path)
     if place not in _registrations:
-        found = _registrations[place] = Registration(path, role(logger), tools, logger)
+        found = _registrations[place] = AgentRegistration(path, role(logger), tools, logger)
         found.tick()
         green.each_second(found.tick)
-    return Node(Path(path + STORAGE_STATE_SUFFIX))
+    return NodeReadiness(Path(path + STORAGE_STATE_SUFFIX))
 
 
 def role(logger: Logger) -> str:

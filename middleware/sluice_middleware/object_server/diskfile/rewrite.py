@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, Final
 
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Hint
-from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
-from sluice_middleware.object_server.diskfile.disk_filters import Toolbox, Unreadable
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Unreadable
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.swift.diskfile_api import DiskFileError, read_metadata, write_metadata
 from sluice_middleware.wsgi import sysmeta as metadata
 
@@ -41,13 +41,13 @@ _RENAME_EXCHANGE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileReport:
     """One ``.data`` file; ``reason`` says why it is unreadable or damaged."""
 
     path: Path
     state: str
     reason: str = ""
-    stored: Stored | None = None
+    stored: StoredMetadata | None = None
     metadata: Mapping[str, Any] | None = None
 
 
@@ -60,25 +60,25 @@ def data_files(device: Path) -> Iterator[Path]:
                     yield from (one for one in _listed(hash_dir) if one.suffix == ".data")
 
 
-def inspect(path: Path, tools: Toolbox) -> Found:
+def inspect(path: Path, tools: DiskFilters) -> FileReport:
     """What is known of a file without reading it."""
     try:
         with open(path, "rb") as file:
             return _inspect(path, file, tools)
     except FileNotFoundError:
-        return Found(path, GONE)
+        return FileReport(path, GONE)
 
 
-def rewrite(path: Path, tools: Toolbox, pace: Callable[[int], None] = lambda size: None) -> Found:
+def rewrite(path: Path, tools: DiskFilters, pace: Callable[[int], None] = lambda size: None) -> FileReport:
     """Make a file plain if it is not; what became of it.
 
     :param pace: is told of bytes that were written, and may sleep
     :raises OSError: when the device cannot be written
     """
     try:
-        file = open(path, "rb")  # noqa: SIM115 -- PlainFile owns it
+        file = open(path, "rb")  # noqa: SIM115 -- DecodedFile owns it
     except FileNotFoundError:
-        return Found(path, GONE)
+        return FileReport(path, GONE)
     with file:
         found = _inspect(path, file, tools)
         if found.state != TRANSFORMED:
@@ -86,46 +86,46 @@ def rewrite(path: Path, tools: Toolbox, pace: Callable[[int], None] = lambda siz
         return _replace(found, file, tools, pace)
 
 
-def _inspect(path: Path, file: BinaryIO, tools: Toolbox) -> Found:
+def _inspect(path: Path, file: BinaryIO, tools: DiskFilters) -> FileReport:
     try:
         known = read_metadata(file)
         if ENTRY not in known:
-            return Found(path, PLAIN, metadata=known)
-        stored = Stored.decode(known[ENTRY])
+            return FileReport(path, PLAIN, metadata=known)
+        stored = StoredMetadata.decode(known[ENTRY])
         size = os.fstat(file.fileno()).st_size
         plain = stored.plain_size()
         if size != stored.size or (plain is not None and plain != int(known["Content-Length"])):
-            return Found(path, DAMAGED, f"`{size}` bytes of {plain}, expected {stored.size}", stored, known)
+            return FileReport(path, DAMAGED, f"`{size}` bytes of {plain}, expected {stored.size}", stored, known)
     except (DiskFileError, SluiceError, EOFError, KeyError, ValueError) as error:
-        return Found(path, DAMAGED, str(error) or repr(error))
+        return FileReport(path, DAMAGED, str(error) or repr(error))
     fault = tools.fault(stored)
-    return Found(path, UNREADABLE if fault else TRANSFORMED, fault, stored, known)
+    return FileReport(path, UNREADABLE if fault else TRANSFORMED, fault, stored, known)
 
 
-def _replace(found: Found, file: BinaryIO, tools: Toolbox, pace: Callable[[int], None]) -> Found:
+def _replace(found: FileReport, file: BinaryIO, tools: DiskFilters, pace: Callable[[int], None]) -> FileReport:
     before = os.fstat(file.fileno())
     descriptor, fresh = tempfile.mkstemp(prefix="sluice-unwind-", dir=_temporary(found.path))
     try:
         try:
             _copy(found, file, descriptor, tools, pace)
         except (SluiceError, Unreadable) as error:
-            return Found(found.path, UNREADABLE, str(error), found.stored, found.metadata)
+            return FileReport(found.path, UNREADABLE, str(error), found.stored, found.metadata)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            return Found(found.path, DAMAGED, str(error), found.stored, found.metadata)
+            return FileReport(found.path, DAMAGED, str(error), found.stored, found.metadata)
         os.fchmod(descriptor, before.st_mode & 0o7777)
         os.fchown(descriptor, before.st_uid, before.st_gid)
         os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
         os.fsync(descriptor)
         done = _swap(fresh, found.path, before.st_ino)
-        return Found(found.path, REWRITTEN if done else GONE, "", found.stored, found.metadata)
+        return FileReport(found.path, REWRITTEN if done else GONE, "", found.stored, found.metadata)
     finally:
         os.close(descriptor)
         os.unlink(fresh)
 
 
-def _copy(found: Found, file: BinaryIO, target: int, tools: Toolbox, pace: Callable[[int], None]) -> None:
+def _copy(found: FileReport, file: BinaryIO, target: int, tools: DiskFilters, pace: Callable[[int], None]) -> None:
     """
     :raises OSError: EIO when the plain bytes are not what the metadata say
     """
@@ -134,7 +134,7 @@ def _copy(found: Found, file: BinaryIO, target: int, tools: Toolbox, pace: Calla
     known = found.metadata
     size = int(known["Content-Length"])
     account = str(known.get("name", "")).lstrip("/").partition("/")[0]
-    plain = PlainFile(file, found.stored, size, tools, Hint(account=account), threads=False)
+    plain = DecodedFile(file, found.stored, size, tools, Hint(account=account), threads=False)
     etag = hashlib.md5(usedforsecurity=False)
     while piece := plain.read(_PIECE):
         etag.update(piece)

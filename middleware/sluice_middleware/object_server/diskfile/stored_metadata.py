@@ -22,7 +22,7 @@ VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMetadata:
     """``size`` bytes are in the file, and ``records`` (``sluice_filters.chain``) say how to undo them.
 
     ``crc`` is the CRC-32 of those bytes: a format may have bits that mean nothing, and a disk that damaged

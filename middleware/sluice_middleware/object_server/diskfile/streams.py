@@ -25,10 +25,10 @@ from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice_core.messages.bandwidth import PUT, Flow
-from sluice_middleware.object_server.diskfile.decoded_file import PlainFile
-from sluice_middleware.object_server.diskfile.reader import RangeMixin
+from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
+from sluice_middleware.object_server.diskfile.reader import RangeReaderMixin
 from sluice_middleware.object_server.iosched import page_cache
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, Call, Lane, Streams
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, PendingStep, StreamScheduler, StreamThread
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import drop_buffer_cache, fdatasync
 
@@ -61,17 +61,17 @@ def flow_of(diskfile: Any, method: str) -> Flow | None:
 class StreamFile:
     """A file object that a thread reads ahead, when there is one; owns ``file``."""
 
-    def __init__(self, file: Any, size: int, streams: Streams, flow: Flow) -> None:
+    def __init__(self, file: Any, size: int, streams: StreamScheduler, flow: Flow) -> None:
         self._file = file
         self._size = size
         self._streams = streams
         self._flow = flow
-        self._lane: Lane | None = None
+        self._lane: StreamThread | None = None
         self._position = self._place = 0  # of what is read next, and of the next step
         self._stop = size
         self._block = b""
         self._at = 0
-        self._ahead: Call | None = None
+        self._ahead: PendingStep | None = None
         self._move: tuple[int, int | None] | None = None
         self._sure = 0  # up to where the page cache has it all
         self._turn = 0
@@ -188,7 +188,7 @@ class StreamFile:
         self._sure = self._place + size if known else 0
         return known
 
-    def _begin(self, lane: Lane) -> Call:
+    def _begin(self, lane: StreamThread) -> PendingStep:
         left = self._stop - self._place
         return lane.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
 
@@ -206,12 +206,12 @@ class StreamFile:
         self._file.seek(offset)
 
 
-class PlainStreamFile(StreamFile):
-    """The same of a :class:`~sluice_middleware.object_server.diskfile.decoded_file.PlainFile`, which decodes in the
+class DecodedStreamFile(StreamFile):
+    """The same of a :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`, which decodes in the
     thread.
     """
 
-    _file: PlainFile
+    _file: DecodedFile
 
     def drop_cache(self, *args: Any, **kwargs: Any) -> None:
         """As of the file."""
@@ -231,7 +231,7 @@ class PlainStreamFile(StreamFile):
         self._file.seek(offset, stop)
 
 
-class StreamReaderMixin(RangeMixin):
+class StreamReaderMixin(RangeReaderMixin):
     """For readers of Swift whose ``_fp`` is a :class:`StreamFile`."""
 
     def can_zero_copy_send(self) -> bool:
@@ -248,14 +248,14 @@ class StreamReaderMixin(RangeMixin):
 class StreamWriterMixin(_Writer):  # type: ignore[misc]
     """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
 
-    streams: Streams | None = None
+    streams: StreamScheduler | None = None
 
     _fd: Any
     _bytes_per_sync: int
     _last_sync: int
     _upload_size: int
-    _lane: Lane | None = None
-    _call: Call | None = None
+    _lane: StreamThread | None = None
+    _call: PendingStep | None = None
     #: Up to where it is written as plain Swift writes it.
     _plain = 0
     _waiting: list[bytes]

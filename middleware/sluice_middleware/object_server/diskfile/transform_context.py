@@ -21,7 +21,7 @@ _VARIABLE: Final = "HTTP_" + sysmeta.NODE.upper().replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class RequestedTransform:
     """A PUT's ``value`` of the intent header, and the type that its filters may ask for."""
 
     value: str
@@ -29,7 +29,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TransformStep:
     """One filter that is wanted: keyword, version of the proxy's, parameters."""
 
     keyword: str
@@ -37,11 +37,11 @@ class Step:
     params: Mapping[str, Any]
 
 
-_current: ContextVar[Intent | None] = ContextVar("sluice_intent", default=None)
+_current: ContextVar[RequestedTransform | None] = ContextVar("sluice_intent", default=None)
 _AS_IT_IS: Final = nullcontext()
 
 
-def current() -> Intent | None:
+def current() -> RequestedTransform | None:
     """The intent of the PUT that is being served in this thread of control."""
     return _current.get()
 
@@ -51,11 +51,11 @@ def serving(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     value = env.get(_VARIABLE) if env["REQUEST_METHOD"] == "PUT" else None
     if not value and _current.get() is None:
         return _AS_IT_IS  # by far the most frequent
-    return _serving(Intent(value, env.get("CONTENT_TYPE")) if value else None)
+    return _serving(RequestedTransform(value, env.get("CONTENT_TYPE")) if value else None)
 
 
 @contextmanager
-def _serving(intent: Intent | None) -> Iterator[None]:
+def _serving(intent: RequestedTransform | None) -> Iterator[None]:
     token = _current.set(intent)
     try:
         yield
@@ -63,7 +63,7 @@ def _serving(intent: Intent | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def parse(value: str) -> tuple[Step, ...]:
+def parse(value: str) -> tuple[TransformStep, ...]:
     """The steps that an intent names, in running order.
 
     :raises DecodeError: when it names none
@@ -77,8 +77,8 @@ def parse(value: str) -> tuple[Step, ...]:
     return tuple(_step(one, value) for one in steps)
 
 
-def _step(one: Any, value: str) -> Step:
+def _step(one: Any, value: str) -> TransformStep:
     match one:
         case {"f": str(keyword), "v": int(version)} if isinstance(one.get("p", {}), dict):
-            return Step(keyword, version, one.get("p", {}))
+            return TransformStep(keyword, version, one.get("p", {}))
     raise DecodeError(f"object metadata `{sysmeta.NODE}` holds no filter: `{one!r}`", value.encode())

@@ -21,7 +21,7 @@ from isal import isal_zlib
 from sluice_core.errors import SluiceError
 from sluice_filters.chain import ChainEncoder
 from sluice_middleware.object_server.diskfile.disk_filters import Refused
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, Stored
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import StreamWriterMixin
 from sluice_middleware.swift import green
 
@@ -110,7 +110,7 @@ class WriterMixin(StreamWriterMixin):
             return
         self.settle()
         os.ftruncate(self._fd, self._upload_size)  # frees the blocks that were reserved for the plain size
-        metadata[ENTRY] = Stored(self._upload_size, self._crc, records).encode()
+        metadata[ENTRY] = StoredMetadata(self._upload_size, self._crc, records).encode()
         try:
             super().put(metadata)
         finally:

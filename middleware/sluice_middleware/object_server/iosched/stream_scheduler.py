@@ -1,7 +1,7 @@
 """Which streams of objects get a thread of their own, and with what priority it works: one answer per process.
 
 The level of a flow comes from the node's agent (``sluice_core.messages.credit.PriorityUpdate``);
-whoever hears from it offers :class:`Standings`.
+whoever hears from it offers :class:`PrioritySource`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sluice_core.messages.bandwidth import NO_CLASS, Flow
 from sluice_core.options import Option, OptionError
 from sluice_middleware.object_server.iosched import io_priority
 from sluice_middleware.object_server.iosched.threads import IoThreads
-from sluice_middleware.object_server.iosched.threads import Lane as _Lane
+from sluice_middleware.object_server.iosched.threads import ThreadLease as _ThreadLease
 from sluice_middleware.swift import green
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -42,7 +42,7 @@ OPTIONS: Final = (
 STEP: Final = 1 << 20
 
 
-class Standings(Protocol):
+class PrioritySource(Protocol):
     """What the agent says of flows."""
 
     def active(self) -> bool:
@@ -52,7 +52,7 @@ class Standings(Protocol):
         """The level of a flow's I/O, ``bandwidth.NO_CLASS`` unless the agent said another."""
 
 
-class Nobody:
+class NoPriorities:
     """Where no agent is asked."""
 
     def active(self) -> bool:
@@ -64,10 +64,10 @@ class Nobody:
         return NO_CLASS
 
 
-class Call:
+class PendingStep:
     """A step under way in a stream's thread."""
 
-    def __init__(self, lane: _Lane, function: Callable[[], Any], level: int, told: green.Call) -> None:
+    def __init__(self, lane: _ThreadLease, function: Callable[[], Any], level: int, told: green.ThreadEvent) -> None:
         self._told = told
         self._step = lane.start(function, level, told.ring)
 
@@ -86,10 +86,12 @@ class Call:
         return self._step.outcome()
 
 
-class Lane:
+class StreamThread:
     """A thread while the stream of one flow has it; another when the flow's level changed."""
 
-    def __init__(self, threads: IoThreads, lane: _Lane, bell: green.Bell, standings: Standings, flow: Flow) -> None:
+    def __init__(
+        self, threads: IoThreads, lane: _ThreadLease, bell: green.Notifier, standings: PrioritySource, flow: Flow
+    ) -> None:
         self._threads = threads
         self._lane = lane
         self._level = standings.level(flow)
@@ -102,7 +104,7 @@ class Lane:
         """Whether a step is not over yet."""
         return self._lane.busy
 
-    def start(self, function: Callable[[], Any]) -> Call:
+    def start(self, function: Callable[[], Any]) -> PendingStep:
         """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
         level = self.standings.level(self._flow)
         if level != self._level and not self._lane.busy:
@@ -110,7 +112,7 @@ class Lane:
             if other is not None:
                 self._lane.leave()
                 self._lane, self._level = other, level
-        return Call(self._lane, function, level, self._bell.call())
+        return PendingStep(self._lane, function, level, self._bell.call())
 
     def run(self, function: Callable[[], Any]) -> Any:
         """The same, and wait for it."""
@@ -125,10 +127,10 @@ class Lane:
         self._lane.leave(last)
 
 
-class Streams:
+class StreamScheduler:
     """Lends threads to streams; one per manager, all of a process share the threads."""
 
-    def __init__(self, options: Mapping[str, Any], standings: Standings, logger: Logger) -> None:
+    def __init__(self, options: Mapping[str, Any], standings: PrioritySource, logger: Logger) -> None:
         """
         :raises OptionError: when :data:`OPTIONS` in ``options`` cannot be used
         """
@@ -150,20 +152,20 @@ class Streams:
         """Whether streams get threads now."""
         return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.standings.active())
 
-    def lend(self, flow: Flow) -> Lane | None:
+    def lend(self, flow: Flow) -> StreamThread | None:
         """A thread for a stream of ``flow``; None when it is to go without."""
         if not self.wanted():
             return None
         place = (os.getpid(), green.hub())
         found = _threads.get(place)
         if found is None:
-            found = _threads[place] = (self._make(), green.Bell())
+            found = _threads[place] = (self._make(), green.Notifier())
         threads, bell = found
         lane = threads.lend(self.standings.level(flow))
         if lane is None:
             _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
             return None
-        return Lane(threads, lane, bell, self.standings, flow)
+        return StreamThread(threads, lane, bell, self.standings, flow)
 
     def _make(self) -> IoThreads:
         def set_level(level: int) -> None:
@@ -176,7 +178,7 @@ class Streams:
 
 
 #: One per process and hub, however many policies and so managers there are.
-_threads: dict[tuple[int, int], tuple[IoThreads, green.Bell]] = {}
+_threads: dict[tuple[int, int], tuple[IoThreads, green.Notifier]] = {}
 _said: set[tuple[int, str]] = set()
 
 

@@ -26,7 +26,7 @@ IDLE_SECONDS: Final = 10.0
 Start = Callable[[Callable[[], None]], None]
 
 
-class Step:
+class ThreadStep:
     """One call in a thread."""
 
     __slots__ = ("_error", "_function", "_result", "_tell", "level", "over")
@@ -69,7 +69,7 @@ class _Thread:
     def __init__(self, pool: IoThreads) -> None:
         self._pool = pool
         self.level = NO_CLASS
-        self.steps: SimpleQueue[Step | None] = SimpleQueue()
+        self.steps: SimpleQueue[ThreadStep | None] = SimpleQueue()
 
     def run(self) -> None:
         """Until nobody wants it any more."""
@@ -91,12 +91,12 @@ class _Thread:
             step = None
 
 
-class Lane:
+class ThreadLease:
     """A thread while one stream has it."""
 
     def __init__(self, thread: _Thread) -> None:
         self._thread: _Thread | None = thread
-        self._last: Step | None = None
+        self._last: ThreadStep | None = None
 
     def __del__(self) -> None:
         self.leave()
@@ -106,14 +106,14 @@ class Lane:
         """Whether a step is not over yet."""
         return self._last is not None and not self._last.over
 
-    def start(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None = None) -> Step:
+    def start(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None = None) -> ThreadStep:
         """Have ``function`` called after all that was started before; with I/O of ``level``.
 
         :raises ValueError: after :meth:`leave`
         """
         if self._thread is None:
             raise ValueError("the thread was given back")
-        step = self._last = Step(function, level, tell)
+        step = self._last = ThreadStep(function, level, tell)
         self._thread.steps.put(step)
         return step
 
@@ -126,7 +126,7 @@ class Lane:
         later = last is not None and self.busy
         if thread is not None:
             if later and last is not None:
-                thread.steps.put(Step(last, thread.level if self._last is None else self._last.level, None))
+                thread.steps.put(ThreadStep(last, thread.level if self._last is None else self._last.level, None))
             thread.steps.put(None)
         if last is not None and not later:
             last()
@@ -153,14 +153,14 @@ class IoThreads:
         """How many threads there are."""
         return len(self._all)
 
-    def lend(self, level: int = NO_CLASS) -> Lane | None:
+    def lend(self, level: int = NO_CLASS) -> ThreadLease | None:
         """A thread for a stream, of ``level`` if possible; None when all are lent and there must be no more."""
         for thread in reversed(self._resting.copy()):
             if thread.level == level and self._take(thread):
-                return Lane(thread)
+                return ThreadLease(thread)
         if len(self._all) >= self._most:
             with suppress(IndexError):
-                return Lane(self._resting.pop())
+                return ThreadLease(self._resting.pop())
             return None
         thread = _Thread(self)
         self._all.add(thread)
@@ -169,7 +169,7 @@ class IoThreads:
         except RuntimeError:  # no more threads in this process
             self._all.discard(thread)
             return None
-        return Lane(thread)
+        return ThreadLease(thread)
 
     def rest(self, thread: _Thread) -> None:
         """Called by a thread that was given back."""

@@ -9,7 +9,7 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import Flow
 from sluice_core.messages.credit import FREE, CreditGrant, CreditHello, Grant, PriorityUpdate, Renegotiate
 from sluice_middleware.bandwidth import agent_client, wait_queue
-from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
+from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import LIMIT, nothing, paying, plenty
 
@@ -131,7 +131,7 @@ def test_a_slow_reader_holds_no_credit(agent, line):
 
 
 def test_bytes_paid_are_bytes_given_at_the_pace_of_the_agent(agent, path):
-    line = CreditLine(path, PROXY)
+    line = CreditClient(path, PROXY)
     agent.pace(FLOW, 4e6)
     line.tick()
     threads = [paying(line.open(FLOW), *[50_000] * 10) for _ in range(4)]
@@ -193,7 +193,7 @@ def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_i
 def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
-    line = CreditLine(path, PROXY)
+    line = CreditClient(path, PROXY)
     line.tick()
     transfer = line.open(FLOW)
     agent.finish(green.run(transfer.pay, 64 * KB))
@@ -214,7 +214,7 @@ def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeyp
 def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
-    line = CreditLine(path, PROXY)
+    line = CreditClient(path, PROXY)
     line.tick()
     transfers = [line.open(FLOW) for _ in range(3)]
     agent.finish(green.run(transfers[0].pay, 64 * KB))
@@ -265,7 +265,7 @@ def test_an_idle_line_is_not_taken_for_a_silent_one(agent, line, clock):
 
 @pytest.mark.parametrize("side", [PROXY, STORAGE_NODE])
 def test_nobody_waits_longer_than_swift_does_and_what_passed_is_debt(agent, path, clock, side, caplog, often):
-    line = CreditLine(path, side, clock=clock)
+    line = CreditClient(path, side, clock=clock)
     agent.answer = nothing
     line.tick()
     thread, passed = paying(line.open(FLOW), 64 * KB, 64 * KB)

@@ -16,9 +16,9 @@ from sluice_core.messages.credit import (
     pack,
 )
 from sluice_middleware.bandwidth import agent_client
-from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.counters import in_parts
-from sluice_middleware.bandwidth.current import CurrentStandings
+from sluice_middleware.bandwidth.current import CurrentAgentState
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import FakeAgent
 
@@ -47,7 +47,7 @@ def test_a_worker_says_hello_and_each_second_what_moved(agent, line, clock):
 
 
 def test_without_an_agent_everything_passes(path, caplog):
-    line = CreditLine(path, PROXY)
+    line = CreditClient(path, PROXY)
     line.tick()
     line.tick()
     transfer = line.open(FLOW)
@@ -70,7 +70,7 @@ def test_levels_are_those_of_the_container_else_of_the_tenant(agent, line):
 
 
 def test_objects_under_way_are_told_the_fastest_first_each_once(agent, path, clock):
-    line = CreditLine(path, STORAGE_NODE, "127.0.0.1:6200", clock=clock)
+    line = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200", clock=clock)
     line.tick()
     transfers = [line.open(FLOW, "sda", f"c/o{number}", "0-end") for number in (0, 1, 2, 2)]
     for factor, transfer in enumerate(transfers):
@@ -158,8 +158,8 @@ def test_there_is_one_line_of_a_process_to_an_agent(path, agent):
     assert agent_client.current(path) is one
     assert agent_client.current(path, PROXY) is not one
     agent.until(lambda: agent.workers == 2)
-    assert not CurrentStandings(path).active()
-    assert CurrentStandings(path).level(FLOW) == NO_CLASS
+    assert not CurrentAgentState(path).active()
+    assert CurrentAgentState(path).level(FLOW) == NO_CLASS
     agent_client.current(path, server="127.0.0.1:6200")
     agent.until(lambda: [hello.server for hello in agent.hear(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick())
     for line in (one, agent_client.current(path, PROXY)):
@@ -172,6 +172,6 @@ def test_a_socket_without_a_listener_is_no_agent(path, caplog):
     agent = FakeAgent(path)
     agent.close()
     assert os.path.exists(path + CREDIT_SUFFIX)
-    line = CreditLine(path, PROXY)
+    line = CreditClient(path, PROXY)
     line.tick()
     assert "no agent gives credit" in caplog.text

@@ -13,14 +13,14 @@ from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.messages.credit import Ask, CreditGrant, CreditHello, Grant, TrafficReport
 from sluice_core.testing import assignment
 from sluice_middleware.bandwidth import limiter
-from sluice_middleware.bandwidth.agent_client import CreditLine
-from sluice_middleware.bandwidth.limiter import PayingBody, PayingInput, Regulator
-from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.bandwidth.agent_client import CreditClient
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter, ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
-from sluice_middleware.testing import FixedPolicies, Stand
+from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.testing.agent import FakeAgent, free, nothing, plenty
-from sluice_middleware.wsgi.response import Answer
+from sluice_middleware.wsgi.response import UpstreamResponse
 
 PATH = "/v1/AUTH_a/c/o"
 TARGET = ("AUTH_a", "c", "o")
@@ -38,14 +38,14 @@ def agent(tmp_path):
 
 def lined(one, agent, tmp_path, side, server=""):
     """Give a regulator a line of its own to the agent."""
-    one.line = CreditLine(os.path.relpath(tmp_path / "agent.sock"), side, server)
+    one.line = CreditClient(os.path.relpath(tmp_path / "agent.sock"), side, server)
     one.line.tick()
     return one.line
 
 
 @pytest.fixture
 def stand(tmp_path, agent):
-    made = Stand(tmp_path)
+    made = ProxyStack(tmp_path)
     line = lined(made.proxy.regulator, agent, tmp_path, PROXY)
     yield made
     line.hang_up()
@@ -57,7 +57,7 @@ def stand(tmp_path, agent):
 @pytest.fixture
 def node(stand, tmp_path, agent):
     made = Node(stand, tmp_path)
-    made.middleware.regulator = Regulator("x", STORAGE_NODE, made.lookout.selector, stand.log)
+    made.middleware.regulator = BandwidthLimiter("x", STORAGE_NODE, made.lookout.selector, stand.log)
     line = lined(made.middleware.regulator, agent, tmp_path, STORAGE_NODE, "127.0.0.1:6200")
     yield made
     line.hang_up()
@@ -177,7 +177,7 @@ def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
     agent.answer = nothing
     line = stand.proxy.regulator.line
     error = [b"no such object"]
-    assert stand.proxy.regulator.download({}, TARGET, Answer.of(status, [], error)) is error
+    assert stand.proxy.regulator.download({}, TARGET, UpstreamResponse.of(status, [], error)) is error
     assert line._tills == {}
     assert told(agent, line) == {}
 
@@ -279,8 +279,8 @@ def test_what_daemons_read_is_nobodys_bandwidth(stand, node, agent):
 )
 def test_an_object_server_is_known_by_its_address(server, env, address):
     log = logging.getLogger("test")
-    assert Regulator("x", STORAGE_NODE, None, log, server)._address(env) == address
-    assert Regulator("x", PROXY, None, log, server)._address(env) == ""
+    assert BandwidthLimiter("x", STORAGE_NODE, None, log, server)._address(env) == address
+    assert BandwidthLimiter("x", PROXY, None, log, server)._address(env) == ""
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_range_is_told_as_it_was_asked_for(header, span):
 class Paid:
     """A transfer that only notes."""
 
-    account = CreditAccount(ONE)
+    account = TokenAccount(ONE)
 
     def __init__(self):
         self.sizes = []
@@ -319,7 +319,7 @@ class Paid:
 
 def test_an_input_reads_as_the_one_below_and_ends_with_it():
     paid = Paid()
-    body = PayingInput(io.BytesIO(b"abcdef\nghi"), paid, {}, TARGET)
+    body = ThrottledInput(io.BytesIO(b"abcdef\nghi"), paid, {}, TARGET)
     assert (body.read(0), paid.closed) == (b"", 0)
     assert body.read(3) == b"abc"
     assert body.readline() == b"def\n"
@@ -338,7 +338,7 @@ def test_a_body_gives_each_piece_on_as_it_is_and_closes_once_told():
             self.closed += 1
 
     paid, source = Paid(), Body([b"abc", b"", b"de"])
-    body = PayingBody(source, paid)
+    body = ThrottledBody(source, paid)
     pieces = list(body)
     assert all(one is other for one, other in zip(pieces, source, strict=True))
     body.close()
@@ -346,7 +346,7 @@ def test_a_body_gives_each_piece_on_as_it_is_and_closes_once_told():
 
 
 def test_nobody_pays_before_the_worker_is_at_work(tmp_path):
-    stand = Stand(tmp_path)
+    stand = ProxyStack(tmp_path)
     put(stand)
     assert stand("GET", PATH).body == BODY
     assert stand.proxy.regulator.line is None

@@ -8,8 +8,8 @@ import pytest
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, Flow
 from sluice_core.messages.credit import CreditHello, TrafficReport
-from sluice_middleware.bandwidth.agent_client import CreditLine
-from sluice_middleware.bandwidth.limiter import PayingInput, Regulator
+from sluice_middleware.bandwidth.agent_client import CreditClient
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter, ThrottledInput
 
 BODY = os.urandom(300_000)
 FLOW = Flow("AUTH_a", PUT)
@@ -28,8 +28,8 @@ class NoPolicies:
 
 @pytest.fixture
 def regulator(agent, path):
-    made = Regulator("x", STORAGE_NODE, NoPolicies(), None)
-    made.line = CreditLine(path, STORAGE_NODE, "127.0.0.1:6200")
+    made = BandwidthLimiter("x", STORAGE_NODE, NoPolicies(), None)
+    made.line = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200")
     made.line.tick()
     agent.until(lambda: agent.hear(CreditHello))
     yield made
@@ -77,7 +77,7 @@ def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, 
 def test_else_it_is_counted_as_it_is_read(regulator, agent, known):
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
     paying = regulator.upload(env, TARGET)
-    assert isinstance(env["wsgi.input"], PayingInput)
+    assert isinstance(env["wsgi.input"], ThrottledInput)
     assert env["wsgi.input"].read(10) == BODY[:10]
     paying.close()
     assert counted(agent, regulator.line) == (10, 0)

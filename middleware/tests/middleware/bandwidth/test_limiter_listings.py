@@ -7,11 +7,11 @@ import pytest
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_core.messages.credit import CreditGrant, Grant
-from sluice_middleware.bandwidth.agent_client import CreditLine
-from sluice_middleware.bandwidth.limiter import Regulator
+from sluice_middleware.bandwidth.agent_client import CreditClient
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
-from sluice_middleware.wsgi.response import Answer
+from sluice_middleware.wsgi.response import UpstreamResponse
 
 TARGET = ("AUTH_a", "c", "o")
 FLOW = Flow("AUTH_a", GET)
@@ -47,8 +47,8 @@ def agent(tmp_path):
 
 @pytest.fixture
 def regulator(agent, tmp_path):
-    made = Regulator("x", PROXY, Selection(), None)
-    made.line = CreditLine(os.path.relpath(tmp_path / "agent.sock"), PROXY)
+    made = BandwidthLimiter("x", PROXY, Selection(), None)
+    made.line = CreditClient(os.path.relpath(tmp_path / "agent.sock"), PROXY)
     made.line.tick()
     yield made
     made.line.hang_up()
@@ -57,7 +57,7 @@ def regulator(agent, tmp_path):
 
 
 def download(regulator, body, status="200 OK", headers=()):
-    answer = Answer.of(status, list(headers), body)
+    answer = UpstreamResponse.of(status, list(headers), body)
     return regulator.download({}, TARGET, answer), answer.headers
 
 

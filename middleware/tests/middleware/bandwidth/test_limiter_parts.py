@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_middleware.bandwidth import wait_queue
-from sluice_middleware.bandwidth.agent_client import CreditLine
-from sluice_middleware.bandwidth.limiter import PayingBody, PayingInput
-from sluice_middleware.bandwidth.token_account import CreditAccount
+from sluice_middleware.bandwidth.agent_client import CreditClient
+from sluice_middleware.bandwidth.limiter import ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
-from sluice_middleware.testing import Stand
-from sluice_middleware.wsgi.inputs import PassingInput
+from sluice_middleware.testing import ProxyStack
+from sluice_middleware.wsgi.inputs import ObservedInput
 
 PATH = "/v1/AUTH_a/c/o"
 TARGET = ("AUTH_a", "c", "o")
@@ -32,7 +32,7 @@ turns = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 class Turns:
     """A transfer that lets so many bytes pass each time, again and again, and notes what it was asked for."""
 
-    account = CreditAccount(FLOWS[GET])
+    account = TokenAccount(FLOWS[GET])
 
     def __init__(self, sizes):
         self.sizes = sizes
@@ -58,7 +58,7 @@ class Turns:
 @given(pieces_of, turns)
 def test_a_body_in_parts_is_the_body(pieces, sizes):
     transfer = Turns(sizes)
-    body = PayingBody(pieces, transfer)
+    body = ThrottledBody(pieces, transfer)
     parts = list(body)
     assert b"".join(parts) == b"".join(pieces)
     assert transfer.moved == sum(map(len, parts))
@@ -71,7 +71,7 @@ def test_a_body_in_parts_is_the_body(pieces, sizes):
 @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8), turns, st.integers(0, 20))
 def test_a_body_that_is_left_has_paid_what_it_gave_on(pieces, sizes, taken):
     transfer = Turns(sizes)
-    body = PayingBody(pieces, transfer)
+    body = ThrottledBody(pieces, transfer)
     parts = list(itertools.islice(body, taken))
     body.close()
     assert transfer.moved == sum(map(len, parts))
@@ -86,7 +86,7 @@ whole = st.sampled_from([("read", None), ("read", -1), ("readline", None), ("rea
 def test_an_input_in_parts_is_the_input(words, sizes, calls):
     data = b"".join(words)
     transfer = Turns(sizes)
-    body, at = PayingInput(io.BytesIO(data), transfer, {}, TARGET), 0
+    body, at = ThrottledInput(io.BytesIO(data), transfer, {}, TARGET), 0
     for name, size in calls:
         found = getattr(body, name)(size)
         there = io.BytesIO(data)
@@ -106,7 +106,7 @@ def test_an_input_in_parts_is_the_input(words, sizes, calls):
 
 def test_a_read_gives_what_was_paid_and_the_next_one_the_rest():
     transfer = Turns([30])
-    body = PayingInput(io.BytesIO(b"x" * 100), transfer, {}, TARGET)
+    body = ThrottledInput(io.BytesIO(b"x" * 100), transfer, {}, TARGET)
     assert [len(body.read(50)) for _ in range(5)] == [30, 20, 30, 20, 0]
     assert transfer.asked == [50, 20, 50, 20]
 
@@ -123,9 +123,9 @@ def test_streams_over_an_input_in_parts_see_its_end():
             return b"!"
 
     stream = Ends()
-    given = PayingInput(io.BytesIO(BODY), Turns([1000, 70_000]), {}, TARGET)
+    given = ThrottledInput(io.BytesIO(BODY), Turns([1000, 70_000]), {}, TARGET)
     env = {"wsgi.input": given, "CONTENT_LENGTH": str(len(BODY))}
-    body = PassingInput(env, stream)
+    body = ObservedInput(env, stream)
     assert b"".join(iter(lambda: body.read(65536), b"")) == BODY + b"!"
     assert stream.seen == BODY
 
@@ -139,8 +139,8 @@ def stand(tmp_path, path, agent, monkeypatch):
     monkeypatch.setattr(wait_queue, "_SOON", 2000 / 20 / 3e6)
     for flow in FLOWS.values():
         agent.pace(flow, 3e6)
-    made = Stand(tmp_path)
-    made.proxy.regulator.line = line = CreditLine(path, PROXY)
+    made = ProxyStack(tmp_path)
+    made.proxy.regulator.line = line = CreditClient(path, PROXY)
     line.tick()
     yield made
     line.hang_up()

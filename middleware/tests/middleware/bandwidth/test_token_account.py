@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from sluice_core.messages.bandwidth import Flow
 from sluice_core.messages.credit import FREE
-from sluice_middleware.bandwidth.token_account import BURST, LEAST, MOST, CreditAccount
+from sluice_middleware.bandwidth.token_account import BURST, LEAST, MOST, TokenAccount
 
 FLOW = Flow("AUTH_a", "GET")
 MB = 10**6
@@ -27,7 +27,7 @@ def clock():
 
 @pytest.fixture
 def account(clock):
-    return CreditAccount(FLOW, clock)
+    return TokenAccount(FLOW, clock)
 
 
 def test_nothing_passes_before_it_is_given(account):
@@ -186,7 +186,7 @@ STEPS = some.lists(
 @given(STEPS)
 def test_never_more_passes_than_was_given_and_less_given_back(steps):
     clock = Clock()
-    account = CreditAccount(FLOW, clock)
+    account = TokenAccount(FLOW, clock)
     balance = 0
     for step, size in steps:
         if step == "take":
@@ -211,7 +211,7 @@ def test_never_more_passes_than_was_given_and_less_given_back(steps):
 @given(STEPS, some.integers(1, 10 << 20))
 def test_it_never_stalls_what_it_refuses_is_asked_for_and_passes_once_that_came(steps, piece):
     clock = Clock()
-    account = CreditAccount(FLOW, clock)
+    account = TokenAccount(FLOW, clock)
     for step, size in steps:
         if step == "grant" and account.asked:
             account.granted(min(size, account.asked), size)
@@ -232,7 +232,7 @@ def test_it_never_stalls_what_it_refuses_is_asked_for_and_passes_once_that_came(
 @given(some.floats(1, 1e10), some.lists(some.floats(0.001, 2.0), min_size=1, max_size=60), some.integers(1, 1 << 20))
 def test_alone_it_passes_its_rate_and_one_burst_at_most(rate, pauses, piece):
     clock = Clock()
-    account = CreditAccount(FLOW, clock)
+    account = TokenAccount(FLOW, clock)
     account.granted(0, rate)
     account.go_alone()
     passed = 0

@@ -9,8 +9,8 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth import wait_queue
-from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
-from sluice_middleware.bandwidth.limiter import PayingBody
+from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
+from sluice_middleware.bandwidth.limiter import ThrottledBody
 from sluice_middleware.bandwidth.wait_queue import LEAST_TURN
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import LIMIT, Clock, FakeAgent, nothing
@@ -31,7 +31,7 @@ class Crowd:
         monkeypatch.setattr(wait_queue, "_LOOK", 0.1)  # they look at the clock of the test often
         self.agent = FakeAgent(path, nothing)
         self.clock = Clock()
-        self.line = CreditLine(path, side, clock=self.clock)
+        self.line = CreditClient(path, side, clock=self.clock)
         self.line.tick()
         self.agent.until(lambda: self.agent.workers)
         self.bodies, self.threads, self.turns = [], [], []
@@ -40,7 +40,7 @@ class Crowd:
     def read(self, pieces=(), ceiling=0.0):
         """One more reader; when it had its turns, and how many bytes each time."""
         transfer = self.line.open(FLOW, ceiling=ceiling)
-        body = PayingBody(pieces or itertools.repeat(PIECE), transfer)
+        body = ThrottledBody(pieces or itertools.repeat(PIECE), transfer)
         turns = [(self.clock.now, 0)]
 
         def take():

@@ -4,7 +4,7 @@ import pytest
 
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_core.messages.credit import CreditGrant, Grant, PriorityUpdate, Renegotiate
-from sluice_middleware.bandwidth.token_account import BURST, LEAST, CreditAccount
+from sluice_middleware.bandwidth.token_account import BURST, LEAST, TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import free, nothing, paying, plenty
 
@@ -118,7 +118,7 @@ def test_a_transfer_that_waits_when_the_agent_dies_goes_on_as_a_newcomer(agent, 
 
 @pytest.mark.parametrize(("rate", "most"), [(0.0, 64 * KB), (10.0 * KB, 64 * KB), (MB, MB)])
 def test_debt_is_a_second_of_the_rate_or_one_piece(clock, rate, most):
-    account = CreditAccount(KNOWN, clock)
+    account = TokenAccount(KNOWN, clock)
     account.granted(0, rate)
     for _ in range(100):
         account.owe(64 * KB)
@@ -130,7 +130,7 @@ def test_debt_is_a_second_of_the_rate_or_one_piece(clock, rate, most):
 
 
 def test_debt_that_was_greater_for_another_reason_stays(clock):
-    account = CreditAccount(KNOWN, clock)
+    account = TokenAccount(KNOWN, clock)
     account.granted(0, 1000.0)
     account.charge(MB)
     account.owe(64 * KB)
@@ -151,7 +151,7 @@ def test_who_waited_too_long_owes_one_piece_however_many_they_are(agent, line, c
 
 
 def test_a_burst_alone_is_as_bounded_for_newcomers(clock):
-    account = CreditAccount(NEW, clock)
+    account = TokenAccount(NEW, clock)
     account.go_alone(8.0 * MB)
     clock.now += 3600
     burst = 0

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sluice_core.cache.write_marks import digest, open_marks
 from sluice_middleware.cache import files as cache_files
 from sluice_middleware.cache import store as cache_store
-from sluice_middleware.cache.files import Files
-from sluice_middleware.cache.index import LFU, LRU, Entry, open_table
+from sluice_middleware.cache.files import DataFiles
+from sluice_middleware.cache.index import LFU, LRU, IndexEntry, open_table
 from sluice_middleware.cache.store import open_store
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def touch(store, number, times=1, last=None):
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=5000), max_size=5), st.dictionaries(st.text(max_size=20), st.text(max_size=99)))
 def test_what_is_kept_is_what_was_given(tmp_path_factory, body, headers):
-    kept = Files(tmp_path_factory.mktemp("files"))
+    kept = DataFiles(tmp_path_factory.mktemp("files"))
     kept.write(key(1), 7, headers, body)
     content = kept.open(key(1), 7)
     assert content.headers == headers
@@ -83,7 +83,7 @@ def test_what_is_kept_is_what_was_given(tmp_path_factory, body, headers):
 def test_an_index_counts_and_finds_many(tmp_path):
     table = open_table(tmp_path / "table", 4096, LRU)
     for number in range(500):
-        assert table.put(Entry(key(number), 1, 2, number + 1, 10, 3, 4, 5)) is None
+        assert table.put(IndexEntry(key(number), 1, 2, number + 1, 10, 3, 4, 5)) is None
     assert [table.find(key(number)).serial for number in range(500)] == list(range(1, 501))
     assert table.find(key(2000)) is None
     assert table.used == 5_000
@@ -99,17 +99,17 @@ def test_an_index_counts_and_finds_many(tmp_path):
 def test_a_full_bucket_gives_its_worst_away(tmp_path):
     table = open_table(tmp_path / "table", 8, LRU)
     for number in range(8):
-        table.put(Entry(key(number), 0, 0, 1, 1, 1, 0, last=100 + number))
-    gone = table.put(Entry(key(8), 0, 0, 1, 1, 1, 0, last=200))
+        table.put(IndexEntry(key(number), 0, 0, 1, 1, 1, 0, last=100 + number))
+    gone = table.put(IndexEntry(key(8), 0, 0, 1, 1, 1, 0, last=200))
     assert gone.key == key(0)
     assert {one.key for one in table.entries()} == {key(number) for number in range(1, 9)}
 
 
 def test_an_entry_that_was_replaced_is_not_dropped(tmp_path):
     table = open_table(tmp_path / "table", 8, LRU)
-    table.put(Entry(key(1), 0, 0, 1, 1, 1, 0, 0))
+    table.put(IndexEntry(key(1), 0, 0, 1, 1, 1, 0, 0))
     old = table.find(key(1))
-    table.put(Entry(key(1), 0, 0, 2, 1, 1, 0, 0))
+    table.put(IndexEntry(key(1), 0, 0, 2, 1, 1, 0, 0))
     assert not table.drop(old)
     assert table.find(key(1)).serial == 2
 

@@ -14,9 +14,9 @@ from sluice_filters.visits import Headers, Reply, Visit
 from sluice_middleware.object_server import middleware
 from sluice_middleware.proxy import read_filters
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.testing import FixedPolicies, Stand
+from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.worker_context import OPTIONS, Lookout
+from sluice_middleware.wsgi.worker_context import OPTIONS, WorkerContext
 
 PATH = "/v1/AUTH_a/c/o.txt"
 BODY = b"".join(b"line %d of the object\n" % n for n in range(2000))
@@ -26,7 +26,7 @@ LOCAL = "/sda1/7/AUTH_a/c/o.txt"
 @pytest.fixture
 def stand(tmp_path):
     Upper.hints.clear()
-    made = Stand(tmp_path, Upper, Mark, Cut)
+    made = ProxyStack(tmp_path, Upper, Mark, Cut)
     yield made
     assert made.closed(), "an answer was left open"
 
@@ -356,7 +356,7 @@ def test_a_fault_of_a_filter_is_logged_and_no_5xx(stand, guarded, monkeypatch, c
 )
 def test_the_keys_of_the_disk_files_serve_here_too(given, key_file, monkeypatch):
     seen = {}
-    monkeypatch.setattr(middleware, "Lookout", lambda options, logger: seen.update(options))
+    monkeypatch.setattr(middleware, "WorkerContext", lambda options, logger: seen.update(options))
     monkeypatch.setattr(middleware, "get_logger", lambda *_, **__: None)  # it would open a socket to syslog
     common = {name: value for name, value in given.items() if name.startswith("sluice_")}
     own = {name: value for name, value in given.items() if name not in common}
@@ -372,7 +372,7 @@ def test_unknown_options_are_refused(factory):
 
 def test_a_snapshot_that_cannot_be_read_is_told_once(tmp_path, caplog):
     options = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(tmp_path / "none")}
-    lookout = Lookout(options, logging.getLogger("sluice.test"))
+    lookout = WorkerContext(options, logging.getLogger("sluice.test"))
     with caplog.at_level(logging.WARNING):
         lookout.look()
         lookout.look()

@@ -11,7 +11,7 @@ import pytest
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.policies import Counters, Hello, Upload
 from sluice_metrics.builtin.puts_sec import PutsSec
-from sluice_middleware.proxy.metric_loader import Measuring
+from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
 
 CODE = b"""
@@ -44,7 +44,7 @@ def store(tmp_path):
 @pytest.fixture
 def measuring(store):
     options = {"code_dir": str(store.folder), "busiest_objects": 10}
-    return Measuring({"PUTS_SEC": PutsSec}, options, logging.getLogger("worker"))
+    return WorkerMetrics({"PUTS_SEC": PutsSec}, options, logging.getLogger("worker"))
 
 
 def test_a_running_metric_is_counted_and_one_that_is_stopped_is_not(measuring):
@@ -65,7 +65,7 @@ def test_what_is_no_metric_or_not_what_it_says_changes_nothing(measuring, one):
 
 
 def test_without_a_folder_for_code_there_are_no_uploaded_metrics():
-    made = Measuring({"PUTS_SEC": PutsSec}, {"code_dir": "", "busiest_objects": 10}, logging.getLogger("worker"))
+    made = WorkerMetrics({"PUTS_SEC": PutsSec}, {"code_dir": "", "busiest_objects": 10}, logging.getLogger("worker"))
     assert not made.take((uploaded(),))
 
 

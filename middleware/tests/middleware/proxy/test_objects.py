@@ -11,7 +11,7 @@ from sluice_core.messages.policies import Assignment, Target
 from sluice_core.resolve import Candidates
 from sluice_filters.api import CorruptData
 from sluice_middleware.swift.proxy_api import Request, close_if_possible
-from sluice_middleware.testing import Stand as Base
+from sluice_middleware.testing import ProxyStack as Base
 from sluice_middleware.wsgi import sysmeta
 
 PATH = "/v1/AUTH_a/c/o"

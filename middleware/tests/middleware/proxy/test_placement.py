@@ -4,9 +4,9 @@ import pytest
 from swift.common.storage_policy import StoragePolicy, StoragePolicyCollection
 
 from sluice_middleware.proxy import placement
-from sluice_middleware.proxy.placement import Placing, account_of
+from sluice_middleware.proxy.placement import ContainerPlacement, account_of
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import ProxyStack
 
 
 class Containers:
@@ -57,7 +57,7 @@ def swift(monkeypatch):
 @pytest.fixture
 def put(swift):
     """A PUT through the placing of AUTH_a, AUTH_gone and AUTH_old."""
-    app = Placing(swift, {"AUTH_a": "ec21", "AUTH_gone": "platinum", "AUTH_old": "old"}.get)
+    app = ContainerPlacement(swift, {"AUTH_a": "ec21", "AUTH_gone": "platinum", "AUTH_old": "old"}.get)
 
     def ask(path, **headers):
         names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -132,7 +132,7 @@ def test_a_placement_that_cannot_be_kept_is_said_and_no_container_made(swift, pu
 
 
 def test_through_the_whole_middleware_objects_are_untouched(swift, tmp_path):
-    stand = Stand(tmp_path)
+    stand = ProxyStack(tmp_path)
     stand.policies()
     stand.proxy.lookout.reader.placements["AUTH_a"] = "ec21"
     stand.swift.missing.add("/v1/AUTH_a/c")

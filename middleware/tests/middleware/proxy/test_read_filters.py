@@ -12,7 +12,7 @@ from sluice_filters.api import BadParameter, CorruptData, FilterError, Stream
 from sluice_filters.chain import Pipe
 from sluice_middleware.proxy.object_handler import COVERED
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import ProxyStack
 from sluice_middleware.wsgi import read_pipeline
 
 PATH = "/v1/AUTH_a/c/o.txt"
@@ -22,7 +22,7 @@ BODY = b"".join(b"line %d of the object\n" % n for n in range(2000))
 @pytest.fixture
 def stand(tmp_path):
     Upper.hints.clear()
-    made = Stand(tmp_path, Upper, Mark, Cut)
+    made = ProxyStack(tmp_path, Upper, Mark, Cut)
     yield made
     assert made.closed(), "an answer was left open"
 

@@ -12,8 +12,8 @@ from sluice_core.testing import FakeBus, assignment
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.meter.sampling import ONE_IN
 from sluice_metrics.registry import BUILT_IN
-from sluice_middleware.proxy.metric_adapters import CountedInput, Life
-from sluice_middleware.testing import Stand
+from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics
+from sluice_middleware.testing import ProxyStack
 
 NOISE = random.Random(3).randbytes(100_000)
 TEXT = b"the quick brown fox jumps over the lazy dog\n" * 4000
@@ -52,7 +52,7 @@ class Node:
 
 @pytest.fixture
 def stand(tmp_path):
-    made = Stand(tmp_path)
+    made = ProxyStack(tmp_path)
     made.policies()
     return made
 
@@ -73,7 +73,7 @@ def test_compressibility_is_that_of_the_plain_bytes_whatever_policies_do_to_them
 
 
 def test_workers_of_a_node_are_one_and_the_value_stands_in_later_windows(tmp_path):
-    stands = [Stand(tmp_path) for _ in range(2)]
+    stands = [ProxyStack(tmp_path) for _ in range(2)]
     for stand, body in zip(stands, (TEXT, NOISE), strict=True):
         stand.policies()
         stand("PUT", PATH.format("c"), body)
@@ -125,7 +125,7 @@ class CutOff(io.BytesIO):
 @pytest.mark.parametrize(("source", "looked"), [(None, True), ("SLO", False)])
 def test_an_upload_that_is_cut_off_still_told_something_and_parts_of_requests_do_not(source, looked):
     meter = Meter([one() for one in BUILT_IN])
-    life = Life(meter.begin("a", "c", "o"), "PUT", source)
+    life = RequestMetrics(meter.begin("a", "c", "o"), "PUT", source)
     body = CountedInput(CutOff(TEXT[:3000]), life)
     assert body.read(2000) == TEXT[:2000]
     body.read(2000)
@@ -140,7 +140,7 @@ def test_an_upload_that_is_cut_off_still_told_something_and_parts_of_requests_do
 
 def test_lines_of_a_body_are_looked_into_like_pieces():
     meter = Meter([one() for one in BUILT_IN])
-    body = CountedInput(io.BytesIO(TEXT), Life(meter.begin("a", "c", "o"), "PUT", None))
+    body = CountedInput(io.BytesIO(TEXT), RequestMetrics(meter.begin("a", "c", "o"), "PUT", None))
     while body.readline():
         pass
     column = meter.names.index("COMPRESSIBILITY")

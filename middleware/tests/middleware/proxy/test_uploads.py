@@ -16,9 +16,9 @@ from sluice_filters.api import Filter, Stream
 from sluice_filters.encryption.keys import MissingKey
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.testing import FixedPolicies, Stand
+from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.wsgi import encoding, sysmeta
-from sluice_middleware.wsgi.policy_lookup import Selector, logical
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup, logical
 
 PATH = "/v1/AUTH_a/c/o"
 NOISE = random.Random(5).randbytes(3 * encoding.BATCH)
@@ -48,7 +48,7 @@ class Toy(Xor):
 
 @pytest.fixture
 def stand(tmp_path):
-    made = Stand(tmp_path, Toy)
+    made = ProxyStack(tmp_path, Toy)
     made.policies(assignment(keyword="compression", stage=300))
     yield made
     assert made.closed(), "an answer was left open"
@@ -327,7 +327,7 @@ def test_swifts_own_containers_are_part_of_those_they_are_made_for(container, na
 
 
 def found(policies, *target):
-    selector = Selector(policies, {"toy": Toy})
+    selector = PolicyLookup(policies, {"toy": Toy})
     candidates = selector.candidates(target)
     return [one.step.id for one in selector.pipeline(candidates, Facts("PUT", "o"))]
 

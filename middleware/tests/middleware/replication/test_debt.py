@@ -9,8 +9,8 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES
 from sluice_core.messages.credit import PriorityUpdate
 from sluice_middleware.bandwidth import agent_client
-from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditLine
-from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, LinePayer
+from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
+from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, AgentThrottle
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
 
@@ -25,7 +25,7 @@ def agent(tmp_path):
 
 @pytest.fixture
 def line(tmp_path, agent, monkeypatch):
-    made = CreditLine(os.path.relpath(tmp_path / "agent.sock"), "storage_node")
+    made = CreditClient(os.path.relpath(tmp_path / "agent.sock"), "storage_node")
     made.tick()
     monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
     yield made
@@ -41,7 +41,7 @@ def moved(line):
 
 def test_a_debt_is_bounded_and_all_is_counted(agent, line):
     agent.answer = plenty
-    payer = LinePayer({"sluice_agent_socket": "named"})
+    payer = AgentThrottle({"sluice_agent_socket": "named"})
     with payer.open("sda") as payment:
         assert payment.rate() == 1e9
         payment._transfer.till.account.rate = 1e6
@@ -52,7 +52,7 @@ def test_a_debt_is_bounded_and_all_is_counted(agent, line):
 
 def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(agent, line):
     agent.answer = plenty
-    payer = LinePayer({"sluice_agent_socket": "named"})
+    payer = AgentThrottle({"sluice_agent_socket": "named"})
     with payer.open("sda") as payment:
         payment.rate()
         agent.settle()
@@ -69,12 +69,12 @@ def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(a
 
 def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
     agent.pace(COPIES, 1e6)
-    payer = LinePayer({"sluice_agent_socket": "named"})
+    payer = AgentThrottle({"sluice_agent_socket": "named"})
 
     def alive():
         while True:
             agent.say(PriorityUpdate())  # as an agent does
-            green.Nap().wait(1.0)
+            green.InterruptibleSleep().wait(1.0)
 
     with payer.open("sda") as payment:
         assert payment.rate() == 1e6

@@ -10,7 +10,7 @@ from sluice_middleware.replication.rsync_throttle import (
     FASTEST,
     LEAD,
     RUN_SECONDS,
-    Turns,
+    FifoLock,
     bytes_of,
     in_runs,
     limited,
@@ -106,16 +106,16 @@ def test_sizes_are_those_of_all_files_and_what_is_gone_is_left_out(tmp_path):
 
 
 def test_turns_go_in_the_order_of_coming_and_who_is_killed_leaves_the_queue():
-    turns, order = Turns(), []
+    turns, order = FifoLock(), []
 
     def go(name):
         with turns:
             order.append(name)
-            green.Nap().wait(0.01)
+            green.InterruptibleSleep().wait(0.01)
             order.append(name)
 
     threads = [green.run(go, name) for name in "abcd"]
-    green.Nap().wait(0.005)
+    green.InterruptibleSleep().wait(0.005)
     threads[1].kill()
     for one in (threads[0], *threads[2:]):
         one.wait()

@@ -9,10 +9,10 @@ from tests.support.middleware.object_server import CODED, StorageNode, swift_con
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES
 from sluice_middleware.bandwidth import agent_client
-from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.token_account import BURST
-from sluice_middleware.replication.replication_throttle import LinePayer, NoPayment
-from sluice_middleware.replication.ssync_throttle import PaidFile, Sender
+from sluice_middleware.replication.replication_throttle import AgentThrottle, UnthrottledCopy
+from sluice_middleware.replication.ssync_throttle import Sender, ThrottledFile
 from sluice_middleware.swift import green
 from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
 from sluice_middleware.swift.diskfile_api import POLICIES
@@ -25,7 +25,7 @@ BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
 RATE = 0.8e6
 
 
-class Purse(NoPayment):
+class Purse(UnthrottledCopy):
     """Pays at once; ``paid`` is what, ``open`` says whether a transfer is open; ``held`` keeps who pays waiting."""
 
     def __init__(self):
@@ -103,7 +103,7 @@ def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
     left, right = pair
     left.put(BODY)
     purse = Purse()
-    purse.held = green.Nap()
+    purse.held = green.InterruptibleSleep()
     green.later(1.0, lambda: setattr(purse, "held", None))
     green.later(1.1, purse.held.end)
     assert paid(left, right, purse, node_timeout=0.5)[0]
@@ -113,7 +113,7 @@ def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
 @pytest.fixture
 def line(path, agent, monkeypatch):
     """A storage node's to the agent."""
-    made = CreditLine(path, STORAGE_NODE)
+    made = CreditClient(path, STORAGE_NODE)
     made.tick()
     monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
     yield made
@@ -131,7 +131,7 @@ def test_when_the_agent_dies_the_last_rate_stays_for_a_transfer_that_runs(pair, 
     agent.pace(COPIES, RATE)
     body = BODY * 10
     left.put(body)
-    sent = green.run(paid, left, right, LinePayer({"sluice_agent_socket": "named"}))
+    sent = green.run(paid, left, right, AgentThrottle({"sluice_agent_socket": "named"}))
     agent.until(lambda: moved(line) >= len(body) // 5)
     agent.close()
     begun, before = time.monotonic(), moved(line)
@@ -182,4 +182,4 @@ def test_a_deletion_costs_nothing(pair, paid):
 
 
 def test_a_paid_file_is_as_long_as_the_file():
-    assert PaidFile(SimpleNamespace(content_length=7), NoPayment()).content_length == 7
+    assert ThrottledFile(SimpleNamespace(content_length=7), UnthrottledCopy()).content_length == 7

@@ -17,9 +17,9 @@ from sluice_core.messages.bandwidth import COPIES
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_core.options import OptionError
 from sluice_middleware.bandwidth import agent_client
-from sluice_middleware.bandwidth.agent_client import CreditLine
+from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.replication.daemons import ObjectReplicator
-from sluice_middleware.replication.replication_throttle import MOST_SAVED, LinePayer
+from sluice_middleware.replication.replication_throttle import MOST_SAVED, AgentThrottle
 from sluice_middleware.replication.rsync_throttle import LEAD, sizes_of
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
@@ -68,7 +68,7 @@ def agent(tmp_path):
 
 @pytest.fixture
 def line(tmp_path, agent, monkeypatch):
-    made = CreditLine(path_of(tmp_path), "storage_node")
+    made = CreditClient(path_of(tmp_path), "storage_node")
     made.tick()
     monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
     yield made
@@ -209,7 +209,7 @@ def test_without_an_agent_a_job_is_as_swift_does_it(tmp_path, rsync, target, mon
 
 def test_a_wrong_option_of_ours_keeps_the_daemon_from_starting():
     with pytest.raises(OptionError, match="did you mean `sluice_agent_socket`"):
-        LinePayer({"sluice_agent_sockets": "x"})
+        AgentThrottle({"sluice_agent_sockets": "x"})
 
 
 def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, agent, line, rsync, target, monkeypatch):
@@ -318,7 +318,7 @@ class Runs:
     def run(self, daemon, args):
         named = [Path(one) for one in args if one.startswith(daemon.devices_dir)]
         size = 0 if self.there else sum(sum(sizes_of(one.parent, [one.name]).values()) for one in named)
-        nap = green.Nap()
+        nap = green.InterruptibleSleep()
         self.begun.append(nap)
         nap.wait(60)
         log = Path(next(one for one in args if one.startswith("--log-file=")).removeprefix("--log-file="))

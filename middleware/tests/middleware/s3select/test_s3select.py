@@ -14,7 +14,7 @@ from swift.common.middleware.tempauth import filter_factory as tempauth
 
 from sluice_middleware.s3select import event_stream, middleware
 from sluice_middleware.s3select.middleware import filter_factory
-from sluice_middleware.testing import FakeSwift, Stored
+from sluice_middleware.testing import FakeObject, FakeSwift
 
 PEOPLE = b'id,name,city,age\n1,Ada,"London, UK",36\n2,Grace,New York,85\n3,"Edsger ""E""",Austin,72\n4,Nobody,,\n'
 PATH = "/v1/AUTH_test/bucket/people.csv"
@@ -71,7 +71,7 @@ class Bucket:
 
     def put(self, data, piece=50):
         self.swift = FakeSwift(piece=piece)
-        self.swift.objects[PATH] = Stored(data, {"Content-Type": "text/csv"}, "0" * 32)
+        self.swift.objects[PATH] = FakeObject(data, {"Content-Type": "text/csv"}, "0" * 32)
 
     def client(self, key="testing"):
         client = boto3.client(

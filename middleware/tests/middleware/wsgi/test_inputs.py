@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sluice_filters.api import FilterError, Stream
 from sluice_middleware.swift.proxy_api import HTTPException, Request
-from sluice_middleware.wsgi.inputs import IteratedInput, PassingInput, PutBack, WatchedInput
+from sluice_middleware.wsgi.inputs import IterableInput, ObservedInput, RewoundInput, TrackedInput
 
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 
@@ -19,7 +19,7 @@ def read_all(source, sizes):
     while True:
         for size in sizes:
             piece = source.read(size)
-            assert len(piece) <= size or isinstance(source, PassingInput)
+            assert len(piece) <= size or isinstance(source, ObservedInput)
             if not piece:
                 return b"".join(found)
             found.append(piece)
@@ -27,8 +27,8 @@ def read_all(source, sizes):
 
 @given(st.binary(max_size=20), st.binary(max_size=20), SIZES)
 def test_what_was_taken_as_a_sample_is_put_back(sample, rest, sizes):
-    assert read_all(PutBack(sample, io.BytesIO(rest)), sizes) == sample + rest
-    started = PutBack(sample, io.BytesIO(rest))
+    assert read_all(RewoundInput(sample, io.BytesIO(rest)), sizes) == sample + rest
+    started = RewoundInput(sample, io.BytesIO(rest))
     first = started.read(sizes[0])
     assert first + started.read() == sample + rest
     assert started.read(1) == started.read() == b""
@@ -46,28 +46,28 @@ class Closing(list):
 @given(st.lists(st.binary(max_size=9), max_size=6), SIZES)
 def test_pieces_read_like_a_file(pieces, sizes):
     body = Closing(pieces)
-    source = IteratedInput(body)
+    source = IterableInput(body)
     assert read_all(source, sizes) == b"".join(pieces)
     source.close()
     assert body.closed
-    started = IteratedInput(pieces)
+    started = IterableInput(pieces)
     assert started.read(2) + started.read() == b"".join(pieces)
 
 
 @given(st.binary(max_size=30), SIZES)
 def test_a_whole_body_is_known_to_be_one(body, sizes):
     for expected in (len(body), None):
-        watched = WatchedInput(io.BytesIO(body), expected)
+        watched = TrackedInput(io.BytesIO(body), expected)
         assert watched.complete is (expected == 0)
         assert read_all(watched, sizes) == body
         assert watched.complete
-    longer = WatchedInput(io.BytesIO(body), len(body) + 1)
+    longer = TrackedInput(io.BytesIO(body), len(body) + 1)
     read_all(longer, sizes)
     assert not longer.complete
 
 
 def test_a_body_that_is_complete_need_not_be_read_to_its_empty_end():
-    watched = WatchedInput(io.BytesIO(b"abcdef"), 6)
+    watched = TrackedInput(io.BytesIO(b"abcdef"), 6)
     watched.read(6)
     assert watched.complete
     assert watched.readline() == b""
@@ -95,7 +95,7 @@ def passing(body, stream, length):
         env["CONTENT_LENGTH"] = str(len(body))
     else:
         env.pop("CONTENT_LENGTH", None)
-    return PassingInput(env, stream)
+    return ObservedInput(env, stream)
 
 
 @given(st.binary(min_size=1, max_size=30), SIZES, st.booleans())

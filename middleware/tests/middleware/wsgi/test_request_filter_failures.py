@@ -8,7 +8,7 @@ import pytest
 from sluice_core.testing import assignment
 from sluice_filters.api import FilterError
 from sluice_middleware.swift.proxy_api import Request, Response
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import ProxyStack
 from sluice_middleware.testing.request_filters import Breaking, spy
 
 PATH = "/v1/AUTH_a/c/o"
@@ -29,7 +29,7 @@ def second(first):
 
 @pytest.fixture
 def stand(tmp_path, first, second):
-    made = Stand(tmp_path, first, second)
+    made = ProxyStack(tmp_path, first, second)
     made.policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),

@@ -10,7 +10,7 @@ from sluice_filters.api import Stream
 from sluice_filters.testing.fake_filters import Xor
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.swift.proxy_api import Response
-from sluice_middleware.testing import Stand
+from sluice_middleware.testing import ProxyStack
 from sluice_middleware.testing.request_filters import Counting, Upper, spy
 
 PATH = "/v1/AUTH_a/c/o"
@@ -31,7 +31,7 @@ def second(first):
 
 @pytest.fixture
 def stand(tmp_path, first, second):
-    made = Stand(tmp_path, first, second)
+    made = ProxyStack(tmp_path, first, second)
     made.policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
@@ -142,7 +142,7 @@ def test_streams_see_plain_bytes_although_others_encode_them(stand, first, secon
 
 def test_a_visit_that_changes_bodies_changes_what_is_stored_and_its_etag(tmp_path):
     rewriter = spy("rewriter", 10, changes_content=True)
-    stand = Stand(tmp_path, rewriter)
+    stand = ProxyStack(tmp_path, rewriter)
     stand.policies(assignment(keyword="rewriter", stage=10))
     rewriter.acts["body_in"] = lambda call: Upper()
     put = stand("PUT", body=BODY)
@@ -274,7 +274,7 @@ def test_a_visit_knows_what_must_stay_hidden(tmp_path, first, keyword, protected
             keyword=keyword, kind=FILTER, help="x", changes_content=True, reversible=True, protective=protected
         )
 
-    stand = Stand(tmp_path, first, Hiding)
+    stand = ProxyStack(tmp_path, first, Hiding)
     stand.policies(assignment("p.1", keyword="first", stage=10), assignment("p.2", keyword=keyword, stage=500))
     seen = []
     first.acts["request"] = lambda call: seen.append(call.protected)

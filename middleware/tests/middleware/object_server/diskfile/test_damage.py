@@ -16,7 +16,7 @@ from tests.support.middleware.object_server import CODED, Log, StorageNode, swif
 from sluice_core.errors import SluiceError
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.diskfile.disk_filters import Unreadable
-from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, VERSION, Stored
+from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, VERSION, StoredMetadata
 from sluice_middleware.swift.diskfile_api import POLICIES, read_metadata, write_metadata
 
 CHAIN = (("compression", {"frame_size": 4096, "min_size": 0}),)
@@ -273,10 +273,10 @@ def test_what_cannot_be_read_is_offered_last(keyed, keys):
 
 
 def test_an_entry_says_all_of_itself():
-    stored = Stored(7, 99, ({"f": "xor", "v": 1, "r": {"size": 6}},))
-    assert Stored.decode(stored.encode()) == stored
+    stored = StoredMetadata(7, 99, ({"f": "xor", "v": 1, "r": {"size": 6}},))
+    assert StoredMetadata.decode(stored.encode()) == stored
     assert stored.plain_size() == 6
-    assert Stored.decode(json.dumps({"v": VERSION + 1, "size": 9, "form": "new"})).plain_size() is None
+    assert StoredMetadata.decode(json.dumps({"v": VERSION + 1, "size": 9, "form": "new"})).plain_size() is None
 
 
 @pytest.mark.parametrize(

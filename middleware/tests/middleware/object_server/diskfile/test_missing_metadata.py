@@ -9,7 +9,9 @@ from sluice_middleware.wsgi import sysmeta
 DEEP = "[" * 5000
 
 
-@pytest.mark.parametrize("decode", [sysmeta.decode_chain, stored_metadata.Stored.decode, transform_context.parse])
+@pytest.mark.parametrize(
+    "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, transform_context.parse]
+)
 def test_what_is_nested_without_end_is_refused(decode):
     with pytest.raises(DecodeError):
         decode(DEEP)

@@ -20,8 +20,8 @@ from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageSt
 from sluice_core.metrics.totals import Totals
 from sluice_core.store.store import AsyncStore, Draft
 from sluice_core.testing import assignment
-from sluice_middleware.object_server.diskfile.disk_filters import Toolbox
-from sluice_middleware.object_server.diskfile.registration import Registration
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
+from sluice_middleware.object_server.diskfile.registration import AgentRegistration
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
 
 ROLES = ("object-server", "object-auditor")
@@ -174,7 +174,7 @@ def listening(path):
 
 def registration(path, role="object-auditor"):
     log = Log(role)
-    return Registration(path, role, Toolbox({"sluice_agent_socket": path}, log), log)
+    return AgentRegistration(path, role, DiskFilters({"sluice_agent_socket": path}, log), log)
 
 
 def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):

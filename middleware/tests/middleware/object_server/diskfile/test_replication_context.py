@@ -7,7 +7,7 @@ from tests.support.middleware.object_server import StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
-from sluice_middleware.bandwidth.io_levels import Standings
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
@@ -18,7 +18,7 @@ COPY = {"X-Backend-Replication": "True"}
 ENV = {"HTTP_X_BACKEND_REPLICATION": "True"}
 
 
-class Told(Standings):
+class Told(AgentState):
     def active(self):
         return True
 

@@ -9,13 +9,13 @@ import pytest
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Hint
 from sluice_filters.basic.xor import Xor
-from sluice_middleware.object_server.diskfile.disk_filters import Refused, Toolbox
-from sluice_middleware.object_server.diskfile.stored_metadata import Stored
-from sluice_middleware.object_server.diskfile.transform_context import Intent
+from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused
+from sluice_middleware.object_server.diskfile.stored_metadata import StoredMetadata
+from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
 
 
 def wanted(keyword, version):
-    return Intent(json.dumps([{"f": keyword, "v": version, "p": {}}]), None)
+    return RequestedTransform(json.dumps([{"f": keyword, "v": version, "p": {}}]), None)
 
 
 def revision(number):
@@ -26,7 +26,7 @@ def revision(number):
 
 @pytest.fixture
 def tools():
-    made = Toolbox({}, logging.getLogger("object-server"))
+    made = DiskFilters({}, logging.getLogger("object-server"))
     made.filters["scramble"] = revision(1)
     made.filters["xor"] = Xor
     return made
@@ -57,10 +57,10 @@ def test_who_meets_a_newer_revision_looks_whether_it_has_come(tools, monkeypatch
 
     monkeypatch.setattr(tools, "look", look)
     record = {"f": "scramble", "v": 2, "r": {"size": 5, "key": 7}}
-    assert tools.fault(Stored(5, 0, (record,))) == ""
-    assert tools.fault(Stored(5, 0, (record,))) == ""
+    assert tools.fault(StoredMetadata(5, 0, (record,))) == ""
+    assert tools.fault(StoredMetadata(5, 0, (record,))) == ""
     assert looked == [True]
 
 
 def test_a_damaged_record_is_left_to_reading(tools):
-    assert tools.fault(Stored(5, 0, ({"f": 7, "v": "x"},))) == ""
+    assert tools.fault(StoredMetadata(5, 0, ({"f": 7, "v": "x"},))) == ""

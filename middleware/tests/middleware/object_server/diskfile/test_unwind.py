@@ -11,7 +11,7 @@ from swift.obj.diskfile import ECDiskFileManager as StockECManager
 from tests.support.middleware.object_server import CODED, StorageNode, swift_conf
 
 from sluice_middleware.object_server.diskfile import rewrite as diskfile_rewrite
-from sluice_middleware.object_server.diskfile.cli import Pace, main
+from sluice_middleware.object_server.diskfile.cli import WriteRateLimit, main
 from sluice_middleware.object_server.diskfile.rewrite import (
     DAMAGED,
     GONE,
@@ -278,10 +278,10 @@ def test_the_pace_is_kept(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("time.sleep", slept.append)
-    pace = Pace(1000)
+    pace = WriteRateLimit(1000)
     pace(500)
     clock[0] = 102.0
     pace(500)
     assert slept == [0.5]
-    Pace(0)(10**9)
+    WriteRateLimit(0)(10**9)
     assert slept == [0.5]

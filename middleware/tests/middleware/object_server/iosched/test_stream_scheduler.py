@@ -16,7 +16,7 @@ from sluice_core.options import OptionError
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, Nobody, Streams
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -44,7 +44,7 @@ class Levels:
 
 def streams(mode="always", most=128, standings=None):
     options = {"sluice_io_threads": mode, "sluice_io_threads_most": most}
-    return Streams(options, standings or Nobody(), Log())
+    return StreamScheduler(options, standings or NoPriorities(), Log())
 
 
 @pytest.fixture(scope="module", autouse=True)

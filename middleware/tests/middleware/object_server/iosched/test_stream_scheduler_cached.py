@@ -14,7 +14,7 @@ from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import page_cache, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, Nobody, Streams
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -53,7 +53,9 @@ class Noting:
 
 
 def streams(mode="always", standings=None):
-    return Streams({"sluice_io_threads": mode, "sluice_io_threads_most": 128}, standings or Nobody(), Log())
+    return StreamScheduler(
+        {"sluice_io_threads": mode, "sluice_io_threads_most": 128}, standings or NoPriorities(), Log()
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
