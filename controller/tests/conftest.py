@@ -86,7 +86,7 @@ def code_swift(backend):
     from sluice_controller.testing.swift_code_store import fake_code_swift
 
     with fake_code_swift() as server:
-        object.__setattr__(backend, "code", server.shelf())
+        object.__setattr__(backend, "code", server.code_store())
         yield server
 
 

@@ -19,8 +19,8 @@ class FakeCodeSwift(ThreadingHTTPServer):
         self.token = 0
         self.objects: dict[str, bytes] = {}
 
-    def shelf(self) -> SwiftCodeStore:
-        """A shelf in it."""
+    def code_store(self) -> SwiftCodeStore:
+        """A client that keeps code in it."""
         url = f"http://127.0.0.1:{self.server_port}/auth/v1.0"
         return SwiftCodeStore(SwiftCodeStoreSettings(url, "s:s", "k", "sluice-code"))
 

@@ -84,7 +84,7 @@ def test_a_bug_tells_the_caller_an_id_and_the_log_the_rest(api, monkeypatch, cap
     def broken(*_):
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr("sluice_controller.policies.services.check", broken)
+    monkeypatch.setattr("sluice_controller.policies.services.check_text", broken)
     answer = api.post("/policies/check", STATIC, format="json")
     assert_error(answer, 500)
     assert "secret" not in answer.content.decode()

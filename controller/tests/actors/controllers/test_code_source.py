@@ -19,19 +19,19 @@ SHA256 = hashlib.sha256(CODE).hexdigest()
 @pytest.fixture
 def swift():
     with fake_code_swift() as server:
-        server.shelf().put(SHA256, [CODE], len(CODE))
+        server.code_store().put(SHA256, [CODE], len(CODE))
         yield server
 
 
 def test_code_is_fetched_once_and_read_from_the_folder_then(swift, tmp_path):
-    source = CodeSource(swift.shelf(), CodeStore(tmp_path))
+    source = CodeSource(swift.code_store(), CodeStore(tmp_path))
     assert play(source.get(SHA256)) == CODE
     swift.objects.clear()
     assert play(source.get(SHA256)) == CODE
 
 
 def test_what_was_damaged_in_the_folder_is_fetched_anew(swift, tmp_path):
-    source = CodeSource(swift.shelf(), CodeStore(tmp_path))
+    source = CodeSource(swift.code_store(), CodeStore(tmp_path))
     play(source.get(SHA256))
     (tmp_path / SHA256).chmod(0o644)
     (tmp_path / SHA256).write_bytes(b"class Other: pass\n")
@@ -44,19 +44,19 @@ def test_other_bytes_than_were_registered_are_refused(swift, tmp_path):
     for path in swift.objects:
         swift.objects[path] = b"class Other: pass\n"
     with pytest.raises(SluiceError, match="expected `"):
-        play(CodeSource(swift.shelf(), CodeStore(tmp_path)).get(SHA256))
+        play(CodeSource(swift.code_store(), CodeStore(tmp_path)).get(SHA256))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_not_there_is_named(swift, tmp_path):
     with pytest.raises(NotFound, match="there is no code"):
-        play(CodeSource(swift.shelf(), CodeStore(tmp_path)).get("0" * 64))
+        play(CodeSource(swift.code_store(), CodeStore(tmp_path)).get("0" * 64))
     with pytest.raises(SluiceError, match="given no place for code"):
         play(CodeSource(None, CodeStore(tmp_path)).get("0" * 64))
 
 
 def test_swift_that_is_away_is_named(swift, tmp_path):
-    shelf = swift.shelf()
+    shelf = swift.code_store()
     swift.shutdown()
     swift.server_close()
     with pytest.raises(PeerError, match="swift at `127"):
@@ -66,7 +66,7 @@ def test_swift_that_is_away_is_named(swift, tmp_path):
 def test_a_folder_that_cannot_be_written_is_named(swift, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SluiceError, match="Not a directory"):
-        play(CodeSource(swift.shelf(), CodeStore(tmp_path / "file" / "code")).get(SHA256))
+        play(CodeSource(swift.code_store(), CodeStore(tmp_path / "file" / "code")).get(SHA256))
 
 
 @pytest.mark.parametrize("place", ["", "file/code"])

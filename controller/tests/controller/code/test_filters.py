@@ -31,8 +31,8 @@ def swift():
 
 
 @pytest.fixture
-def policy_cache(swift, backend):
-    made = swift.policy_cache()
+def code_store(swift, backend):
+    made = swift.code_store()
     object.__setattr__(backend, "code", made)
     return made
 
@@ -48,7 +48,7 @@ def registered(api):
     return answer
 
 
-def test_a_registration_is_shown_and_not_usable_before_its_code_comes(api, registered, shelf):
+def test_a_registration_is_shown_and_not_usable_before_its_code_comes(api, registered, code_store):
     assert registered.headers["Location"] == "/filters/scramble"
     shown = api.get("/filters/scramble")
     assert shown.json() == registered.json()
@@ -60,7 +60,7 @@ def test_a_registration_is_shown_and_not_usable_before_its_code_comes(api, regis
     assert api.get("/filters/scramble/data").status_code == 404
 
 
-def test_with_its_code_it_is_a_word_of_the_language(api, registered, shelf, swift):
+def test_with_its_code_it_is_a_word_of_the_language(api, registered, code_store, swift):
     answer = upload(api, **{"X-Content-Sha256": SHA})
     assert answer.status_code == 200, answer.content
     assert (answer.json()["sha256"], answer.json()["size"], answer.json()["revision"]) == (SHA, len(CODE), 1)
@@ -81,7 +81,7 @@ def test_with_its_code_it_is_a_word_of_the_language(api, registered, shelf, swif
     assert api.get("/filters/scramble").status_code == 404
 
 
-def test_a_wrong_digest_stores_nothing(api, registered, shelf, swift):
+def test_a_wrong_digest_stores_nothing(api, registered, code_store, swift):
     refused = upload(api, **{"X-Content-Sha256": "0" * 64})
     assert refused.status_code == 422
     assert SHA in refused.json()["error"]["message"]
@@ -91,7 +91,7 @@ def test_a_wrong_digest_stores_nothing(api, registered, shelf, swift):
     assert upload(api, b"").status_code == 400
 
 
-def test_other_code_is_another_revision_and_the_earlier_one_is_kept_for_objects(api, backend, registered, shelf):
+def test_other_code_is_another_revision_and_the_earlier_one_is_kept_for_objects(api, backend, registered, code_store):
     upload(api)
     again = upload(api)
     assert again.json()["revision"] == 1
@@ -103,7 +103,7 @@ def test_other_code_is_another_revision_and_the_earlier_one_is_kept_for_objects(
     assert backend.store.upload("scramble").earlier == (hashlib.sha256(CODE + b"2").hexdigest(),)
 
 
-def test_an_update_honours_if_match_and_keeps_what_it_does_not_name(api, registered, shelf):
+def test_an_update_honours_if_match_and_keeps_what_it_does_not_name(api, registered, code_store):
     named = {"If-Match": registered["ETag"]}
     changed = api.put("/filters/scramble", {"help": "new words"}, format="json", headers=named)
     assert changed.status_code == 200, changed.content
@@ -133,13 +133,13 @@ def test_an_update_honours_if_match_and_keeps_what_it_does_not_name(api, registe
         ({"colour": "red"}, 400, "colour"),
     ],
 )
-def test_what_is_wrong_is_named(api, shelf, change, status, word):
+def test_what_is_wrong_is_named(api, code_store, change, status, word):
     refused = api.post("/filters", {**SCRAMBLE, **change}, format="json")
     assert refused.status_code == status, refused.content
     assert word in refused.json()["error"]["message"]
 
 
-def test_registering_twice_and_what_is_not_there(api, registered, shelf):
+def test_registering_twice_and_what_is_not_there(api, registered, code_store):
     assert api.post("/filters", SCRAMBLE, format="json").status_code == 409
     for answer in (
         api.get("/filters/nothing"),
@@ -155,7 +155,7 @@ def test_without_a_place_for_code_the_answer_says_which_options_name_one(api, re
     assert "code_auth_url" in refused.json()["error"]["message"]
 
 
-def test_code_larger_than_the_limit_is_refused(api, backend, registered, shelf, swift):
+def test_code_larger_than_the_limit_is_refused(api, backend, registered, code_store, swift):
     object.__setattr__(backend, "config", replace(backend.config, code_limit=len(CODE) - 1))
     refused = upload(api)
     assert refused.status_code == 413
@@ -163,13 +163,13 @@ def test_code_larger_than_the_limit_is_refused(api, backend, registered, shelf, 
 
 
 def test_a_swift_that_is_away_is_a_peer_error(swift):
-    shelf = SwiftCodeStore(SwiftCodeStoreSettings("http://127.0.0.1:9/auth/v1.0", "s", "k", "c"))
+    code_store = SwiftCodeStore(SwiftCodeStoreSettings("http://127.0.0.1:9/auth/v1.0", "s", "k", "c"))
     with pytest.raises(PeerError):
-        shelf.get(SHA)
+        code_store.get(SHA)
 
 
-def test_a_token_that_is_no_longer_good_is_renewed(shelf, swift):
-    shelf.put(SHA, [CODE], len(CODE))
+def test_a_token_that_is_no_longer_good_is_renewed(code_store, swift):
+    code_store.put(SHA, [CODE], len(CODE))
     swift.token += 1
-    with shelf.get(SHA) as pieces:
+    with code_store.get(SHA) as pieces:
         assert b"".join(pieces) == CODE

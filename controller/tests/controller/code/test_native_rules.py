@@ -32,7 +32,7 @@ def people(backend, config, code_swift, tmp_path):
     path = tmp_path / "policy.yaml"
     path.write_text(VETTERS)
     with override_settings(SLUICE=replace(config, auth="keystone", policy_file=str(path))):
-        object.__setattr__(current(), "code", code_swift.policy_cache())
+        object.__setattr__(current(), "code", code_swift.code_store())
         yield lambda identity: CheckedClient(**{IDENTITY: identity})
         current().store.close()
 

@@ -89,7 +89,7 @@ def test_two_at_once_create_once(api, backend):
         answers.append(post(own, STATIC, "k1"))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(services, "check", meet)
+        patched.setattr(services, "check_text", meet)
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for one in threads:
             one.start()

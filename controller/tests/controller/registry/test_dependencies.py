@@ -26,21 +26,21 @@ class FakeSwiftCodeStore:
 
 
 @pytest.fixture
-def policy_cache(backend):
+def code_store(backend):
     made = FakeSwiftCodeStore()
     object.__setattr__(backend, "code", made)
     return made
 
 
 @pytest.fixture
-def jar(api, shelf):
+def jar(api, code_store):
     answer = api.post("/filters/dependencies", JAR, format="json")
     assert answer.status_code == 201, answer.content
     return answer
 
 
 @pytest.fixture
-def filters(api, shelf):
+def filters(api, code_store):
     """Two filters in containers and one in WebAssembly; the first one is deployed."""
     for keyword, environment, language in (
         ("parse", "storlet", "java"),
@@ -57,7 +57,7 @@ def put(api, data=DATA, path=f"{HERE}/data", **headers):
     return api.put(path, data, content_type="application/octet-stream", headers=headers)
 
 
-def test_it_is_described_then_given_its_data(api, jar, shelf):
+def test_it_is_described_then_given_its_data(api, jar, code_store):
     assert jar.headers["Location"] == HERE
     assert jar.json()["sha256"] == ""
     assert api.get(f"{HERE}/data").status_code == 404
@@ -74,7 +74,7 @@ def test_it_is_described_then_given_its_data(api, jar, shelf):
     assert api.put(HERE, {"help": "x"}, format="json", headers={"If-Match": given["ETag"]}).status_code == 412
 
 
-def test_wrong_data_store_nothing(api, jar, shelf, backend):
+def test_wrong_data_store_nothing(api, jar, code_store, backend):
     from dataclasses import replace
 
     assert put(api, **{"X-Content-Sha256": "0" * 64}).status_code == 422
@@ -83,7 +83,7 @@ def test_wrong_data_store_nothing(api, jar, shelf, backend):
     assert put(api, **{"If-Match": '"999"'}).status_code == 412
     object.__setattr__(backend, "config", replace(backend.config, code_limit=len(DATA) - 1))
     assert put(api).status_code == 413
-    assert (shelf.objects, api.get(HERE).json()) == ({}, jar.json())
+    assert (code_store.objects, api.get(HERE).json()) == ({}, jar.json())
 
 
 def test_deploying_attaches_it_to_the_filters_that_are_deployed_there(api, jar, filters, backend):
