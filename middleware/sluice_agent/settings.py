@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
-from sluice_agent.bandwidth.capacity import OPTIONS as CAPACITY_OPTIONS
-from sluice_agent.bandwidth.capacity import read_capacity
+from sluice_agent.capacity import OPTIONS as CAPACITY_OPTIONS
+from sluice_agent.capacity import read_capacity
 from sluice_core.code.swift_code_store import OPTIONS as CODE_OPTIONS
 from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.options import Option, OptionError

@@ -15,9 +15,9 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from sluice_agent.bandwidth.capacity import read_rate, write_rate
 from sluice_agent.calibrate.config import write_options
 from sluice_agent.calibrate.disk import DiskSpeed, measure
+from sluice_agent.capacity import read_rate, write_rate
 from sluice_agent.settings import SECTION
 from sluice_core.errors import SluiceError
 from sluice_core.options import OptionError

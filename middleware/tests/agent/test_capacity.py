@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from sluice_agent.bandwidth.capacity import NAMES, read_capacity, read_rate, write_rate
 from sluice_agent.calibrate import cli
 from sluice_agent.calibrate import disk as calibrate_disk
 from sluice_agent.calibrate.config import changed
 from sluice_agent.calibrate.disk import CHUNK, measure
+from sluice_agent.capacity import NAMES, read_capacity, read_rate, write_rate
 from sluice_agent.cli import main
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
