@@ -1,4 +1,4 @@
-"""One flow on this node: its bucket, its ceiling, and who in which order waits for its bytes."""
+"""One flow on this node: its token bucket, its ceiling, and the workers that wait for its bytes, in round robin."""
 
 from __future__ import annotations
 
@@ -7,237 +7,262 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from sluice_agent.bandwidth.token_bucket import Bucket
+from sluice_agent.bandwidth.token_bucket import TokenBucket
 from sluice_core.messages.bandwidth import Flow
 
-#: No flow is slower, so that none of its transfers dies of somebody's time-out (bytes per second).
-LEAST: Final = 1024.0
-#: Seconds of its rate that a flow is given at once, at least, while it waits for more …
-STEP: Final = 0.02
-#: … but no fewer bytes, as long as its bucket holds so many.
-SMALLEST: Final = 4096
-#: Seconds after which a worker's asking weighs half.
+#: The lowest rate of a flow, in bytes per second, so that no transfer dies of a time-out.
+MIN_RATE: Final = 1024.0
+#: The smallest grant, in seconds of the flow's rate, while more is requested …
+GRANT_SECONDS: Final = 0.02
+#: … and in bytes, as far as the bucket is large enough.
+MIN_GRANT: Final = 4096
+#: Seconds after which a worker's demand counts half.
 _HALF_LIFE: Final = 1.0
-#: Part of the rate that workers which asked for nothing lately may go on with alone, all of them together …
-_SPARED: Final = 0.1
-#: … by which a worker's part must have become another to be told, and below which it is forgotten.
+#: The fraction of the rate that workers without recent demand divide among themselves as fallback rates.
+_RESERVED: Final = 0.1
+#: A fallback rate is sent again when it changes by this fraction of the flow's rate.
 _CHANGED: Final = 0.02
-_NOTHING: Final = 0.001
+#: A worker with a smaller fraction of the demand is forgotten.
+_NEGLIGIBLE: Final = 0.001
 
-Paid = list[tuple[str, int]]
+#: Worker and bytes.
+Grants = list[tuple[str, int]]
 
 
-class _Asker:
-    """A worker that asked for bytes of this flow."""
+class _Requester:
+    """A worker that requested bytes of this flow."""
 
-    __slots__ = ("at", "part", "pending", "told", "weight")
+    __slots__ = ("demand", "demand_at", "fraction", "known_rate", "pending")
 
     def __init__(self, now: float) -> None:
         self.pending = 0
-        self.weight = 0.0
-        self.at = now
-        #: Its part of what was asked for lately, as long as anything was.
-        self.part = 0.0
-        #: The rate that it was told; None: nothing yet.
-        self.told: float | None = None
+        self.demand = 0.0
+        self.demand_at = now
+        #: Its fraction of the flow's recent demand; it stays while nobody requests anything.
+        self.fraction = 0.0
+        #: The fallback rate that the worker knows; None: none yet.
+        self.known_rate: float | None = None
 
-    def weigh(self, now: float, size: float = 0.0) -> float:
-        """What it asked for lately, ``size`` more included."""
-        self.weight = self.weight * 0.5 ** (max(now - self.at, 0.0) / _HALF_LIFE) + size
-        self.at = now
-        return self.weight
+    def update_demand(self, now: float, size: float = 0.0) -> float:
+        """Bytes that it requested lately, ``size`` more included; older requests count less."""
+        self.demand = self.demand * 0.5 ** (max(now - self.demand_at, 0.0) / _HALF_LIFE) + size
+        self.demand_at = now
+        return self.demand
 
 
-class Account:
-    """What one flow may move here, and what its workers wait for."""
+class FlowLimiter:
+    """What one flow may move here, and what its workers wait for.
+
+    Each method that returns the overflow returns bytes that other flows may use, 0 when this flow lends nothing.
+    """
 
     __slots__ = (
-        "_all",
-        "_askers",
         "_queue",
         "_rated",
-        "begun",
-        "bound",
+        "_requesters",
+        "_total",
+        "active_since",
         "bucket",
         "ceiling",
         "flow",
         "full",
-        "lends",
+        "heap_version",
+        "is_lender",
+        "last_request",
         "pending",
         "queued",
-        "stamp",
-        "used",
+        "worker_ceiling",
     )
 
     def __init__(self, flow: Flow, rate: float, now: float) -> None:
         self.flow = flow
-        self.bucket = Bucket(max(rate, LEAST), now)
-        #: Bounds also what others left; None: nothing does.
-        self.ceiling: Bucket | None = None
-        #: What overflows is for the others: it is a part of what was divided.
-        self.lends = False
-        #: Bytes that workers still wait for.
+        self.bucket = TokenBucket(max(rate, MIN_RATE), now)
+        #: Bounds borrowed bytes, too; None: no ceiling.
+        self.ceiling: TokenBucket | None = None
+        #: Whether its overflow goes to other flows: its rate is a share of the node's.
+        self.is_lender = False
+        #: Bytes requested and not granted yet.
         self.pending = 0
-        #: It waits for nothing and its bucket is full (kept by the ledger).
+        #: Nothing is pending and the bucket is full (kept by MethodLimiter, like the next four).
         self.full = False
-        #: It stands among those that take turns at the pool (kept by the ledger).
+        #: It is in the queue for the pool.
         self.queued = False
-        #: Which of the moments written down for this account is the last one (kept by the ledger).
-        self.stamp = 0
-        #: When it was asked last, and when it began.
-        self.used = self.begun = now
-        #: The ceiling that workers told of, which bounds it while it has no row (kept by the ledger); 0: none.
-        self.bound = 0.0
-        self._askers: dict[str, _Asker] = {}
-        self._all = _Asker(now)
+        #: The valid one of its heap entries.
+        self.heap_version = 0
+        #: When it was requested last, and since when it is active.
+        self.last_request = self.active_since = now
+        #: The ceiling that workers reported; it applies while the flow has no share; 0: none.
+        self.worker_ceiling = 0.0
+        self._requesters: dict[str, _Requester] = {}
+        self._total = _Requester(now)
         self._queue: deque[str] = deque()
         self._rated = 0.0
 
     @property
-    def lent(self) -> float:
-        """What others may use of its rate while it is full."""
-        return self.bucket.rate if self.lends else 0.0
+    def lent_rate(self) -> float:
+        """Bytes per second that others may use while its bucket is full."""
+        return self.bucket.rate if self.is_lender else 0.0
 
-    def change(self, rate: float, ceiling: float, lends: bool, now: float) -> float:
-        """Go on at ``rate``, never above ``ceiling`` (0: none); what overflowed for others."""
-        over = self.bucket.change(max(rate, LEAST), now)
+    def set_limits(self, rate: float, ceiling: float, is_lender: bool, now: float) -> float:
+        """Use another rate and ceiling (0: none), in bytes per second.
+
+        :param is_lender: whether the overflow goes to other flows from now on
+        :return: the overflow, in bytes
+        """
+        over = self.bucket.set_rate(max(rate, MIN_RATE), now)
         if not 0 < ceiling < math.inf:
             self.ceiling = None
         elif self.ceiling is None:
-            self.ceiling = Bucket(max(ceiling, LEAST), now)
+            self.ceiling = TokenBucket(max(ceiling, MIN_RATE), now)
         else:
-            self.ceiling.change(max(ceiling, LEAST), now)
-        lent = over if self.lends else 0.0
-        self.lends = lends
+            self.ceiling.set_rate(max(ceiling, MIN_RATE), now)
+        lent = over if self.is_lender else 0.0
+        self.is_lender = is_lender
         return lent
 
-    def settle(self, now: float) -> float:
-        """Come up to date; what overflowed for others."""
-        if self.ceiling is not None:
-            self.ceiling.settle(now)
-        over = self.bucket.settle(now)
-        return over if self.lends else 0.0
+    def refill(self, now: float) -> float:
+        """Add the tokens since the last refill.
 
-    def spend(self) -> None:
-        """Nothing is left of what came in until now."""
-        self.bucket.level = min(self.bucket.level, 0.0)
+        :return: the overflow, in bytes
+        """
         if self.ceiling is not None:
-            self.ceiling.level = min(self.ceiling.level, 0.0)
+            self.ceiling.refill(now)
+        over = self.bucket.refill(now)
+        return over if self.is_lender else 0.0
 
-    def ask(self, worker: str, size: int, now: float) -> None:
-        """A worker wants ``size`` bytes more."""
-        asker = self._askers.get(worker)
-        if asker is None:
-            asker = self._askers[worker] = _Asker(now)
-        if not asker.pending:
+    def drain(self) -> None:
+        """Remove all tokens."""
+        self.bucket.tokens = min(self.bucket.tokens, 0.0)
+        if self.ceiling is not None:
+            self.ceiling.tokens = min(self.ceiling.tokens, 0.0)
+
+    def request(self, worker: str, size: int, now: float) -> None:
+        """Queue a worker's request for ``size`` bytes."""
+        requester = self._requesters.get(worker)
+        if requester is None:
+            requester = self._requesters[worker] = _Requester(now)
+        if not requester.pending:
             self._queue.append(worker)
-        asker.pending += size
-        asker.weigh(now, size)
-        self._all.weigh(now, size)
+        requester.pending += size
+        requester.update_demand(now, size)
+        self._total.update_demand(now, size)
         self.pending += size
-        self.used = now
+        self.last_request = now
 
     def give_back(self, size: int) -> float:
-        """Bytes come back; what overflowed for others."""
-        if self.ceiling is not None:
-            self.ceiling.put(size)
-        over = self.bucket.put(size)
-        return over if self.lends else 0.0
+        """Return granted bytes that were not used.
 
-    def leave(self, worker: str) -> None:
-        """A worker is gone."""
-        asker = self._askers.pop(worker, None)
-        if asker is None:
+        :return: the overflow, in bytes
+        """
+        if self.ceiling is not None:
+            self.ceiling.give_back(size)
+        over = self.bucket.give_back(size)
+        return over if self.is_lender else 0.0
+
+    def remove_worker(self, worker: str) -> None:
+        """Forget a worker that left, with its requests."""
+        requester = self._requesters.pop(worker, None)
+        if requester is None:
             return
-        self._all.weight = max(self._all.weight - asker.weigh(self._all.at), 0.0)
-        if asker.pending:
-            self.pending -= asker.pending
+        self._total.demand = max(self._total.demand - requester.update_demand(self._total.demand_at), 0.0)
+        if requester.pending:
+            self.pending -= requester.pending
             self._queue.remove(worker)
 
-    def part(self, worker: str, now: float, workers: int = 1) -> float:
-        """The rate that this worker may go on with alone: by its part of what was asked for lately.  It is told.
+    def fallback_rate(self, worker: str, now: float, workers: int = 1) -> float:
+        """The rate at which a worker continues without the agent: its fraction of the recent demand.
+
+        The rate counts as known to the worker.
+
 
         :param workers: of this side of the node
         """
-        asker, total = self._askers[worker], self._all.weigh(now)
-        own = asker.weigh(now)
-        asker.part = min(own / total, 1.0) if total > 0 else 1.0 / len(self._askers)
-        asker.told = self._rate(asker, workers)
-        return asker.told
+        requester, total = self._requesters[worker], self._total.update_demand(now)
+        own = requester.update_demand(now)
+        requester.fraction = min(own / total, 1.0) if total > 0 else 1.0 / len(self._requesters)
+        requester.known_rate = self._rate(requester, workers)
+        return requester.known_rate
 
-    def changed(self, now: float, workers: int) -> Iterator[tuple[str, float]]:
-        """Workers, and the rates that they may go on with alone, which were told others; they are told.
+    def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, float]]:
+        """Each worker whose fallback rate has changed since it was told, and that rate; it counts as known then.
 
-        While nobody asks their parts stay as they are.  Who asked for next to nothing while others did is forgotten.
+
+        While nothing is requested the fractions stay.  A worker with a negligible fraction is forgotten.
         """
-        total = self._all.weigh(now)
+        total = self._total.update_demand(now)
         if total < 1 and self.bucket.rate == self._rated:
             return
         self._rated = self.bucket.rate
-        for worker, asker in list(self._askers.items()):
+        for worker, requester in list(self._requesters.items()):
             if total >= 1:
-                asker.part = min(asker.weigh(now) / total, 1.0)
-            rate = self._rate(asker, workers)
-            forgotten = asker.part < _NOTHING and not asker.pending
-            if asker.told is not None and (
-                abs(rate - asker.told) > self.bucket.rate * _CHANGED or (forgotten and rate < asker.told)
+                requester.fraction = min(requester.update_demand(now) / total, 1.0)
+            rate = self._rate(requester, workers)
+            forgotten = requester.fraction < _NEGLIGIBLE and not requester.pending
+            if requester.known_rate is not None and (
+                abs(rate - requester.known_rate) > self.bucket.rate * _CHANGED
+                or (forgotten and rate < requester.known_rate)
             ):
-                asker.told = rate
+                requester.known_rate = rate
                 yield worker, rate
             if forgotten:
-                del self._askers[worker]
+                del self._requesters[worker]
 
-    def _rate(self, asker: _Asker, workers: int) -> float:
-        return max(self.bucket.rate * max(asker.part, _SPARED / max(workers, 2)), LEAST)
+    def _rate(self, requester: _Requester, workers: int) -> float:
+        return max(self.bucket.rate * max(requester.fraction, _RESERVED / max(workers, 2)), MIN_RATE)
 
     @property
-    def askers(self) -> list[str]:
-        """Workers that hold a rate of this flow."""
-        return list(self._askers)
+    def workers(self) -> list[str]:
+        """Workers that know a fallback rate of this flow."""
+        return list(self._requesters)
 
-    def room(self) -> int:
-        """Bytes that the ceiling and those who wait leave room for."""
-        return self.pending if self.ceiling is None else min(self.pending, self.ceiling.whole())
+    def grantable(self) -> int:
+        """Pending bytes that the ceiling allows."""
+        return self.pending if self.ceiling is None else min(self.pending, self.ceiling.whole_tokens())
 
-    def step(self) -> int:
-        """Bytes that are worth the way, while some are waited for: one at least, never more than are wanted."""
-        worth = max(self.bucket.rate * STEP, min(SMALLEST, self.bucket.depth / 2))
+    def next_grant(self) -> int:
+        """Bytes of the next grant: large enough to be worth a message, at most what is pending, at least 1."""
+        worth = max(self.bucket.rate * GRANT_SECONDS, min(MIN_GRANT, self.bucket.size / 2))
         return max(min(self.pending, math.floor(worth)), 1)
 
-    def ready(self) -> float:
-        """When the next step can be paid out of its own bucket."""
-        return max(self.bucket.ready(self.step()), self.allowed())
+    def ready_at(self) -> float:
+        """When the bucket and the ceiling allow the next grant."""
+        return max(self.bucket.ready_at(self.next_grant()), self.ceiling_ready_at())
 
-    def allowed(self) -> float:
-        """When its ceiling allows the next step."""
-        return self.ceiling.ready(self.step()) if self.ceiling is not None else self.bucket.at
+    def ceiling_ready_at(self) -> float:
+        """When the ceiling allows the next grant."""
+        return self.ceiling.ready_at(self.next_grant()) if self.ceiling is not None else self.bucket.updated_at
 
-    def pay(self, most: int, borrowed: bool) -> Paid:
-        """Give up to ``most`` bytes to those who wait; out of somebody else's pool if ``borrowed``."""
-        left = size = min(most, self.room()) if borrowed else min(most, self.room(), self.bucket.whole())
-        paid: Paid = []
+    def grant(self, most: int, borrowed: bool) -> Grants:
+        """Grant up to ``most`` bytes to the waiting workers, in turns.
+
+        :param borrowed: take them from the pool, not from the flow's own bucket
+        """
+        left = total = (
+            min(most, self.grantable()) if borrowed else min(most, self.grantable(), self.bucket.whole_tokens())
+        )
+        grants: Grants = []
         for _ in range(len(self._queue)):
             if not left:
                 break
             worker = self._queue.popleft()
-            asker = self._askers[worker]
-            part = min(asker.pending, left)
-            asker.pending -= part
-            left -= part
-            paid.append((worker, part))
-            if asker.pending:
+            requester = self._requesters[worker]
+            size = min(requester.pending, left)
+            requester.pending -= size
+            left -= size
+            grants.append((worker, size))
+            if requester.pending:
                 self._queue.append(worker)  # the others take their turns
-        self.pending -= size
+        self.pending -= total
         if not borrowed:
-            self.bucket.level -= size
+            self.bucket.tokens -= total
         if self.ceiling is not None:
-            self.ceiling.level -= size
-        return paid
+            self.ceiling.tokens -= total
+        return grants
 
-    def refuse_nobody(self) -> list[str]:
-        """Nothing holds it back any more: everybody who waited, in the order of asking, and who else has a rate."""
-        told = list(dict.fromkeys((*self._queue, *self._askers)))
+    def release_all(self) -> list[str]:
+        """Forget all requests since the flow is no longer limited: the workers to tell, waiting ones first."""
+        workers = list(dict.fromkeys((*self._queue, *self._requesters)))
         self._queue.clear()
-        self._askers.clear()
+        self._requesters.clear()
         self.pending = 0
-        return told
+        return workers

@@ -33,7 +33,7 @@ Moving = Mapping[Flow, tuple[float, float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
+class _FlowState:
     share: Share | None
     moved: float
     open: float
@@ -49,7 +49,7 @@ class _Fact:
         return float("inf") if self.share is None or self.share.rate < 0 else max(self.share.rate, self.share.floor)
 
 
-class Levels:
+class IoLevels:
     """Remembers who was below or above, so that nobody goes to and fro, and since when shares are what they are."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,9 +60,9 @@ class Levels:
         self._below: set[Flow] = set()
         self._above: set[Flow] = set()
         #: Side → what its workers are told.
-        self.told = {PROXY: PriorityUpdate(), STORAGE_NODE: PriorityUpdate()}
+        self.updates = {PROXY: PriorityUpdate(), STORAGE_NODE: PriorityUpdate()}
 
-    def look(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
+    def update(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
         """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
         rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
         active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
@@ -71,8 +71,8 @@ class Levels:
             PROXY: PriorityUpdate((), active, spares),
             STORAGE_NODE: PriorityUpdate(tuple(self._levels(rows, moving)), active),
         }
-        before, self.told = self.told, found
-        return tuple(side for side, standing in found.items() if active or standing != before[side])
+        before, self.updates = self.updates, found
+        return tuple(side for side, update in found.items() if active or update != before[side])
 
     def _spares(self, shares: Shares | None) -> dict[str, float] | None:
         """As the shares say; None when they say nothing, or are old."""
@@ -85,45 +85,45 @@ class Levels:
     def _levels(self, rows: list[Share], moving: Moving) -> Iterator[Level]:
         shares = {row.flow: row for row in rows}
         nothing = (0.0, 0.0, 0.0)
-        facts = {flow: _Fact(shares.get(flow), *moving.get(flow, nothing)) for flow in {**shares, **moving}}
-        self._below = {flow for flow, fact in facts.items() if self._is_below(flow, fact)}
-        waiting = {flow for flow, fact in facts.items() if fact.waiting > 0}
-        others = {flow: len(waiting) > (flow in waiting) for flow in facts}
-        self._above = {flow for flow, fact in facts.items() if self._is_above(flow, fact, others[flow])}
-        found = [(self._level(flow, fact), flow) for flow, fact in facts.items()]
+        states = {flow: _FlowState(shares.get(flow), *moving.get(flow, nothing)) for flow in {**shares, **moving}}
+        self._below = {flow for flow, state in states.items() if self._is_below(flow, state)}
+        waiting = {flow for flow, state in states.items() if state.waiting > 0}
+        others = {flow: len(waiting) > (flow in waiting) for flow in states}
+        self._above = {flow for flow, state in states.items() if self._is_above(flow, state, others[flow])}
+        found = [(self._level(flow, state), flow) for flow, state in states.items()]
         found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
-        if self._below and COPIES not in facts:  # what comes from other nodes is not counted here
+        if self._below and COPIES not in states:  # what comes from other nodes is not counted here
             found.insert(0, (IDLE, COPIES))
         for level, flow in found:
             if level != NO_CLASS:
                 yield Level(flow.account, flow.container, flow.method, flow.policy, level)
 
-    def _is_below(self, flow: Flow, fact: _Fact) -> bool:
-        enough = fact.floor if flow in self._below else fact.floor * _BELOW
-        return fact.open > 0 and fact.moved < enough
+    def _is_below(self, flow: Flow, state: _FlowState) -> bool:
+        enough = state.floor if flow in self._below else state.floor * _BELOW
+        return state.open > 0 and state.moved < enough
 
-    def _is_above(self, flow: Flow, fact: _Fact, others_wait: bool) -> bool:
+    def _is_above(self, flow: Flow, state: _FlowState, others_wait: bool) -> bool:
         if flow in self._below:
             return False
         slack = 1.0 if flow in self._above else _ABOVE
         if self._below:
-            return fact.moved > fact.floor * slack
-        return others_wait and fact.moved > fact.rate * slack
+            return state.moved > state.floor * slack
+        return others_wait and state.moved > state.rate * slack
 
-    def _level(self, flow: Flow, fact: _Fact) -> int:
+    def _level(self, flow: Flow, state: _FlowState) -> int:
         if flow in self._below:
             return _FIRST
         if flow in self._above:
             return IDLE
-        return NO_CLASS if fact.share is None else fact.share.priority
+        return NO_CLASS if state.share is None else state.share.priority
 
 
-def packed(standing: PriorityUpdate) -> bytes:
+def encode_update(update: PriorityUpdate) -> bytes:
     """For the socket: the last rows are left out where not all fit, which stand where classes put them."""
-    raw = pack(standing)
-    rows, spares = standing.rows, standing.spares
+    raw = pack(update)
+    rows, spares = update.rows, update.spares
     while len(raw) > MESSAGE_LIMIT and (rows or spares):
         rows = rows[: len(rows) // 2]
         spares = None if spares is None else dict(list(spares.items())[: len(spares) // 2])
-        raw = pack(replace(standing, rows=rows, spares=spares))
+        raw = pack(replace(update, rows=rows, spares=spares))
     return raw

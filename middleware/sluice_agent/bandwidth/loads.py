@@ -17,14 +17,14 @@ from sluice_core.messages.credit import CreditHello, TrafficReport
 
 PERIOD: Final = 1.0
 #: Seconds between two messages of a node where nothing moves and nothing is held back …
-_SELDOM: Final = 5.0
+_IDLE_PERIOD: Final = 5.0
 #: … but so many more are sent after the last byte, so that it is heard of though one is lost.
-_LAST_WORDS: Final = 3
+_TRAILING_MESSAGES: Final = 3
 #: Totals kept of a worker, those that grew last: more than it remembers itself.
 _MOST_TOTALS: Final = 100_000
 
 
-class Place(NamedTuple):
+class LoadKey(NamedTuple):
     """What is counted as one: a flow on one side, and on one device (empty at proxies)."""
 
     side: str
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Sum:
+class _WindowSum:
     """What grew since the last window was closed."""
 
     moved: float = 0.0
@@ -44,7 +44,7 @@ class _Sum:
 #: Device, storage policy, account, name, method, range.
 _Object = tuple[str, int, str, str, str, str]
 
-_NOTHING: Final = _Sum()
+_NOTHING: Final = _WindowSum()
 _ZERO: Final = (0, 0.0, 0.0)
 
 
@@ -52,12 +52,12 @@ _ZERO: Final = (0, 0.0, 0.0)
 class _Worker:
     hello: CreditHello
     #: Its running totals: bytes, seconds open, seconds held back.
-    totals: dict[Place, tuple[int, float, float]] = field(default_factory=dict)
+    totals: dict[LoadKey, tuple[int, float, float]] = field(default_factory=dict)
     #: Transfers open right now, where there are any.
-    open: Counter[Place] = field(default_factory=Counter)
+    open: Counter[LoadKey] = field(default_factory=Counter)
 
 
-class Loads:
+class LoadMeter:
     """Workers of one node by the name of their connection: each counts from its hello on."""
 
     def __init__(
@@ -65,49 +65,49 @@ class Loads:
         node: str,
         capacity: Mapping[str, Mapping[str, float]],
         clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         :param capacity: as :attr:`NodeLoad.capacity`
         :param clock: the wall's
-        :param steady: one that never jumps
+        :param monotonic: one that never jumps
         """
         self._node = node
         self._capacity = capacity
         self._clock = clock
-        self._steady = steady
+        self._monotonic = monotonic
         self._started = clock()
         self._number = 0
         self._workers: dict[str, _Worker] = {}
-        self._sums: dict[Place, _Sum] = {}
+        self._sums: dict[LoadKey, _WindowSum] = {}
         self._objects: dict[tuple[str, _Object], float] = {}
         self._policies: dict[str, str] = {}
         self._server = ""
         self._servers: dict[str, str] = {}
-        self._had = False
+        self._had_workers = False
         self._closed: int | None = None
-        self._closed_at = self._told = -math.inf
+        self._closed_at = self._sent_at = -math.inf
         self._sides: tuple[str, ...] = ()
-        self._words = 0
+        self._trailing = 0
         #: What moved in the last window that was closed, in bytes per second.
         self.rows: tuple[Load, ...] = ()
 
-    def join(self, worker: str, hello: CreditHello) -> None:
+    def add_worker(self, worker: str, hello: CreditHello) -> None:
         """A worker said hello, and counts from now on."""
         self._workers[worker] = _Worker(hello)
         self._policies.update(hello.policies)
         self._server = hello.server or self._server
-        self._had = True
+        self._had_workers = True
 
-    def leave(self, worker: str) -> None:
+    def remove_worker(self, worker: str) -> None:
         """A worker is gone; what it told is counted all the same."""
         self._workers.pop(worker, None)
 
-    def used(self, worker: str, used: TrafficReport) -> None:
+    def add_report(self, worker: str, report: TrafficReport) -> None:
         """Running totals of a worker that has joined."""
         known = self._workers[worker]
-        for row in used.rows:
-            place = Place(known.hello.side, row.flow, row.device)
+        for row in report.rows:
+            place = LoadKey(known.hello.side, row.flow, row.device)
             before = known.totals.pop(place, _ZERO)
             if row.moved < before[0] or row.busy < before[1]:
                 before = _ZERO  # it counts from the beginning
@@ -118,15 +118,15 @@ class Loads:
             known.open[place] = row.open
             if not row.open:
                 del known.open[place]
-            grown = self._sums.setdefault(place, _Sum())
+            grown = self._sums.setdefault(place, _WindowSum())
             grown.moved = min(grown.moved + moved, MOST)
             grown.busy += busy
             grown.held += max(held, 0.0)
-        for one in used.objects:
+        for one in report.objects:
             self._objects[worker, one[:6]] = one.rate  # the last word of each worker
             self._servers[one.device] = known.hello.server
 
-    def close(self, governed: bool, delay: float) -> NodeLoad | None:
+    def close_window(self, governed: bool, delay: float) -> NodeLoad | None:
         """Close the second that ended ``delay`` seconds ago; what is to be told, if anything is.
 
         :param governed: something is held back on this node
@@ -135,7 +135,7 @@ class Loads:
         window = math.floor(now)
         if window == self._closed:
             return None
-        at = self._steady()
+        at = self._monotonic()
         seconds = PERIOD if self._closed is None else max(round(at - self._closed_at), 1) * PERIOD
         self._closed, self._closed_at = window, at
         self.rows = tuple(self._close(seconds))
@@ -143,13 +143,13 @@ class Loads:
         servers, self._servers = self._servers, {}
         sides = self._serving()
         if self.rows or governed or sides != self._sides:
-            self._words = _LAST_WORDS
-        elif self._words:
-            self._words -= 1
-        elif at - self._told < _SELDOM:
+            self._trailing = _TRAILING_MESSAGES
+        elif self._trailing:
+            self._trailing -= 1
+        elif at - self._sent_at < _IDLE_PERIOD:
             return None
         self._sides = sides
-        self._told = at
+        self._sent_at = at
         self._number += 1
         return NodeLoad(
             self._node,
@@ -159,7 +159,7 @@ class Loads:
             server=self._server,
             capacity=self._capacity,
             sides=sides,
-            gone=self._had and not sides,
+            gone=self._had_workers and not sides,
             rows=self.rows,
             objects=objects,
             policies=self._policies,
@@ -185,7 +185,7 @@ class Loads:
         return [_load(place, sums.get(place, _NOTHING), place in still, seconds) for place in {**still, **sums}]
 
 
-def _load(place: Place, grown: _Sum, still: bool, seconds: float) -> Load:
+def _load(place: LoadKey, grown: _WindowSum, still: bool, seconds: float) -> Load:
     account, method, policy, container = place.flow
     return Load(
         place.side,
@@ -200,7 +200,7 @@ def _load(place: Place, grown: _Sum, still: bool, seconds: float) -> Load:
     )
 
 
-def moved_at_disks(rows: tuple[Load, ...]) -> dict[Flow, tuple[float, float, float]]:
+def disk_traffic(rows: tuple[Load, ...]) -> dict[Flow, tuple[float, float, float]]:
     """Flow → bytes per second, transfers open, transfers held back, over all devices of this node."""
     found: dict[Flow, tuple[float, float, float]] = {}
     for row in rows:

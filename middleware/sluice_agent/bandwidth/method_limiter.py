@@ -1,17 +1,17 @@
-"""What one method moves on one side of this node: the flows' accounts, and a pool of what they leave unused.
+"""The bandwidth of one method on one side of this node: a limiter for each flow, and a pool of unused bytes.
 
-Rules:
+Theory of operation:
 
-* Each flow's bucket fills at its own rate.  What overflows a full one falls into the pool, which holds a tenth of a
-  second of the whole; only rows that were divided lend, since a newcomer's rate is no part of the whole.
-* Those that wait are paid out of their own bucket as soon as that holds a step, else out of the pool, in turns of
-  equal size.  A ceiling bounds both.  Nothing is ever paid that is not there.
-* Flows without a row share the rate of newcomers: however many begin in the same second, the node is not promised
-  more than once.
-* A ceiling that workers know of bounds a flow without a row, though nobody else of this method may be held back: until
-  it is told otherwise by a row, or moved for three seconds under somebody who divides and sends none.
-* Nobody walks over all flows: a heap keeps the moment at which the next step of each waiting flow is ready, or at which
-  the bucket of one at rest is full.  What full ones leave is counted as one rate.
+* Each flow's bucket fills at the flow's rate.  The overflow of a full bucket goes to the pool, which holds a tenth of a
+  second of the divided rate.  Only flows with a share lend: a newcomer's rate is no part of the divided rate.
+* A waiting flow is granted bytes from its own bucket as soon as that holds the next grant, else from the pool, in
+  round robin with equal sizes.  The flow's ceiling bounds both.  Buckets and pool never lend bytes that they lack.
+* Flows without a share (newcomers) divide the newcomer rate: however many start in one second, the node promises that
+  rate once.
+* A ceiling that workers report limits a flow without a share, even when no other flow of the method is limited.  It
+  ends with a share for the flow, or when an allocator that had three seconds to hear of the flow sends no share.
+* No operation walks over all flows: a heap keeps the moment at which the next grant of each waiting flow is ready, or
+  at which the bucket of an idle flow is full.  Full buckets lend at one summed rate.
 """
 
 from __future__ import annotations
@@ -22,319 +22,325 @@ from collections.abc import Container, Iterable, Iterator
 from math import inf, isnan
 from typing import Final
 
-from sluice_agent.bandwidth.flow_limiter import Account
+from sluice_agent.bandwidth.flow_limiter import FlowLimiter
 from sluice_core.messages.bandwidth import Flow, Share
 from sluice_core.messages.bounds import MOST_RATE
 
-#: Seconds of the whole rate that the pool holds.
-POOL: Final = 0.1
-#: Bytes of one turn at the pool, at least; and seconds of the whole rate, at least.
-_TURN: Final = 64 * 1024
-_TURN_SECONDS: Final = 0.002
-#: Seconds after which the account of a flow that nobody divides for and nobody asks for is closed.
-_REST: Final = 10.0
-#: Seconds after which such a flow has no part any more in what newcomers share.
-_AWAY: Final = 1.0
-#: Newcomers' parts are made anew when there are so many times as many: so all of them cost little each.
-_MORE: Final = 1.1
+#: The size of the pool, in seconds of the divided rate.
+POOL_SECONDS: Final = 0.1
+#: The smallest grant from the pool: in bytes, and in seconds of the divided rate.
+_POOL_GRANT: Final = 64 * 1024
+_POOL_GRANT_SECONDS: Final = 0.002
+#: Seconds without a request after which the limiter of a newcomer is removed …
+_IDLE_CLOSE: Final = 10.0
+#: … and after which a newcomer has no part of the newcomer rate.
+_INACTIVE: Final = 1.0
+#: The newcomer rate is divided again when there are so many times as many newcomers; each costs little so.
+_REDIVIDE_RATIO: Final = 1.1
+#: Seconds within which an allocator hears of a flow and sends a share for it.
+_SHARE_DELAY: Final = 3.0
 
-#: Seconds within which whoever divides hears of a flow and sends a row.
-_HEARD: Final = 3.0
-
-Payment = tuple[Account, str, int]
+FlowGrant = tuple[FlowLimiter, str, int]
 
 
-class Book:
-    """All accounts of one side and method.  ``newcomer`` None: who has no row moves as it likes."""
+class MethodLimiter:
+    """The limiters of one side and method; with a newcomer rate of None, flows without a share are not limited."""
 
     def __init__(self, now: float) -> None:
         self._now = now
-        self._accounts: dict[Flow, Account] = {}
+        self._limiters: dict[Flow, FlowLimiter] = {}
         self._free: set[Flow] = set()
-        self._newcomer: float | None = None
-        self._guests: dict[Flow, Account] = {}
-        self._here = self._shared = 0
-        self._heap: list[tuple[float, int, Account, int]] = []
+        self._newcomer_rate: float | None = None
+        self._newcomers: dict[Flow, FlowLimiter] = {}
+        #: Active newcomers now, and among how many the newcomer rate was divided last.
+        self._active_newcomers = self._divided_among = 0
+        self._heap: list[tuple[float, int, FlowLimiter, int]] = []
         self._count = 0
-        self._ready: list[Account] = []
-        self._turns: deque[Account] = deque()
+        self._ready: list[FlowLimiter] = []
+        self._pool_queue: deque[FlowLimiter] = deque()
         self._pool = 0.0
-        self._whole = 0.0
-        self._lent = 0.0
+        self._divided_rate = 0.0
+        self._lent_rate = 0.0
         self._rows: dict[Flow, Share] = {}
-        self._gone: list[tuple[str, Flow]] = []
+        self._idle_closed: list[tuple[str, Flow]] = []
 
     @property
-    def newcomer(self) -> float | None:
-        """Bytes per second of all together that have no row; None: as much as they like."""
-        return self._newcomer
+    def newcomer_rate(self) -> float | None:
+        """Bytes per second of all newcomers together; None: not limited."""
+        return self._newcomer_rate
 
     @property
-    def holds(self) -> bool:
-        """Something is held back."""
-        return self._newcomer is not None or len(self._free) < len(self._rows) or bool(self._guests)
+    def is_limiting(self) -> bool:
+        """Whether any flow is limited."""
+        return self._newcomer_rate is not None or len(self._free) < len(self._rows) or bool(self._newcomers)
 
-    @property
-    def whole(self) -> float:
-        """Bytes per second that were divided among the rows."""
-        return self._whole
+    def set_shares(
+        self, rows: Iterable[Share], newcomer_rate: float | None, now: float
+    ) -> tuple[bool, list[tuple[str, Flow]]]:
+        """Replace the shares.  A share whose figures are NaN leaves those of before in force.
 
-    def take(self, rows: Iterable[Share], newcomer: float | None, now: float) -> tuple[bool, list[tuple[str, Flow]]]:
-        """Go on by what was divided now; all rows are of this side and method.  A row that is no number is no news.
-
-        :return: whether anything is held back that was free, and workers that waited for what is free now
+        :param rows: of this side and method
+        :param newcomer_rate: bytes per second of all other flows together; None: not limited
+        :return: whether a flow is limited that was not before, and the workers and flows that are released
         """
         self._advance(now)
-        for account in self._accounts.values():
-            self._settle(account)
-        self._lent = 0.0
-        governed, free = {}, set()
-        self._rows = {row.flow: row for row in map(self._sound, rows) if row is not None}
+        for limiter in self._limiters.values():
+            self._refill(limiter)
+        self._lent_rate = 0.0
+        limited, free = {}, set()
+        self._rows = {row.flow: row for row in map(self._last_valid, rows) if row is not None}
         for row in self._rows.values():
             if 0 <= row.rate < inf:
-                governed[row.flow] = row
+                limited[row.flow] = row
             else:
                 free.add(row.flow)
-        anew = newcomer is not None and (self._newcomer is None or not self._free <= free)
-        anew = anew or any(self._loose(flow) for flow in governed)
-        self._free, self._newcomer = free, newcomer
-        self._whole = sum(row.rate for row in governed.values())
-        for flow, row in governed.items():
-            account = self._accounts.get(flow) or self._open(flow, row.rate)
-            self._let_in(account.change(row.rate, row.ceiling, True, self._now))
-        freed = list(self._without_row(governed))
-        self._pool = min(self._pool, self._whole * POOL)
-        for account in self._accounts.values():
-            self._note(account)
-        return anew, freed
+        restricts = newcomer_rate is not None and (self._newcomer_rate is None or not self._free <= free)
+        restricts = restricts or any(self._may_be_released(flow) for flow in limited)
+        self._free, self._newcomer_rate = free, newcomer_rate
+        self._divided_rate = sum(row.rate for row in limited.values())
+        for flow, row in limited.items():
+            limiter = self._limiters.get(flow) or self._open(flow, row.rate)
+            self._add_to_pool(limiter.set_limits(row.rate, row.ceiling, True, self._now))
+        released = list(self._update_newcomers(limited))
+        self._pool = min(self._pool, self._divided_rate * POOL_SECONDS)
+        for limiter in self._limiters.values():
+            self._schedule(limiter)
+        return restricts, released
 
-    def spend(self, now: float) -> None:
-        """Nothing is left of what came in until now."""
+    def drain(self, now: float) -> None:
+        """Remove all tokens."""
         self._advance(now)
-        for account in self._accounts.values():
-            self._settle(account)
-            account.spend()
-            self._note(account)
+        for limiter in self._limiters.values():
+            self._refill(limiter)
+            limiter.drain()
+            self._schedule(limiter)
         self._pool = 0.0
 
-    def _sound(self, row: Share) -> Share | None:
-        """The row, or that of before when it is no number; None when there was none."""
-        return self._rows.get(row.flow) if any(map(isnan, row[5:8])) else row
+    def _last_valid(self, row: Share) -> Share | None:
+        """The row, or that of before when a figure is NaN; None when there was none."""
+        return self._rows.get(row.flow) if any(map(isnan, (row.rate, row.floor, row.ceiling))) else row
 
-    def _without_row(self, governed: Container[Flow]) -> Iterator[tuple[str, Flow]]:
-        """Bring the other accounts to a newcomer's rate, or close them; workers that wait for nothing any more."""
-        self._guests = {}
-        self._here = 0
-        for flow in [flow for flow in self._accounts if flow not in governed]:
-            account = self._accounts[flow]
-            if flow in self._free or (self._newcomer is None and not self._bounded(account)):
-                yield from ((worker, flow) for worker in account.refuse_nobody())
-                self._close(account)
-            elif not account.pending and self._now - account.used > _REST:
-                self._gone += ((worker, flow) for worker in account.askers)
-                self._close(account)
+    def _update_newcomers(self, limited: Container[Flow]) -> Iterator[tuple[str, Flow]]:
+        """Limit the flows without a share as newcomers, or remove their limiters; the workers and flows released."""
+        self._newcomers = {}
+        self._active_newcomers = 0
+        for flow in [flow for flow in self._limiters if flow not in limited]:
+            limiter = self._limiters[flow]
+            if flow in self._free or (self._newcomer_rate is None and not self._is_bounded_by_workers(limiter)):
+                yield from ((worker, flow) for worker in limiter.release_all())
+                self._close(limiter)
+            elif not limiter.pending and self._now - limiter.last_request > _IDLE_CLOSE:
+                self._idle_closed += ((worker, flow) for worker in limiter.workers)
+                self._close(limiter)
             else:
-                self._guests[flow] = account
-                self._here += self._moves(account)
-        self._share_out()
+                self._newcomers[flow] = limiter
+                self._active_newcomers += self._is_active(limiter)
+        self._divide_newcomer_rate()
 
-    def _share_out(self) -> None:
-        """Give all without a row the same part of what newcomers may have."""
-        self._shared = max(self._here, 1)
-        for account in self._guests.values():
-            self._settle(account)
-            self._let_in(self._begin(account, self._shared))
+    def _divide_newcomer_rate(self) -> None:
+        """Give each newcomer the same part of the newcomer rate."""
+        self._divided_among = max(self._active_newcomers, 1)
+        for limiter in self._newcomers.values():
+            self._refill(limiter)
+            self._add_to_pool(self._limit_newcomer(limiter, self._divided_among))
 
-    def _begin(self, account: Account, several: int) -> float:
-        """Bring one without a row to what it may have as one of ``several``; what overflowed for others."""
-        return account.change(self._first(account.bound, several), account.bound, False, self._now)
+    def _limit_newcomer(self, limiter: FlowLimiter, count: int) -> float:
+        """Limit one of ``count`` newcomers; the overflow for other flows."""
+        return limiter.set_limits(
+            self._newcomer_limit(limiter.worker_ceiling, count), limiter.worker_ceiling, False, self._now
+        )
 
-    def _first(self, ceiling: float, several: int) -> float:
-        """The rate of one without a row."""
-        rate = MOST_RATE if self._newcomer is None else self._newcomer / several
+    def _newcomer_limit(self, ceiling: float, count: int) -> float:
+        """The rate of one of ``count`` newcomers."""
+        rate = MOST_RATE if self._newcomer_rate is None else self._newcomer_rate / count
         return min(rate, ceiling) if ceiling else rate
 
-    def _bounded(self, account: Account) -> bool:
-        """The ceiling that workers told of holds, though nothing else does."""
-        return account.bound > 0 and (not self._moves(account) or self._now - account.begun < _HEARD)
+    def _is_bounded_by_workers(self, limiter: FlowLimiter) -> bool:
+        """Whether the ceiling that workers reported still applies, though nothing else limits the flow."""
+        return limiter.worker_ceiling > 0 and (
+            not self._is_active(limiter) or self._now - limiter.active_since < _SHARE_DELAY
+        )
 
-    def _moves(self, account: Account) -> bool:
-        return account.pending > 0 or self._now - account.used <= _AWAY
+    def _is_active(self, limiter: FlowLimiter) -> bool:
+        return limiter.pending > 0 or self._now - limiter.last_request <= _INACTIVE
 
-    def ask(self, worker: str, flow: Flow, size: int, now: float, ceiling: float = 0.0) -> bool:
-        """A worker wants bytes, or gives some back (negative).  False: the flow moves as it likes.
+    def request(self, worker: str, flow: Flow, size: int, now: float, ceiling: float = 0.0) -> bool:
+        """A worker requests bytes, or returns some; False when the flow is not limited.
 
+        :param size: bytes; negative: returned
         :param ceiling: as in ``CreditRequest``
         """
-        if not self._governs(flow) and (not ceiling or size <= 0 or flow in self._free):
+        if not self._limits(flow) and (not ceiling or size <= 0 or flow in self._free):
             return False
         self._advance(now)
-        account = self._accounts.get(flow)
-        if account is None:
-            account = self._receive(flow, ceiling)
-        self._settle(account)
-        if not self._moves(account):
-            account.begun = self._now
-        if ceiling != account.bound:
-            account.bound = ceiling
-            if flow in self._guests:
-                self._let_in(self._begin(account, max(self._here, self._shared)))
+        limiter = self._limiters.get(flow)
+        if limiter is None:
+            limiter = self._open_newcomer(flow, ceiling)
+        self._refill(limiter)
+        if not self._is_active(limiter):
+            limiter.active_since = self._now
+        if ceiling != limiter.worker_ceiling:
+            limiter.worker_ceiling = ceiling
+            if flow in self._newcomers:
+                self._add_to_pool(self._limit_newcomer(limiter, max(self._active_newcomers, self._divided_among)))
         if size < 0:
-            self._let_in(account.give_back(-size))
+            self._add_to_pool(limiter.give_back(-size))
         elif size:
-            account.ask(worker, size, self._now)
-            if not account.queued:
-                account.queued = True
-                self._turns.append(account)
-        self._note(account)
+            limiter.request(worker, size, self._now)
+            if not limiter.queued:
+                limiter.queued = True
+                self._pool_queue.append(limiter)
+        self._schedule(limiter)
         return True
 
-    def leave(self, worker: str) -> None:
-        """A worker is gone; what it held is spent."""
-        for account in self._accounts.values():
-            account.leave(worker)
-            if not account.pending:
-                self._note(account)
+    def remove_worker(self, worker: str) -> None:
+        """Forget a worker that left; its grants are spent."""
+        for limiter in self._limiters.values():
+            limiter.remove_worker(worker)
+            if not limiter.pending:
+                self._schedule(limiter)
 
-    def due(self, now: float) -> Iterator[Payment]:
-        """Pay what can be paid."""
+    def due_grants(self, now: float) -> Iterator[FlowGrant]:
+        """Grant what is ready now, from the buckets, then from the pool."""
         self._advance(now)
         ready, self._ready = self._ready, []
-        for account in ready:
-            if account.pending:
-                yield from self._pay(account, account.pending, borrowed=False)
-                self._note(account)
+        for limiter in ready:
+            if limiter.pending:
+                yield from self._grant(limiter, limiter.pending, borrowed=False)
+                self._schedule(limiter)
         yield from self._lend()
 
-    def rates(self, now: float, workers: int) -> Iterator[tuple[str, Flow, float]]:
-        """What workers may go on with alone that were told otherwise: worker, flow, bytes per second."""
-        gone, self._gone = self._gone, []
-        if self._newcomer is not None:
-            for worker, flow in gone:
-                if flow not in self._accounts:
-                    yield worker, flow, self._newcomer / max(workers, 1)
-        for flow, account in self._accounts.items():
-            for worker, rate in account.changed(now, workers):
+    def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, Flow, float]]:
+        """The fallback rates that differ from what workers know: worker, flow, bytes per second."""
+        closed, self._idle_closed = self._idle_closed, []
+        if self._newcomer_rate is not None:
+            for worker, flow in closed:
+                if flow not in self._limiters:
+                    yield worker, flow, self._newcomer_rate / max(workers, 1)
+        for flow, limiter in self._limiters.items():
+            for worker, rate in limiter.changed_fallback_rates(now, workers):
                 yield worker, flow, rate
 
-    def next_due(self, now: float) -> float | None:
-        """Seconds until something may be paid; None while nobody waits."""
-        while self._turns and not self._turns[0].pending:
-            self._turns.popleft().queued = False
-        if not self._turns:
+    def seconds_until_due(self, now: float) -> float | None:
+        """Seconds until a grant may be ready; None while nothing is pending."""
+        while self._pool_queue and not self._pool_queue[0].pending:
+            self._pool_queue.popleft().queued = False
+        if not self._pool_queue:
             return None
         if self._ready:
             return 0.0
-        while self._heap and self._stale(self._heap[0]):
+        while self._heap and self._is_stale(self._heap[0]):
             heapq.heappop(self._heap)
         moments = [self._heap[0][0]] if self._heap else []
-        turn = self._turn()
-        if self._pool >= turn:
-            moments.append(min(account.allowed() for account in self._turns if account.pending))
-        elif self._lent > 0:
-            moments.append(self._now + (turn - self._pool) / self._lent)
+        size = self._pool_grant()
+        if self._pool >= size:
+            moments.append(min(limiter.ceiling_ready_at() for limiter in self._pool_queue if limiter.pending))
+        elif self._lent_rate > 0:
+            moments.append(self._now + (size - self._pool) / self._lent_rate)
         return max(min(moments, default=now) - now, 0.0)
 
-    def _turn(self) -> float:
-        """Bytes of one turn at the pool; fewer if it does not hold twice as many."""
-        return max(min(max(_TURN, self._whole * _TURN_SECONDS), self._whole * POOL / 2), 1.0)
+    def _pool_grant(self) -> float:
+        """Bytes of one grant from the pool: at most half of its size."""
+        return max(
+            min(max(_POOL_GRANT, self._divided_rate * _POOL_GRANT_SECONDS), self._divided_rate * POOL_SECONDS / 2), 1.0
+        )
 
-    def _governs(self, flow: Flow) -> bool:
-        return flow in self._accounts or (self._newcomer is not None and flow not in self._free)
+    def _limits(self, flow: Flow) -> bool:
+        return flow in self._limiters or (self._newcomer_rate is not None and flow not in self._free)
 
-    def _loose(self, flow: Flow) -> bool:
-        """Some worker may have been told that it is free."""
-        return not self._governs(flow) or (self._newcomer is None and flow in self._guests)
+    def _may_be_released(self, flow: Flow) -> bool:
+        """Whether a worker may have been told that the flow is not limited."""
+        return not self._limits(flow) or (self._newcomer_rate is None and flow in self._newcomers)
 
-    def _lend(self) -> Iterator[Payment]:
-        """Give the pool away in turns, until there is less than a turn or nobody may have more."""
-        turn = self._turn()
+    def _lend(self) -> Iterator[FlowGrant]:
+        """Grant from the pool in round robin, until it holds less than one grant or all ceilings are reached."""
+        size = self._pool_grant()
         passed = 0
-        while self._pool >= turn and passed < len(self._turns):
-            account = self._turns.popleft()
-            if not account.pending:
-                account.queued = False
+        while self._pool >= size and passed < len(self._pool_queue):
+            limiter = self._pool_queue.popleft()
+            if not limiter.pending:
+                limiter.queued = False
                 continue
-            self._settle(account)
-            if account.allowed() <= self._now:
-                yield from self._pay(account, int(turn), borrowed=True)
-                self._note(account)
+            self._refill(limiter)
+            if limiter.ceiling_ready_at() <= self._now:
+                yield from self._grant(limiter, int(size), borrowed=True)
+                self._schedule(limiter)
                 passed = 0
             else:
                 passed += 1
-            self._turns.append(account)
+            self._pool_queue.append(limiter)
 
-    def _pay(self, account: Account, most: int, borrowed: bool) -> Iterator[Payment]:
-        self._settle(account)
-        for worker, size in account.pay(most, borrowed):
+    def _grant(self, limiter: FlowLimiter, most: int, borrowed: bool) -> Iterator[FlowGrant]:
+        self._refill(limiter)
+        for worker, size in limiter.grant(most, borrowed):
             if borrowed:
                 self._pool -= size
-            yield account, worker, size
+            yield limiter, worker, size
 
-    def _open(self, flow: Flow, rate: float) -> Account:
-        account = self._accounts[flow] = Account(flow, rate, self._now)
-        return account
+    def _open(self, flow: Flow, rate: float) -> FlowLimiter:
+        limiter = self._limiters[flow] = FlowLimiter(flow, rate, self._now)
+        return limiter
 
-    def _receive(self, flow: Flow, ceiling: float) -> Account:
-        """A flow that nobody divided for comes."""
-        self._here += 1
-        several = max(self._here, self._shared)
-        account = self._guests[flow] = self._open(flow, self._first(ceiling, several))
-        account.bound = ceiling
-        self._begin(account, several)
-        if self._here > self._shared * _MORE:
-            self._share_out()
-            for one in self._guests.values():
-                self._note(one)
-        return account
+    def _open_newcomer(self, flow: Flow, ceiling: float) -> FlowLimiter:
+        """Open a limiter for a flow without a share."""
+        self._active_newcomers += 1
+        count = max(self._active_newcomers, self._divided_among)
+        limiter = self._newcomers[flow] = self._open(flow, self._newcomer_limit(ceiling, count))
+        limiter.worker_ceiling = ceiling
+        self._limit_newcomer(limiter, count)
+        if self._active_newcomers > self._divided_among * _REDIVIDE_RATIO:
+            self._divide_newcomer_rate()
+            for newcomer in self._newcomers.values():
+                self._schedule(newcomer)
+        return limiter
 
-    def _close(self, account: Account) -> None:
-        account.stamp += 1
-        del self._accounts[account.flow]
+    def _close(self, limiter: FlowLimiter) -> None:
+        limiter.heap_version += 1
+        del self._limiters[limiter.flow]
 
-    def _settle(self, account: Account) -> None:
-        """Bring one account up to date; a full one stops to lend, since that was counted until now."""
-        if account.full:
-            account.full = False
-            self._lent -= account.lent
-            account.bucket.level, account.bucket.at = account.bucket.depth, self._now
-        self._let_in(account.settle(self._now))
+    def _refill(self, limiter: FlowLimiter) -> None:
+        """Refill one limiter; a full one stops lending, since the summed rate counted it until now."""
+        if limiter.full:
+            limiter.full = False
+            self._lent_rate -= limiter.lent_rate
+            limiter.bucket.tokens, limiter.bucket.updated_at = limiter.bucket.size, self._now
+        self._add_to_pool(limiter.refill(self._now))
 
-    def _let_in(self, size: float) -> None:
-        self._pool = min(self._pool + size, self._whole * POOL)
+    def _add_to_pool(self, size: float) -> None:
+        self._pool = min(self._pool + size, self._divided_rate * POOL_SECONDS)
 
-    def _note(self, account: Account) -> None:
-        """Write down when this account must be looked at next."""
-        account.stamp += 1
-        if account.pending:
-            self._push(account, account.ready())
-        elif not account.full:
-            self._push(account, account.bucket.ready(account.bucket.depth))
+    def _schedule(self, limiter: FlowLimiter) -> None:
+        """Push the moment at which this limiter needs work next."""
+        limiter.heap_version += 1
+        if limiter.pending:
+            self._push(limiter, limiter.ready_at())
+        elif not limiter.full:
+            self._push(limiter, limiter.bucket.ready_at(limiter.bucket.size))
 
-    def _push(self, account: Account, moment: float) -> None:
+    def _push(self, limiter: FlowLimiter, moment: float) -> None:
         self._count += 1
-        heapq.heappush(self._heap, (moment, self._count, account, account.stamp))
+        heapq.heappush(self._heap, (moment, self._count, limiter, limiter.heap_version))
 
-    def _stale(self, entry: tuple[float, int, Account, int]) -> bool:
-        return entry[2].stamp != entry[3]
+    def _is_stale(self, entry: tuple[float, int, FlowLimiter, int]) -> bool:
+        return entry[2].heap_version != entry[3]
 
     def _advance(self, now: float) -> None:
-        """Let time pass: what full buckets lend comes in, others become full, and steps become ready."""
+        """Advance the clock: full buckets lend to the pool, others become full, and grants become ready."""
         now = max(now, self._now)
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)
-            if self._stale(entry):
+            if self._is_stale(entry):
                 continue
-            moment, _, account, _ = entry
-            self._pass(moment)
-            if account.pending:
-                self._ready.append(account)
+            moment, _, limiter, _ = entry
+            self._move_clock(moment)
+            if limiter.pending:
+                self._ready.append(limiter)
             else:
-                self._let_in(account.settle(self._now))
-                account.full = True
-                self._lent += account.lent
-        self._pass(now)
+                self._add_to_pool(limiter.refill(self._now))
+                limiter.full = True
+                self._lent_rate += limiter.lent_rate
+        self._move_clock(now)
 
-    def _pass(self, now: float) -> None:
-        self._let_in(self._lent * max(now - self._now, 0.0))
+    def _move_clock(self, now: float) -> None:
+        self._add_to_pool(self._lent_rate * max(now - self._now, 0.0))
         self._now = max(now, self._now)

@@ -21,9 +21,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sluice_agent.bandwidth.io_levels import Levels, packed
-from sluice_agent.bandwidth.loads import Loads
-from sluice_agent.bandwidth.node_limiter import Ledger
+from sluice_agent.bandwidth.io_levels import IoLevels, encode_update
+from sluice_agent.bandwidth.loads import LoadMeter
+from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_agent.listening import Listener
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import SIDES, Shares
@@ -50,8 +50,8 @@ _AT_ONCE: Final = 16
 #: Messages kept for a worker that does not read.
 _MOST_UNREAD: Final = 200
 #: Seconds of the timer.
-SHORTEST: Final = 0.002
-LONGEST: Final = 0.05
+MIN_PAUSE: Final = 0.002
+MAX_PAUSE: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -62,30 +62,30 @@ class _Worker:
     unread: deque[bytes] = field(default_factory=deque)
 
 
-class CreditDoor:
-    """Listens beside ``path``; feeds ``ledger`` and ``loads``, and brings what they and ``levels`` say."""
+class CreditServer:
+    """Listens beside ``path``; feeds ``limiter`` and ``loads``, and brings what they and ``levels`` say."""
 
     def __init__(
         self,
         path: str,
-        ledger: Ledger,
-        loads: Loads,
-        levels: Levels,
+        limiter: NodeLimiter,
+        loads: LoadMeter,
+        levels: IoLevels,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         :param path: the agent's socket; this one has a suffix
         :param clock: monotonic
         """
-        self._ledger = ledger
+        self._limiter = limiter
         self._loads = loads
         self._levels = levels
         self._clock = clock
-        self._listener = Listener(path + CREDIT_SUFFIX, self._came)
+        self._listener = Listener(path + CREDIT_SUFFIX, self._add_connection)
         self._workers: dict[int, _Worker] = {}
         self._names: dict[str, _Worker] = {}
         self._count = 0
-        self._soon = False
+        self._is_serve_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -108,30 +108,30 @@ class CreditDoor:
             self._hang_up(number)
         self._listener.close()
 
-    def take(self, shares: Shares) -> None:
+    def apply_shares(self, shares: Shares) -> None:
         """Go on by what was divided now."""
         self._serve()
-        self._ledger.take(shares, self._clock())
-        for name in self._ledger.anew():
+        self._limiter.set_shares(shares, self._clock())
+        for name in self._limiter.workers_to_renegotiate():
             self._send(self._names[name], pack(Renegotiate()))
         self._serve()
 
-    def tell_levels(self, sides: Collection[str]) -> None:
-        """Tell the workers of ``sides`` what :class:`Levels` says now, and what newcomers go on with alone."""
-        raw = {side: self._standing(side) for side in sides}
+    def send_priorities(self, sides: Collection[str]) -> None:
+        """Tell the workers of ``sides`` what :class:`IoLevels` says now, and what newcomers go on with alone."""
+        raw = {side: self._encoded_priorities(side) for side in sides}
         for worker in list(self._names.values()):
             if worker.hello is not None and worker.hello.side in raw:
                 self._send(worker, raw[worker.hello.side])
 
-    def tell_rates(self) -> None:
+    def send_rates(self) -> None:
         """Tell the workers the rates that they may go on with alone, where those have become others."""
-        for name, rows in self._ledger.rates(self._clock()).items():
+        for name, rows in self._limiter.changed_fallback_rates(self._clock()).items():
             self._grant(self._names[name], rows)
 
-    def _standing(self, side: str) -> bytes:
-        return packed(replace(self._levels.told[side], alone=self._ledger.alone(side)))
+    def _encoded_priorities(self, side: str) -> bytes:
+        return encode_update(replace(self._levels.updates[side], alone=self._limiter.newcomer_fallback_rates(side)))
 
-    def _came(self, connection: socket.socket) -> None:
+    def _add_connection(self, connection: socket.socket) -> None:
         self._count += 1
         self._workers[connection.fileno()] = _Worker(connection, str(self._count))
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
@@ -150,7 +150,7 @@ class CreditDoor:
                 self._hang_up(number)
                 return
             try:
-                self._take(worker, unpack(raw))
+                self._handle(worker, unpack(raw))
             except DecodeError as error:
                 log.warning("hung up on a worker: %s", error)
                 self._hang_up(number)
@@ -158,7 +158,7 @@ class CreditDoor:
             if number not in self._workers:
                 return
 
-    def _take(self, worker: _Worker, message: object) -> None:
+    def _handle(self, worker: _Worker, message: object) -> None:
         """
         :raises DecodeError: for what no worker says
         """
@@ -167,22 +167,22 @@ class CreditDoor:
                 raise DecodeError(f"begins with `{message}`, expected a hello")
             worker.hello = message
             self._names[worker.name] = worker
-            self._ledger.join(worker.name, message.side)
-            self._ledger.spend(message.side, self._clock())
-            self._loads.join(worker.name, message)
+            self._limiter.add_worker(worker.name, message.side)
+            self._limiter.drain(message.side, self._clock())
+            self._loads.add_worker(worker.name, message)
             log.info("%s worker %d asks for credit from now on", message.side, message.pid)
-            self._send(worker, self._standing(message.side))
+            self._send(worker, self._encoded_priorities(message.side))
         elif isinstance(message, Ask):
-            if not all(map(_sound, message.rows)):
+            if not all(map(_is_valid, message.rows)):
                 raise DecodeError(f"asks for `{message.rows}`")
             now = self._clock()
             for row in message.rows:
-                self._ledger.ask(worker.name, row, now)
+                self._limiter.request(worker.name, row, now)
             self._serve_soon()
         elif isinstance(message, TrafficReport):
-            if not all(map(_sound, message.rows)):
+            if not all(map(_is_valid, message.rows)):
                 raise DecodeError(f"used `{message.rows}`")
-            self._loads.used(worker.name, message)
+            self._loads.add_report(worker.name, message)
         else:
             raise DecodeError(f"says `{message}`, which only agents say")
 
@@ -196,28 +196,28 @@ class CreditDoor:
             return
         log.info("%s worker %d asks for no more credit", worker.hello.side, worker.hello.pid)
         del self._names[worker.name]
-        self._ledger.leave(worker.name)
-        self._loads.leave(worker.name)
+        self._limiter.remove_worker(worker.name)
+        self._loads.remove_worker(worker.name)
 
     def _serve_soon(self) -> None:
         """Once in this turn of the loop, after all that has come in."""
-        if not self._soon:
-            self._soon = True
+        if not self._is_serve_scheduled:
+            self._is_serve_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
         """Give what can be given, and come again when there will be more."""
-        self._soon = False
+        self._is_serve_scheduled = False
         if not self._listener.listens:
             return
-        for name, rows in self._ledger.due(self._clock()).items():
+        for name, rows in self._limiter.due_grants(self._clock()).items():
             self._grant(self._names[name], rows)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._ledger.next_due(self._clock())
+        due = self._limiter.seconds_until_due(self._clock())
         if due is not None:
-            pause = min(max(due, SHORTEST), LONGEST)
+            pause = min(max(due, MIN_PAUSE), MAX_PAUSE)
             self._timer = asyncio.get_running_loop().call_later(pause, self._serve)
 
     def _grant(self, worker: _Worker, rows: Sequence[CreditGrant]) -> None:
@@ -258,7 +258,7 @@ class CreditDoor:
             self._hang_up(number)
 
 
-def _sound(row: CreditRequest | TrafficSample) -> bool:
+def _is_valid(row: CreditRequest | TrafficSample) -> bool:
     """What should be names are; numbers were looked at when they came."""
     if not (isinstance(row.policy, int) and all(isinstance(name, str) for name in row[:3])):
         return False

@@ -1,8 +1,8 @@
-"""What was divided for this node: the newest counts, for as long as nothing newer comes, and over a restart.
+"""The shares of this node: the newest ones stay in force until newer ones come, also over a restart.
 
-A restarted agent knows nothing, and the node's workers are at it again within a second: so that none of them runs
-free until the next round, which may be far away, the last shares lie in a small file beside the snapshot.  However old
-it is, it counts until something newer comes, as it would have with an agent that lived on.
+The workers of a node reconnect to a restarted agent within a second, and the next allocation round may be far away.
+So that none of them is unlimited until then, the last shares are kept in a small file beside the snapshot.  They are
+in force however old they are, as they would be with an agent that had not restarted.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.bandwidth import Shares
+from sluice_core.messages.bandwidth import Share, Shares
 
 log = logging.getLogger(__name__)
 
-#: Follows the name of the snapshot's folder in that of the file.
+#: The file has the name of the snapshot's folder with this suffix.
 SUFFIX: Final = ".shares"
-#: Seconds without news after which that is told, and rounds of a host that counts from the beginning again are taken.
+#: Seconds without shares after which that is logged, and shares of an earlier term are accepted.
 _SILENCE: Final = 10.0
-#: Seconds between two writes, and after which newer shares are written though their rates are the same.
-_SOONEST: Final = 1.0
-_LATEST: Final = 15.0
-#: Part by which a rate must differ to be written soon.
+#: Seconds between two writes of the file, at least; and at most, even when the rates stay the same.
+_MIN_WRITE_INTERVAL: Final = 1.0
+_MAX_WRITE_INTERVAL: Final = 15.0
+#: Relative change of a rate that is written soon.
 _CHANGE: Final = 0.1
 
 
-class Inbox:
-    """Takes messages of the broker, in whatever order they come; calls ``took`` for each that is newer."""
+class ShareReceiver:
+    """Receives the broker's messages in any order; calls ``on_shares`` for each that is newer than all before."""
 
     def __init__(
         self,
         node: str,
-        took: Callable[[Shares], None],
+        on_shares: Callable[[Shares], None],
         file: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
-        :param file: where the last shares are kept; None: nowhere
+        :param file: keeps the last shares; None: no file
         """
         self._node = node
-        self._took = took
+        self._on_shares = on_shares
         self._file = file
         self._clock = clock
-        self._heard = clock()
+        self._received_at = clock()
         self._silent = False
-        self._wrote = -math.inf
+        self._written_at = -math.inf
         self._written: Shares | None = None
-        #: The newest; None while none has come.
+        #: The newest shares; None before the first.
         self.last: Shares | None = None
 
     def restore(self) -> None:
-        """Go on by what the agent before this one knew."""
+        """Put the shares of the agent before this one in force."""
         if self._file is None:
             return
         try:
@@ -71,40 +71,44 @@ class Inbox:
         if shares.node == self._node:
             log.info("goes on by shares that are %.0f s old", age)
             self.last = self._written = shares
-            self._took(shares)
+            self._on_shares(shares)
 
-    def received(self, routing_key: str, body: bytes) -> None:
-        """A message came.
+    def receive(self, routing_key: str, body: bytes) -> None:
+        """Handle one message.
 
-        :raises DecodeError: when it is none of ours
+        :raises DecodeError: when it is no message of shares
         """
         shares = Shares.decode(body)
         if shares.node != self._node:
             return
         last = self.last
         if last is not None and (shares.term, shares.number) <= (last.term, last.number):
-            if self._clock() - self._heard <= _SILENCE:
+            if self._clock() - self._received_at <= _SILENCE:
                 return
             log.warning("takes shares of term %d after those of term %d, which ended", shares.term, last.term)
         if self._silent:
             log.info("shares are divided again")
-        self._heard, self._silent = self._clock(), False
+        self._received_at, self._silent = self._clock(), False
         self.last = shares
-        self._took(shares)
+        self._on_shares(shares)
 
     def tick(self) -> None:
-        """Once a second: tell of silence, and keep what is known."""
-        if not self._silent and self.last is not None and self._clock() - self._heard > _SILENCE:
+        """Once a second: log silence, and write the file when that is due."""
+        if not self._silent and self.last is not None and self._clock() - self._received_at > _SILENCE:
             self._silent = True
             log.warning("no shares for %g s; the last ones stay in force", _SILENCE)
         if self._file is not None and self.last is not None:
-            self._keep(self._file, self.last)
+            self._write(self._file, self.last)
 
-    def _keep(self, file: Path, shares: Shares) -> None:
-        since = self._clock() - self._wrote
-        if shares is self._written or since < _SOONEST or (since < _LATEST and not differ(self._written, shares)):
+    def _write(self, file: Path, shares: Shares) -> None:
+        since = self._clock() - self._written_at
+        if (
+            shares is self._written
+            or since < _MIN_WRITE_INTERVAL
+            or (since < _MAX_WRITE_INTERVAL and not differs(self._written, shares))
+        ):
             return
-        self._wrote = self._clock()
+        self._written_at = self._clock()
         fresh = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             fresh.write_bytes(shares.encode())
@@ -116,8 +120,8 @@ class Inbox:
                 fresh.unlink(missing_ok=True)
 
 
-def differ(old: Shares | None, new: Shares) -> bool:
-    """A rate, ceiling or floor is another by more than a tenth, or rows came or went."""
+def differs(old: Shares | None, new: Shares) -> bool:
+    """Whether a rate, floor or ceiling changed by more than a tenth, or rows came or went."""
     if old is None or old.newcomer.keys() != new.newcomer.keys():
         return True
     before = {(row.side, row.flow): row for row in old.rows}
@@ -127,5 +131,9 @@ def differ(old: Shares | None, new: Shares) -> bool:
     return any(
         not math.isclose(was, now, rel_tol=_CHANGE)
         for key, row in after.items()
-        for was, now in zip(before[key][5:8], row[5:8], strict=True)
+        for was, now in zip(_figures(before[key]), _figures(row), strict=True)
     )
+
+
+def _figures(row: Share) -> tuple[float, float, float]:
+    return row.rate, row.floor, row.ceiling

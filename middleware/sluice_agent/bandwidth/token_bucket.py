@@ -1,62 +1,69 @@
-"""A token bucket: what may be moved at once grows at a rate, up to a depth; what does not fit any more overflows."""
+"""A token bucket: tokens (bytes) accumulate at a rate up to a size; what exceeds the size overflows."""
 
 from __future__ import annotations
 
 import math
 from typing import Final
 
-#: Seconds of its rate that a bucket holds.
-DEPTH: Final = 0.25
+#: The size of a bucket, in seconds of its rate.
+BURST_SECONDS: Final = 0.25
 
 
-class Bucket:
-    """Holds bytes; begins full.  Times are seconds on one monotonic clock, and never go back."""
+class TokenBucket:
+    """Starts full.  Times are seconds of one monotonic clock and never decrease; sizes are bytes."""
 
-    __slots__ = ("at", "level", "rate", "span")
+    __slots__ = ("rate", "tokens", "updated_at")
 
-    def __init__(self, rate: float, now: float, span: float = DEPTH) -> None:
+    def __init__(self, rate: float, now: float) -> None:
         """
         :param rate: bytes per second, above 0
-        :param span: seconds of that rate which fit in
         """
         self.rate = rate
-        self.span = span
-        self.level = rate * span
-        self.at = now
+        self.tokens = self.size
+        self.updated_at = now
 
     @property
-    def depth(self) -> float:
-        """Bytes that fit in."""
-        return self.rate * self.span
+    def size(self) -> float:
+        """The most tokens that the bucket holds."""
+        return self.rate * BURST_SECONDS
 
-    def settle(self, now: float) -> float:
-        """Let in what came since the last time; what overflowed."""
-        self.level += self.rate * max(now - self.at, 0.0)
-        self.at = max(now, self.at)
+    def refill(self, now: float) -> float:
+        """Add the tokens since the last refill.
+
+        :return: the overflow, in bytes
+        """
+        self.tokens += self.rate * max(now - self.updated_at, 0.0)
+        self.updated_at = max(now, self.updated_at)
         return self._overflow()
 
-    def change(self, rate: float, now: float) -> float:
-        """Go on at another rate; what overflowed, since a slower one holds less."""
-        over = self.settle(now)
+    def set_rate(self, rate: float, now: float) -> float:
+        """Refill at the old rate, then use another one.
+
+        :return: the overflow, in bytes: a slower bucket is smaller
+        """
+        overflow = self.refill(now)
         self.rate = rate
-        return over + self._overflow()
+        return overflow + self._overflow()
 
-    def put(self, size: float) -> float:
-        """Take ``size`` bytes back; what overflowed."""
-        self.level += size
+    def give_back(self, count: float) -> float:
+        """Return ``count`` tokens to the bucket.
+
+        :return: the overflow, in bytes
+        """
+        self.tokens += count
         return self._overflow()
 
-    def ready(self, size: float) -> float:
-        """When there will be ``size`` bytes, as much of them as fit in; a moment that may be over."""
-        return self.at + max(min(size, self.depth) - self.level, 0.0) / self.rate
+    def ready_at(self, count: float) -> float:
+        """The moment at which the bucket holds ``count`` tokens, or is full; it may have passed."""
+        return self.updated_at + max(min(count, self.size) - self.tokens, 0.0) / self.rate
 
-    def whole(self) -> int:
-        """The whole bytes that there are."""
-        return math.floor(self.level)
+    def whole_tokens(self) -> int:
+        """The tokens, rounded down; negative while the bucket is in debt."""
+        return math.floor(self.tokens)
 
     def _overflow(self) -> float:
-        over = self.level - self.depth
-        if over <= 0:
+        overflow = self.tokens - self.size
+        if overflow <= 0:
             return 0.0
-        self.level = self.depth
-        return over
+        self.tokens = self.size
+        return overflow

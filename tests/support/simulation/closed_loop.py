@@ -2,8 +2,8 @@
 
 Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one
 of these servers, and the connection stays there until all of it came: so connections pile up where they are slow.
-Servers tell of each second and are told their shares soon after it, and workers ask their node's ledger for credit in
-advance, all as in the real thing; ledger, account and choice are given, since they belong to other rooms.
+Servers tell of each second and are told their shares soon after it, and workers ask their node's limiter for credit in
+advance, all as in the real thing; limiter, account and choice are given, since they belong to other rooms.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ SHORTEST: Final = 0.002
 LONGEST: Final = 0.05
 
 
-class Ledger(Protocol):
-    """As the agent's."""
+class NodeLimiter(Protocol):
+    """As ``sluice_agent.bandwidth.node_limiter.NodeLimiter``."""
 
-    def take(self, shares: Shares, now: float) -> None: ...
+    def set_shares(self, shares: Shares, now: float) -> None: ...
 
-    def join(self, worker: str, side: str) -> None: ...
+    def add_worker(self, worker: str, side: str) -> None: ...
 
-    def ask(self, worker: str, asked: CreditRequest, now: float) -> None: ...
+    def request(self, worker: str, request: CreditRequest, now: float) -> None: ...
 
-    def due(self, now: float) -> Mapping[str, list[CreditGrant]]: ...
+    def due_grants(self, now: float) -> Mapping[str, list[CreditGrant]]: ...
 
-    def next_due(self, now: float) -> float | None: ...
+    def seconds_until_due(self, now: float) -> float | None: ...
 
-    def anew(self) -> list[str]: ...
+    def workers_to_renegotiate(self) -> list[str]: ...
 
 
 class Account(Protocol):
@@ -71,12 +71,12 @@ class Account(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What belongs to others: how to make a node's ledger, and a worker's account of a flow with a clock.
+    """What belongs to others: how to make a node's limiter, and a worker's account of a flow with a clock.
 
     ``drawn`` puts the servers that have an object (``ip`` and ``port``) in order, by their spares and chance.
     """
 
-    ledger: Callable[[], Ledger]
+    limiter: Callable[[], NodeLimiter]
     account: Callable[[Flow, Callable[[], float]], Account]
     drawn: Callable[[Sequence[Mapping[str, Any]], Mapping[str, float], Callable[[], float]], list[Mapping[str, Any]]]
 
@@ -123,7 +123,7 @@ class _Connection:
 class _Server:
     name: str
     capacity: float
-    ledger: Ledger
+    limiter: NodeLimiter
     tills: dict[str, _Till] = field(default_factory=dict)
     serving: int = 0  #: number of the only timer that counts
 
@@ -148,7 +148,7 @@ class Loop:
         """
         self.divider, self.rooms, self.random, self.sizes = divider, rooms, random, sizes
         self.now = 1000.0
-        self.servers = [_Server(f"s{place}", rate, rooms.ledger()) for place, rate in enumerate(servers)]
+        self.servers = [_Server(f"s{place}", rate, rooms.limiter()) for place, rate in enumerate(servers)]
         odds = np.ones(len(self.servers)) if popular is None else np.array(popular, dtype=np.float64)
         self._odds = np.log(odds / odds.sum())
         self._copies = min(copies, len(self.servers))
@@ -159,7 +159,7 @@ class Loop:
         self._order = itertools.count()
         self._number = 0
         for server in self.servers:
-            server.ledger.join("w", STORAGE_NODE)
+            server.limiter.add_worker("w", STORAGE_NODE)
         for account, connections in tenants.items():
             for _ in range(connections):
                 one = _Connection(account)
@@ -221,7 +221,7 @@ class Loop:
         till.turn(self.now)
         till.open -= 1
         if not till.open and (size := till.account.give_back()):
-            server.ledger.ask("w", CreditRequest(*_names(till.flow), -size), self.now)
+            server.limiter.request("w", CreditRequest(*_names(till.flow), -size), self.now)
             self._serve_soon(server)
         self._at(self.now + BETWEEN, lambda: self._begin(one))
 
@@ -238,7 +238,7 @@ class Loop:
         size = till.account.wish(sum(one.size for one in till.queue))
         if size > 0:
             till.account.asked += size
-            server.ledger.ask("w", CreditRequest(*_names(till.flow), size, len(till.queue)), self.now)
+            server.limiter.request("w", CreditRequest(*_names(till.flow), size, len(till.queue)), self.now)
             self._serve_soon(server)
 
     def _serve_soon(self, server: _Server, pause: float = 0.0002) -> None:
@@ -249,7 +249,7 @@ class Loop:
     def _serve(self, server: _Server, number: int) -> None:
         if number != server.serving:
             return
-        for rows in server.ledger.due(self.now).values():
+        for rows in server.limiter.due_grants(self.now).values():
             for given in rows:
                 till = server.tills[given.account]
                 till.account.granted(given.size, given.rate)
@@ -257,7 +257,7 @@ class Loop:
                 while till.queue and till.account.take(till.queue[0].size):
                     self._passes(server, till.queue.popleft())
                 self._ask(server, till)
-        due = server.ledger.next_due(self.now)
+        due = server.limiter.seconds_until_due(self.now)
         if due is not None:
             self._serve_soon(server, min(max(due, SHORTEST), LONGEST))
 
@@ -307,8 +307,8 @@ class Loop:
 
     def _take(self, shares: Mapping[str, Shares]) -> None:
         for server in self.servers:
-            server.ledger.take(shares[server.name], self.now)
-            if server.ledger.anew():
+            server.limiter.set_shares(shares[server.name], self.now)
+            if server.limiter.workers_to_renegotiate():
                 for till in server.tills.values():
                     till.account.anew()
                     self._ask(server, till)

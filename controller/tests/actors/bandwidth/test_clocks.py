@@ -12,7 +12,7 @@ from tests.support.actors.host import play, settings
 from sluice_actors.bandwidth.service import HEARING, NAME, Bandwidth
 from sluice_actors.policies.group_index import Groups
 from sluice_actors.runtime.ownership import SingleHost
-from sluice_agent.bandwidth.shares import Inbox
+from sluice_agent.bandwidth.shares import ShareReceiver
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow, Shares
 from sluice_core.messages.policies import Change
@@ -74,7 +74,9 @@ class World:
         self.said = []
         self.took = []
         self.moved = 5.0
-        self.inbox = Inbox("p1", lambda shares: self.took.append((self.steady, shares.number)), None, self._monotonic)
+        self.inbox = ShareReceiver(
+            "p1", lambda shares: self.took.append((self.steady, shares.number)), None, self._monotonic
+        )
         self.started, self.number = self.steady + self.node_ahead, 0
         self._events = []
         self._order = itertools.count()
@@ -121,7 +123,7 @@ class World:
 
     def _said(self, routing_key, body):
         self.said.append((self.steady, Shares.decode(body).number))
-        self.inbox.received(routing_key, body)
+        self.inbox.receive(routing_key, body)
 
     async def _wait(self, event, seconds):
         self.waits.append(seconds)

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from sluice_agent.bandwidth.node_limiter import Ledger
-from sluice_agent.bandwidth.service import Credit
+from sluice_agent.bandwidth.node_limiter import NodeLimiter
+from sluice_agent.bandwidth.service import BandwidthService
 from sluice_agent.settings import Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
@@ -33,23 +33,23 @@ def share(account, rate, ceiling=0.0):
 
 
 class Node:
-    """A ledger, its workers, and the rates that they hold; they ask each 10 ms while they are busy."""
+    """A limiter, its workers, and the rates that they hold; they ask each 10 ms while they are busy."""
 
     def __init__(self, workers, *rows, newcomer=None):
         self.now = 0.0
-        self.ledger = Ledger()
+        self.limiter = NodeLimiter()
         self.rates = {}
         self.free = set()
         self.told = Counter()
         for worker in workers:
-            self.ledger.join(worker, PROXY)
+            self.limiter.add_worker(worker, PROXY)
         self.take(*rows, newcomer=newcomer)
 
     def take(self, *rows, newcomer=None):
         newcomers = {} if newcomer is None else {PROXY: {GET: newcomer}}
         self.rows = Shares("n", 1, 1, 0.0, rows, newcomers)
-        self.ledger.take(self.rows, self.now)
-        self.hear(self.ledger.due(self.now))
+        self.limiter.set_shares(self.rows, self.now)
+        self.hear(self.limiter.due_grants(self.now))
 
     def hear(self, grants):
         for worker, rows in grants.items():
@@ -65,11 +65,11 @@ class Node:
             for _ in range(100):
                 self.now += 0.01
                 for worker in busy:
-                    self.ledger.ask(worker, CreditRequest(account, "", GET, 0, 40_000, 1), self.now)
-                self.hear(self.ledger.due(self.now))
-            self.ledger.take(self.rows, self.now)
-            self.hear(self.ledger.due(self.now))
-            rates = self.ledger.rates(self.now)
+                    self.limiter.request(worker, CreditRequest(account, "", GET, 0, 40_000, 1), self.now)
+                self.hear(self.limiter.due_grants(self.now))
+            self.limiter.set_shares(self.rows, self.now)
+            self.hear(self.limiter.due_grants(self.now))
+            rates = self.limiter.changed_fallback_rates(self.now)
             assert all(row.size == 0 for rows in rates.values() for row in rows)
             self.told.update({worker: len(rows) for worker, rows in rates.items()})
             self.hear(rates)
@@ -113,8 +113,8 @@ def test_a_newcomer_that_rested_is_one_again():
     assert node.rates["A", "new"] >= 2 * MB
     node.run(15)
     assert node.rates["A", "new"] == 1.5 * MB
-    assert node.ledger.alone(PROXY) == {GET: 1.5 * MB}
-    assert node.ledger.alone(STORAGE_NODE) == {}
+    assert node.limiter.newcomer_fallback_rates(PROXY) == {GET: 1.5 * MB}
+    assert node.limiter.newcomer_fallback_rates(STORAGE_NODE) == {}
 
 
 def test_who_holds_a_rate_hears_that_its_flow_is_free_though_it_waits_for_nothing():
@@ -124,13 +124,13 @@ def test_who_holds_a_rate_hears_that_its_flow_is_free_though_it_waits_for_nothin
     assert node.free == {("A", "T"), ("B", "T")}
     assert node.rates == {}
     node.take(share("T", MB))
-    assert node.ledger.anew() == ["A", "B"]
+    assert node.limiter.workers_to_renegotiate() == ["A", "B"]
 
 
 def test_a_share_that_is_no_number_is_no_news():
     node = Node("A", share("T", MB), share("free", -1.0), newcomer=3 * MB)
     node.take(share("T", NAN), share("free", NAN), share("new", NAN), newcomer=NAN)
-    assert node.ledger.governed
+    assert node.limiter.is_limiting
     node.run(2, "A")
     node.run(1, "A", "free")
     node.run(1, "A", "new")
@@ -145,46 +145,46 @@ def test_a_share_that_is_no_number_is_no_news():
 
 def test_nothing_is_held_back_any_more_when_no_row_is_left():
     node = Node("A", share("T", MB))
-    assert node.ledger.governed
+    assert node.limiter.is_limiting
     node.take(share("T", -1.0))
-    assert not node.ledger.governed
+    assert not node.limiter.is_limiting
     node.take(newcomer=MB)
-    assert node.ledger.governed
+    assert node.limiter.is_limiting
     node.take()
-    assert not node.ledger.governed
+    assert not node.limiter.is_limiting
 
 
 def test_each_second_workers_hear_it_until_nothing_is_held_back_any_more(tmp_path):
-    class Door:
-        def __init__(self, door):
-            self.door = door
+    class RecordingServer:
+        def __init__(self, server):
+            self.server = server
             self.said = []
 
-        def tell_levels(self, sides):
+        def send_priorities(self, sides):
             self.said.append(tuple(sides))
-            self.door.tell_levels(sides)
+            self.server.send_priorities(sides)
 
-        def tell_rates(self):
+        def send_rates(self):
             self.said.append("rates")
-            self.door.tell_rates()
+            self.server.send_rates()
 
         def __getattr__(self, name):
-            return getattr(self.door, name)
+            return getattr(self.server, name)
 
     async def story():
         now = [1000.0]
         settings = Settings("n", "", str(tmp_path / "snapshot"), socket=str(tmp_path / "agent.sock"))
-        credit = Credit(settings, None, lambda: now[0])
-        door = credit.door = Door(credit.door)
-        credit.open()
+        service = BandwidthService(settings, None, lambda: now[0])
+        server = service.server = RecordingServer(service.server)
+        service.open()
         said = []
         for number, rates in enumerate(({}, {PROXY: {PUT: MB}}, {PROXY: {PUT: MB}}, {}, {})):
-            credit.inbox.received("", Shares("n", 1, number, 0.0, (), rates).encode())
+            service.shares.receive("", Shares("n", 1, number, 0.0, (), rates).encode())
             now[0] += 1
-            door.said.clear()
-            credit.tick()
-            said.append(list(door.said))
-        credit.door.close()
+            server.said.clear()
+            service.tick()
+            said.append(list(server.said))
+        service.server.close()
         both = [(PROXY, STORAGE_NODE), "rates"]
         assert said == [[], both, both, both, []]
 
@@ -203,13 +203,13 @@ def test_a_worker_hears_what_it_may_go_on_with_alone(tmp_path):
     async def story():
         now = [1000.0]
         path = str(tmp_path / "agent.sock")
-        credit = Credit(Settings("n", "", str(tmp_path / "s"), socket=path), None, lambda: now[0])
-        credit.open()
+        service = BandwidthService(Settings("n", "", str(tmp_path / "s"), socket=path), None, lambda: now[0])
+        service.open()
 
         def second(rate):
             rows, now[0] = (share("T", rate),), now[0] + 1
-            credit.inbox.received("", Shares("n", 1, int(now[0]), 0.0, rows, {PROXY: {GET: 3 * MB}}).encode())
-            credit.tick()
+            service.shares.receive("", Shares("n", 1, int(now[0]), 0.0, rows, {PROXY: {GET: 3 * MB}}).encode())
+            service.tick()
 
         second(MB)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as line:
@@ -221,7 +221,7 @@ def test_a_worker_hears_what_it_may_go_on_with_alone(tmp_path):
             second(MB / 2)
             assert (await hear(line, PriorityUpdate)).alone == {GET: 3 * MB}
             assert (await hear(line, Grant)).rows[0][4:] == (0, MB / 2)
-        credit.door.close()
+        service.server.close()
 
     async def limited():
         async with asyncio.timeout(30):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_agent.bandwidth.node_limiter import Ledger
+from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Share, Shares
 from sluice_core.messages.credit import FREE, CreditRequest
@@ -12,15 +12,17 @@ PIECE = 64 * 1024
 
 
 class Node:
-    """A ledger with a clock, and one worker whose flows want more as soon as they were served."""
+    """A limiter with a clock, and one worker whose flows want more as soon as they were served."""
 
     def __init__(self):
         self.now = 1000.0
-        self.ledger = Ledger()
-        self.ledger.join("w", PROXY)
+        self.limiter = NodeLimiter()
+        self.limiter.add_worker("w", PROXY)
 
     def take(self, *rows, newcomer=None):
-        self.ledger.take(Shares("n", 1, 1, 0.0, rows, {} if newcomer is None else {PROXY: {GET: newcomer}}), self.now)
+        self.limiter.set_shares(
+            Shares("n", 1, 1, 0.0, rows, {} if newcomer is None else {PROXY: {GET: newcomer}}), self.now
+        )
 
     def moved(self, ceilings, seconds):
         """Bytes of each account meanwhile, or :data:`FREE`; ``ceilings`` maps it to what its worker knows."""
@@ -29,7 +31,7 @@ class Node:
             self.ask(account, PIECE, ceiling)
         end = self.now + seconds
         while self.now < end:
-            for row in self.ledger.due(self.now).get("w", ()):
+            for row in self.limiter.due_grants(self.now).get("w", ()):
                 if row.size == FREE:
                     found[row.account] = FREE
                 else:
@@ -39,7 +41,7 @@ class Node:
         return found
 
     def ask(self, account, size, ceiling=0.0):
-        self.ledger.ask("w", CreditRequest(account, "", GET, 0, size, 0, ceiling), self.now)
+        self.limiter.request("w", CreditRequest(account, "", GET, 0, size, 0, ceiling), self.now)
 
 
 @pytest.fixture
@@ -55,8 +57,8 @@ def about(rate, seconds):
 def test_it_holds_while_nobody_divides_and_leaves_the_others_free(node):
     found = node.moved({"a": 2 * MB, "b": 0.0, "c": 5 * MB}, 4.0)
     assert found == {"a": about(2 * MB, 4), "b": FREE, "c": about(5 * MB, 4)}
-    assert node.ledger.anew() == []
-    assert node.ledger.governed  # so that workers hear each second that the agent lives, and their rates
+    assert node.limiter.workers_to_renegotiate() == []
+    assert node.limiter.is_limiting  # so that workers hear each second that the agent lives, and their rates
 
 
 def test_it_bounds_what_a_newcomer_gets(node):
@@ -89,14 +91,14 @@ def test_whoever_divides_frees_by_sending_no_row_for_three_seconds(node):
         node.take()
     assert node.moved({"a": 2 * MB}, 0.5)["a"] > 0
     node.take()
-    assert node.ledger.due(node.now)["w"][0].size == FREE
+    assert node.limiter.due_grants(node.now)["w"][0].size == FREE
 
 
 def test_a_row_that_ends_frees_at_once_what_moves_for_long(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 4.0)  # its worker goes on to name the ceiling that was deleted meanwhile
     node.take()
-    assert node.ledger.due(node.now)["w"][0].size == FREE
+    assert node.limiter.due_grants(node.now)["w"][0].size == FREE
 
 
 def test_a_row_that_ends_says_nothing_of_what_began_since(node):
@@ -109,12 +111,12 @@ def test_a_row_that_ends_says_nothing_of_what_began_since(node):
 def test_who_rests_is_bound_again_when_it_comes_back(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 1.0)
-    node.ledger.leave("w")
-    node.ledger.join("w", PROXY)
+    node.limiter.remove_worker("w")
+    node.limiter.add_worker("w", PROXY)
     for _ in range(8):
         node.now += 1.0
         node.take()
-    assert node.ledger.due(node.now) == {}
+    assert node.limiter.due_grants(node.now) == {}
     assert node.moved({"a": MB}, 2.0)["a"] == about(MB, 2)
 
 
@@ -127,14 +129,14 @@ def test_a_ceiling_that_changes_or_ends_counts_at_once(node):
 
 def test_bytes_that_come_back_need_no_account(node):
     node.ask("a", -PIECE, 2 * MB)
-    assert node.ledger.due(node.now) == {}
-    assert node.ledger.next_due(node.now) is None
+    assert node.limiter.due_grants(node.now) == {}
+    assert node.limiter.seconds_until_due(node.now) is None
 
 
 def test_a_worker_that_did_not_know_of_it_is_called_back_when_there_is_a_row(node):
-    node.ledger.join("late", PROXY)
-    node.ledger.ask("late", CreditRequest("a", "", GET, 0, PIECE), node.now)
-    assert node.ledger.due(node.now)["late"][0].size == FREE
+    node.limiter.add_worker("late", PROXY)
+    node.limiter.request("late", CreditRequest("a", "", GET, 0, PIECE), node.now)
+    assert node.limiter.due_grants(node.now)["late"][0].size == FREE
     node.moved({"a": 2 * MB}, 0.5)
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
-    assert "late" in node.ledger.anew()
+    assert "late" in node.limiter.workers_to_renegotiate()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_agent.bandwidth.io_levels import SILENCE, Levels, packed
+from sluice_agent.bandwidth.io_levels import SILENCE, IoLevels, encode_update
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import COPIES, GET, Flow, Share, Shares
 from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, unpack
@@ -19,36 +19,36 @@ def share(account, rate=-1.0, floor=0.0, priority=4):
 
 
 def look(levels, rows, **moving):
-    """Levels by account; each moves (bytes per second, transfers held back)."""
+    """IoLevels by account; each moves (bytes per second, transfers held back)."""
     found = {flow(account): (moved, 1.0, waiting) for account, (moved, waiting) in moving.items()}
-    levels.look(Shares("n1", 1, 1, 0.0, tuple(rows)), found)
-    return {row.account: row.level for row in levels.told[STORAGE_NODE].rows}
+    levels.update(Shares("n1", 1, 1, 0.0, tuple(rows)), found)
+    return {row.account: row.level for row in levels.updates[STORAGE_NODE].rows}
 
 
 def test_who_is_below_its_floor_stands_first_and_who_is_above_last():
     rows = [share("a", floor=100.0), share("b", floor=50.0)]
-    assert look(Levels(), rows, a=(50, 0), b=(80, 0), c=(10, 0)) == {"a": 0, "b": IDLE, "c": IDLE, "": IDLE}
+    assert look(IoLevels(), rows, a=(50, 0), b=(80, 0), c=(10, 0)) == {"a": 0, "b": IDLE, "c": IDLE, "": IDLE}
 
 
 def test_while_nobody_is_below_classes_count():
     rows = [share("a", floor=100.0, priority=1), share("b", priority=7)]
-    assert look(Levels(), rows, a=(150, 0), b=(80, 0), c=(10, 0)) == {"a": 1, "b": 7}
+    assert look(IoLevels(), rows, a=(150, 0), b=(80, 0), c=(10, 0)) == {"a": 1, "b": 7}
 
 
 def test_who_borrows_while_others_wait_stands_last():
     rows = [share("a", 100.0, floor=50.0), share("b", 100.0, floor=50.0)]
-    assert look(Levels(), rows, a=(150, 1.0), b=(60, 1.0)) == {"a": IDLE}
-    assert look(Levels(), rows, a=(150, 1.0), b=(60, 0)) == {}
+    assert look(IoLevels(), rows, a=(150, 1.0), b=(60, 1.0)) == {"a": IDLE}
+    assert look(IoLevels(), rows, a=(150, 1.0), b=(60, 0)) == {}
 
 
 def test_who_has_no_transfer_open_is_not_below():
-    levels = Levels()
-    levels.look(Shares("n1", 1, 1, 0.0, (share("a", floor=100.0),)), {flow("b"): (80.0, 1.0, 0.0)})
-    assert levels.told[STORAGE_NODE] == PriorityUpdate((), True)
+    levels = IoLevels()
+    levels.update(Shares("n1", 1, 1, 0.0, (share("a", floor=100.0),)), {flow("b"): (80.0, 1.0, 0.0)})
+    assert levels.updates[STORAGE_NODE] == PriorityUpdate((), True)
 
 
 def test_nobody_goes_to_and_fro():
-    levels = Levels()
+    levels = IoLevels()
     rows = [share("a", floor=100.0)]
     first = {"a": 0, "": IDLE}
     assert [look(levels, rows, a=(moved, 0)) for moved in (97, 94, 97, 101, 97)] == [{}, first, first, {}, {}]
@@ -65,55 +65,55 @@ def test_nobody_goes_to_and_fro():
     ],
 )
 def test_a_floor_a_ceiling_or_a_class_of_the_disks_is_an_objective(row, active):
-    levels = Levels()
-    levels.look(Shares("n1", 1, 1, 0.0, (row,)), {})
-    assert [levels.told[side].active for side in (PROXY, STORAGE_NODE)] == [active, active]
+    levels = IoLevels()
+    levels.update(Shares("n1", 1, 1, 0.0, (row,)), {})
+    assert [levels.updates[side].active for side in (PROXY, STORAGE_NODE)] == [active, active]
 
 
 def test_copies_stand_last_while_anybody_is_below_though_none_is_sent_from_here():
-    levels, rows = Levels(), [share("a", floor=100.0)]
+    levels, rows = IoLevels(), [share("a", floor=100.0)]
     assert look(levels, rows, a=(50, 0))[""] == IDLE
     assert look(levels, rows, a=(150, 0)) == {}
     sent = {flow("a"): (50.0, 1.0, 0.0), COPIES: (90.0, 1.0, 0.0)}
-    levels.look(Shares("n1", 1, 1, 0.0, tuple(rows)), sent)
-    assert [row.level for row in levels.told[STORAGE_NODE].rows if row.flow == COPIES] == [IDLE]
+    levels.update(Shares("n1", 1, 1, 0.0, tuple(rows)), sent)
+    assert [row.level for row in levels.updates[STORAGE_NODE].rows if row.flow == COPIES] == [IDLE]
 
 
 def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():
-    levels = Levels()
+    levels = IoLevels()
     given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
-    assert levels.look(given, {}) == (PROXY,)
-    assert levels.told[PROXY].spares == {"n2": 0.5}
-    assert levels.look(given, {}) == ()
+    assert levels.update(given, {}) == (PROXY,)
+    assert levels.updates[PROXY].spares == {"n2": 0.5}
+    assert levels.update(given, {}) == ()
 
 
 def test_spares_are_told_no_more_once_nobody_divides():
     now = 100.0
-    levels = Levels(lambda: now)
+    levels = IoLevels(lambda: now)
     given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
-    levels.look(given, {})
+    levels.update(given, {})
     now += SILENCE
-    assert levels.look(given, {}) == ()
-    assert levels.told[PROXY].spares == {"n2": 0.5}
+    assert levels.update(given, {}) == ()
+    assert levels.updates[PROXY].spares == {"n2": 0.5}
     now += 1.0
-    assert levels.look(given, {}) == (PROXY,)
-    assert levels.told[PROXY].spares is None
-    assert levels.look(replace(given, number=2), {}) == (PROXY,)
-    assert levels.told[PROXY].spares == {"n2": 0.5}
+    assert levels.update(given, {}) == (PROXY,)
+    assert levels.updates[PROXY].spares is None
+    assert levels.update(replace(given, number=2), {}) == (PROXY,)
+    assert levels.updates[PROXY].spares == {"n2": 0.5}
 
 
 def test_while_any_objective_is_in_force_everybody_is_told_each_time():
-    levels = Levels()
+    levels = IoLevels()
     given = Shares("n1", 1, 1, 0.0, (share("a", floor=1.0),))
-    assert [levels.look(given, {}) for _ in range(2)] == [(PROXY, STORAGE_NODE)] * 2
-    assert levels.look(None, {}) == (PROXY, STORAGE_NODE)
-    assert levels.look(None, {}) == ()
+    assert [levels.update(given, {}) for _ in range(2)] == [(PROXY, STORAGE_NODE)] * 2
+    assert levels.update(None, {}) == (PROXY, STORAGE_NODE)
+    assert levels.update(None, {}) == ()
 
 
 def test_what_does_not_fit_leaves_out_those_that_stand_by_class():
     rows = (Level("first", "", GET, 0, 0), *(Level(f"AUTH_{n:060d}", "", GET, 0, 7) for n in range(3000)))
     spares = {f"node{n:060d}": 0.1 for n in range(3000)}
-    raw = packed(PriorityUpdate(rows, True, spares, {GET: 5.0}))
+    raw = encode_update(PriorityUpdate(rows, True, spares, {GET: 5.0}))
     assert len(raw) <= MESSAGE_LIMIT
     found = unpack(raw)
     assert found.rows[0] == rows[0]

@@ -1,4 +1,4 @@
-"""The node's ledger: what was divided is what moves, nothing lies idle, and nobody starves."""
+"""The node's limiter: what was divided is what moves, nothing lies idle, and nobody starves."""
 
 from collections import Counter
 
@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_agent.bandwidth.flow_limiter import LEAST, Account
-from sluice_agent.bandwidth.method_limiter import POOL
-from sluice_agent.bandwidth.node_limiter import Ledger
-from sluice_agent.bandwidth.token_bucket import DEPTH
+from sluice_agent.bandwidth.flow_limiter import MIN_RATE, FlowLimiter
+from sluice_agent.bandwidth.method_limiter import POOL_SECONDS
+from sluice_agent.bandwidth.node_limiter import NodeLimiter
+from sluice_agent.bandwidth.token_bucket import BURST_SECONDS
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Share, Shares
 from sluice_core.messages.credit import FREE, CreditRequest
@@ -31,33 +31,33 @@ def asked(account, size, method=GET):
 
 
 class Node:
-    """A ledger with a clock, and clients that ask again as soon as they were served."""
+    """A limiter with a clock, and clients that ask again as soon as they were served."""
 
     def __init__(self, *rows, newcomer=None, shortest=0.002, longest=0.05):
         self.now = 1000.0
-        self.ledger = Ledger()
+        self.limiter = NodeLimiter()
         self.moved = Counter()
         self.bounds = shortest, longest
         self.clients = {}
         self.take(*rows, newcomer=newcomer)
 
     def take(self, *rows, newcomer=None):
-        self.ledger.take(shares(*rows, newcomer=newcomer), self.now)
+        self.limiter.set_shares(shares(*rows, newcomer=newcomer), self.now)
 
     def client(self, account, size, count=1):
         for number in range(count):
             worker = f"{account}/{size}/{len(self.clients)}/{number}"
-            self.ledger.join(worker, PROXY)
+            self.limiter.add_worker(worker, PROXY)
             self.clients[worker] = account, size, size
-            self.ledger.ask(worker, asked(account, size), self.now)
+            self.limiter.request(worker, asked(account, size), self.now)
 
     def stop(self, account):
         for worker in [one for one, (name, *_) in self.clients.items() if name == account]:
-            self.ledger.leave(worker)
+            self.limiter.remove_worker(worker)
             del self.clients[worker]
 
     def serve(self):
-        for worker, rows in self.ledger.due(self.now).items():
+        for worker, rows in self.limiter.due_grants(self.now).items():
             account, size, left = self.clients[worker]
             for row in rows:
                 assert row.size > 0
@@ -66,7 +66,7 @@ class Node:
             assert left >= 0, "more than was asked for"
             if not left:
                 left = size
-                self.ledger.ask(worker, asked(account, size), self.now)
+                self.limiter.request(worker, asked(account, size), self.now)
             self.clients[worker] = account, size, left
 
     def run(self, seconds):
@@ -75,7 +75,7 @@ class Node:
         end = self.now + seconds
         while self.now < end:
             self.serve()
-            due = self.ledger.next_due(self.now)
+            due = self.limiter.seconds_until_due(self.now)
             shortest, longest = self.bounds
             self.now = min(self.now + min(max(longest if due is None else due, shortest), longest), end)
         self.serve()
@@ -121,13 +121,13 @@ def test_who_comes_back_has_its_share_at_once():
     assert node.run(2.0)["a"] > 150 * MB
     node.client("b", 256 * KIB, 4)
     moved = node.run(1.0)
-    assert 60 * MB * 0.99 <= moved["b"] <= 60 * MB * (1 + DEPTH) + 90 * MB * POOL
+    assert 60 * MB * 0.99 <= moved["b"] <= 60 * MB * (1 + BURST_SECONDS) + 90 * MB * POOL_SECONDS
 
 
 def test_after_a_restart_nobody_begins_with_what_it_had_alone():
     node = Node(share("a", 30 * MB), share("b", 60 * MB, ceiling=60 * MB), share("c", 10 * MB))
     node.run(2.0)
-    node.ledger.spend(PROXY, node.now)
+    node.limiter.drain(PROXY, node.now)
     for account in "abc":
         node.client(account, 256 * KIB, 4)
     moved = node.run(1.0)
@@ -153,7 +153,7 @@ def test_the_timer_rests_while_everybody_that_waits_is_at_its_ceiling():
     node.client("a", 256 * KIB, 4)
     node.run(1.0)
     node.serve()
-    assert node.ledger.next_due(node.now) > 0.005
+    assert node.limiter.seconds_until_due(node.now) > 0.005
 
 
 def test_a_flow_with_next_to_nothing_makes_progress():
@@ -161,7 +161,7 @@ def test_a_flow_with_next_to_nothing_makes_progress():
     node.client("a", 64 * KIB)
     node.client("b", 256 * KIB, 8)
     node.run(1.0)
-    assert node.run(10.0)["a"] >= 9 * LEAST
+    assert node.run(10.0)["a"] >= 9 * MIN_RATE
 
 
 def test_those_of_one_flow_take_turns():
@@ -169,7 +169,7 @@ def test_those_of_one_flow_take_turns():
     node.client("a", 1024 * KIB, 4)
     first = Counter()
     for _ in range(40):
-        for worker, rows in node.ledger.due(node.now).items():
+        for worker, rows in node.limiter.due_grants(node.now).items():
             first[worker] += sum(row.size for row in rows)
         node.now += 0.05
     assert max(first.values()) < 1.5 * min(first.values())
@@ -193,12 +193,12 @@ def test_newcomers_of_one_second_share_what_one_may_have():
 
 def test_thousands_of_newcomers_at_once_cost_little_each(monkeypatch):
     changes = Counter()
-    change = Account.change
-    monkeypatch.setattr(Account, "change", lambda *args: (changes.update(["all"]), change(*args))[1])
+    change = FlowLimiter.set_limits
+    monkeypatch.setattr(FlowLimiter, "set_limits", lambda *args: (changes.update(["all"]), change(*args))[1])
     node = Node(newcomer=6 * MB)
     for number in range(3000):
-        node.ledger.join(str(number), PROXY)
-        node.ledger.ask(str(number), asked(str(number), 1), node.now)
+        node.limiter.add_worker(str(number), PROXY)
+        node.limiter.request(str(number), asked(str(number), 1), node.now)
     assert changes["all"] < 20 * 3000
 
 
@@ -216,92 +216,92 @@ def test_a_newcomer_begins_at_once_and_lends_nothing():
 
 
 def test_what_is_not_held_back_is_free():
-    ledger = Ledger()
-    ledger.join("w", PROXY)
-    ledger.ask("w", asked("a", 1), 0.0)
-    assert ledger.next_due(0.0) == 0.0
-    [row] = ledger.due(0.0)["w"]
+    limiter = NodeLimiter()
+    limiter.add_worker("w", PROXY)
+    limiter.request("w", asked("a", 1), 0.0)
+    assert limiter.seconds_until_due(0.0) == 0.0
+    [row] = limiter.due_grants(0.0)["w"]
     assert (row.size, row.account) == (FREE, "a")
-    assert ledger.due(0.0) == {}
-    assert ledger.next_due(0.0) is None
+    assert limiter.due_grants(0.0) == {}
+    assert limiter.seconds_until_due(0.0) is None
 
 
 def test_with_ceilings_only_others_are_free():
-    ledger = Ledger()
-    ledger.take(shares(share("a", MB, MB), share("b", -1.0)), 0.0)
-    ledger.join("w", PROXY)
+    limiter = NodeLimiter()
+    limiter.set_shares(shares(share("a", MB, MB), share("b", -1.0)), 0.0)
+    limiter.add_worker("w", PROXY)
     for account in "abc":
-        ledger.ask("w", asked(account, 1000), 0.0)
-    ledger.ask("w", asked("a", 1000, PUT), 0.0)
-    sizes = {(row.account, row.method): row.size for row in ledger.due(0.0)["w"]}
+        limiter.request("w", asked(account, 1000), 0.0)
+    limiter.request("w", asked("a", 1000, PUT), 0.0)
+    sizes = {(row.account, row.method): row.size for row in limiter.due_grants(0.0)["w"]}
     assert sizes == {("a", GET): 1000, ("b", GET): FREE, ("c", GET): FREE, ("a", PUT): FREE}
 
 
 def test_who_was_told_that_it_is_free_is_called_back_once():
-    ledger = Ledger()
-    ledger.join("told", PROXY)
-    ledger.join("not told", PROXY)
-    ledger.ask("told", asked("a", 1), 0.0)
-    ledger.due(0.0)
-    ledger.take(shares(share("b", MB, method=PUT)), 0.0)
-    assert ledger.anew() == []
-    ledger.take(shares(share("b", MB)), 0.0)
-    assert ledger.anew() == ["told"]
-    ledger.take(shares(share("b", 2 * MB)), 1.0)
-    assert ledger.anew() == []
-    ledger.ask("told", asked("a", 1), 1.0)
-    ledger.due(1.0)
-    ledger.take(shares(share("b", 2 * MB), newcomer=MB), 2.0)
-    assert ledger.anew() == ["told"]
+    limiter = NodeLimiter()
+    limiter.add_worker("told", PROXY)
+    limiter.add_worker("not told", PROXY)
+    limiter.request("told", asked("a", 1), 0.0)
+    limiter.due_grants(0.0)
+    limiter.set_shares(shares(share("b", MB, method=PUT)), 0.0)
+    assert limiter.workers_to_renegotiate() == []
+    limiter.set_shares(shares(share("b", MB)), 0.0)
+    assert limiter.workers_to_renegotiate() == ["told"]
+    limiter.set_shares(shares(share("b", 2 * MB)), 1.0)
+    assert limiter.workers_to_renegotiate() == []
+    limiter.request("told", asked("a", 1), 1.0)
+    limiter.due_grants(1.0)
+    limiter.set_shares(shares(share("b", 2 * MB), newcomer=MB), 2.0)
+    assert limiter.workers_to_renegotiate() == ["told"]
 
 
 def test_who_waits_is_free_as_soon_as_nothing_is_held_back():
-    ledger = Ledger()
-    ledger.take(shares(share("a", MB)), 0.0)
-    ledger.join("w", PROXY)
-    ledger.ask("w", asked("a", 10_000_000), 0.0)
-    ledger.due(0.0)
-    ledger.take(shares(), 0.1)
-    assert [row.size for row in ledger.due(0.1)["w"]] == [FREE]
-    assert not ledger.governed
+    limiter = NodeLimiter()
+    limiter.set_shares(shares(share("a", MB)), 0.0)
+    limiter.add_worker("w", PROXY)
+    limiter.request("w", asked("a", 10_000_000), 0.0)
+    limiter.due_grants(0.0)
+    limiter.set_shares(shares(), 0.1)
+    assert [row.size for row in limiter.due_grants(0.1)["w"]] == [FREE]
+    assert not limiter.is_limiting
 
 
 def test_what_is_given_back_is_there_for_the_next():
-    ledger = Ledger()
-    ledger.take(shares(share("a", 40_000.0)), 0.0)
-    ledger.join("w", PROXY)
-    ledger.ask("w", asked("a", 10_000), 0.0)
-    assert [row.size for row in ledger.due(0.0)["w"]] == [10_000]
-    ledger.ask("w", asked("a", -10_000), 0.0)
-    ledger.ask("w", asked("a", 10_000), 0.0)
-    assert [row.size for row in ledger.due(0.0)["w"]] == [10_000]
-    ledger.ask("w", asked("a", 10_000), 0.0)
-    assert ledger.due(0.0) == {}
+    limiter = NodeLimiter()
+    limiter.set_shares(shares(share("a", 40_000.0)), 0.0)
+    limiter.add_worker("w", PROXY)
+    limiter.request("w", asked("a", 10_000), 0.0)
+    assert [row.size for row in limiter.due_grants(0.0)["w"]] == [10_000]
+    limiter.request("w", asked("a", -10_000), 0.0)
+    limiter.request("w", asked("a", 10_000), 0.0)
+    assert [row.size for row in limiter.due_grants(0.0)["w"]] == [10_000]
+    limiter.request("w", asked("a", 10_000), 0.0)
+    assert limiter.due_grants(0.0) == {}
 
 
 def test_a_worker_that_is_gone_waits_for_nothing():
-    ledger = Ledger()
-    ledger.take(shares(share("a", MB)), 0.0)
-    ledger.join("gone", PROXY)
-    ledger.join("here", PROXY)
-    ledger.ask("gone", asked("a", 100_000_000), 0.0)
-    ledger.ask("here", asked("a", 1_000), 0.0)
-    ledger.leave("gone")
-    assert list(ledger.due(0.0)) == ["here"]
-    assert ledger.next_due(0.0) is None
+    limiter = NodeLimiter()
+    limiter.set_shares(shares(share("a", MB)), 0.0)
+    limiter.add_worker("gone", PROXY)
+    limiter.add_worker("here", PROXY)
+    limiter.request("gone", asked("a", 100_000_000), 0.0)
+    limiter.request("here", asked("a", 1_000), 0.0)
+    limiter.remove_worker("gone")
+    assert list(limiter.due_grants(0.0)) == ["here"]
+    assert limiter.seconds_until_due(0.0) is None
 
 
 def test_what_a_worker_may_go_on_with_alone_is_its_part_of_the_rate():
     node = Node(share("a", 8 * MB))
     for name, size in (("one", 100_000), ("three", 300_000)):
-        node.ledger.join(name, PROXY)
+        node.limiter.add_worker(name, PROXY)
         node.clients[name] = "a", size, size
     rates = {}
     for _ in range(300):
         for name in node.clients:
-            node.ledger.ask(name, asked("a", node.clients[name][1]), node.now)
+            node.limiter.request(name, asked("a", node.clients[name][1]), node.now)
         node.now += 0.05
-        for worker, rows in node.ledger.due(node.now).items():
+        for worker, rows in node.limiter.due_grants(node.now).items():
             rates[worker] = rows[0].rate
     assert rates["one"] == pytest.approx(2 * MB, rel=0.05)
     assert rates["three"] == pytest.approx(6 * MB, rel=0.05)
@@ -312,9 +312,9 @@ def test_ten_thousand_flows_at_rest_cost_nothing():
     node.client("a", 64 * KIB)
     node.run(1.0)
     looked = []
-    book = node.ledger._books[PROXY, GET]
-    settle = book._settle
-    book._settle = lambda account: (looked.append(account), settle(account))
+    method_limiter = node.limiter._limiters[PROXY, GET]
+    settle = method_limiter._refill
+    method_limiter._refill = lambda account: (looked.append(account), settle(account))
     assert node.run(1.0)["a"] == pytest.approx(11 * MB, rel=0.02)
     assert {account.flow.account for account in looked} == {"a"}
 
@@ -337,10 +337,10 @@ events = st.lists(
 def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
     """No flow gets more than its ceiling, all together no more than the sum, and only what was asked for."""
     made = [share(str(n), rate, rate * 1.5 if capped else 0.0) for n, (rate, capped) in enumerate(rows)]
-    ledger = Ledger()
-    ledger.take(shares(*made, newcomer=newcomer), 0.0)
+    limiter = NodeLimiter()
+    limiter.set_shares(shares(*made, newcomer=newcomer), 0.0)
     for worker in range(3):
-        ledger.join(str(worker), PROXY)
+        limiter.add_worker(str(worker), PROXY)
     now, held, wanted = 0.0, Counter(), Counter()
     for flow, worker, size, pause in story:
         key = str(worker), str(flow)
@@ -350,8 +350,8 @@ def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
             wanted[key] += size
         held[key] += min(size, 0)
         if size:
-            ledger.ask(str(worker), asked(str(flow), size), now)
-        for by, grants in ledger.due(now).items():
+            limiter.request(str(worker), asked(str(flow), size), now)
+        for by, grants in limiter.due_grants(now).items():
             for row in grants:
                 held[by, row.account] += row.size
                 wanted[by, row.account] -= row.size
@@ -361,14 +361,14 @@ def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
             sums[account] += amount
         for row in made:
             if row.ceiling:
-                top = max(row.ceiling, LEAST)
-                assert sums[row.account] <= top * (now + DEPTH) + 1
+                top = max(row.ceiling, MIN_RATE)
+                assert sums[row.account] <= top * (now + BURST_SECONDS) + 1
         guests = [account for account in sums if int(account) >= len(made)]
-        rows = sum(max(row.rate, LEAST) for row in made)
+        rows = sum(max(row.rate, MIN_RATE) for row in made)
         # they share one rate, and each begins with a full bucket of what its part was then
-        shared = max(newcomer * 1.1, len(guests) * LEAST) * now
-        bursts = sum(max(newcomer / number, LEAST) for number in range(1, len(guests) + 1)) * DEPTH
-        assert sums.total() <= (rows * (now + DEPTH + POOL) + shared + bursts) * (1 + 1e-9) + 1
+        shared = max(newcomer * 1.1, len(guests) * MIN_RATE) * now
+        bursts = sum(max(newcomer / number, MIN_RATE) for number in range(1, len(guests) + 1)) * BURST_SECONDS
+        assert sums.total() <= (rows * (now + BURST_SECONDS + POOL_SECONDS) + shared + bursts) * (1 + 1e-9) + 1
         now += pause
 
 

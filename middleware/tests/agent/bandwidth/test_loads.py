@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_agent.bandwidth.loads import Loads, moved_at_disks
+from sluice_agent.bandwidth.loads import LoadMeter, disk_traffic
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, MovedObject, NodeLoad
 from sluice_core.messages.credit import CreditHello, TrafficReport, TrafficSample
@@ -14,19 +14,19 @@ class Node:
     def __init__(self):
         self.now = 1000.06
         self.steady = 5.0
-        self.loads = Loads("n1", {PROXY: {GET: 9.0}}, lambda: self.now, lambda: self.steady)
+        self.loads = LoadMeter("n1", {PROXY: {GET: 9.0}}, lambda: self.now, lambda: self.steady)
 
     def join(self, name="1", side=PROXY):
-        self.loads.join(name, CreditHello("w", side, 1, "h:1" if side == STORAGE_NODE else "", {"0": "gold"}))
+        self.loads.add_worker(name, CreditHello("w", side, 1, "h:1" if side == STORAGE_NODE else "", {"0": "gold"}))
 
     def used(self, moved, name="1", busy=0.0, held=0.0, open=0, waiting=0, device="", method=GET, objects=()):  # noqa: A002
         row = TrafficSample("a", "", method, 0, device, moved, busy, held, open, waiting)
-        self.loads.used(name, TrafficReport(self.now, (row,), objects))
+        self.loads.add_report(name, TrafficReport(self.now, (row,), objects))
 
     def second(self, count=1, governed=False):
         self.now += count
         self.steady += count
-        return self.loads.close(governed, DELAY)
+        return self.loads.close_window(governed, DELAY)
 
 
 def moved(load):
@@ -76,7 +76,7 @@ def test_a_worker_that_vanishes_keeps_its_last_second():
     node = Node()
     node.join()
     node.used(100, open=1)
-    node.loads.leave("1")
+    node.loads.remove_worker("1")
     load = node.second()
     assert moved(load) == [("a", 100.0)]
     assert (load.gone, load.sides) == (True, ())
@@ -98,7 +98,7 @@ def test_a_worker_that_connects_anew_counts_from_its_hello():
     node.used(1000, "1")
     node.second()
     node.join("2")
-    node.loads.leave("1")
+    node.loads.remove_worker("1")
     node.used(1010, "2")
     assert moved(node.second()) == [("a", 1010.0)]
 
@@ -170,7 +170,7 @@ def test_objects_are_the_fastest_of_all_workers_and_of_this_second_only():
 def test_each_device_has_the_object_server_that_moved_bytes_on_it_last():
     node = Node()
     for port in (6200, 6201, 6202):
-        node.loads.join(str(port), CreditHello("w", STORAGE_NODE, 1, f"10.0.0.1:{port}"))
+        node.loads.add_worker(str(port), CreditHello("w", STORAGE_NODE, 1, f"10.0.0.1:{port}"))
     for port, device in ((6200, "sda"), (6201, "sdb"), (6202, "sdc"), (6201, "sdc")):
         node.used(1, str(port), device=device, objects=(MovedObject(device, 0, "a", "c/o", GET, "0-end", 5.0),))
     load = NodeLoad.decode(node.second().encode())
@@ -198,4 +198,4 @@ def test_the_disks_of_a_flow_add_up():
     node.used(20, "1", device="sdb", busy=0.5)
     node.used(99, "2", method=PUT)
     node.second()
-    assert moved_at_disks(node.loads.rows) == {Flow("a", GET): (30.0, 1.0, 0.0)}
+    assert disk_traffic(node.loads.rows) == {Flow("a", GET): (30.0, 1.0, 0.0)}

@@ -1,4 +1,4 @@
-"""The door for credit, with real sockets."""
+"""The server for credit, with real sockets."""
 
 import asyncio
 import socket
@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from sluice_agent.bandwidth.io_levels import Levels
-from sluice_agent.bandwidth.loads import Loads
-from sluice_agent.bandwidth.node_limiter import Ledger
-from sluice_agent.bandwidth.server import CreditDoor
-from sluice_agent.bandwidth.service import Credit
+from sluice_agent.bandwidth.io_levels import IoLevels
+from sluice_agent.bandwidth.loads import LoadMeter
+from sluice_agent.bandwidth.node_limiter import NodeLimiter
+from sluice_agent.bandwidth.server import CreditServer
+from sluice_agent.bandwidth.service import BandwidthService
 from sluice_agent.settings import Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
@@ -86,21 +86,21 @@ def hung_up():
 class Node:
     def __init__(self, path):
         self.path = str(path / "agent.sock")
-        self.ledger = Ledger()
-        self.loads = Loads("n1", {})
-        self.levels = Levels()
-        self.door = CreditDoor(self.path, self.ledger, self.loads, self.levels)
+        self.limiter = NodeLimiter()
+        self.loads = LoadMeter("n1", {})
+        self.levels = IoLevels()
+        self.server = CreditServer(self.path, self.limiter, self.loads, self.levels)
 
 
 def told(tmp_path, story):
     async def limited():
         node = Node(tmp_path)
-        node.door.open()
+        node.server.open()
         async with asyncio.timeout(LIMIT):
             try:
                 await story(node)
             finally:
-                node.door.close()
+                node.server.close()
 
     asyncio.run(limited())
 
@@ -110,7 +110,7 @@ def test_what_is_not_held_back_is_free_and_called_back(tmp_path):
         worker = Worker(node.path)
         worker.ask(asked("a", 1), asked("b", 1))
         assert [(row.account, row.size) for row in (await worker.hear(Grant)).rows] == [("a", FREE), ("b", FREE)]
-        node.door.take(shares(share("a", 40_000.0)))
+        node.server.apply_shares(shares(share("a", 40_000.0)))
         await worker.hear(Renegotiate)
         worker.ask(asked("a", 10_000))
         [row] = (await worker.hear(Grant)).rows
@@ -121,7 +121,7 @@ def test_what_is_not_held_back_is_free_and_called_back(tmp_path):
 
 def test_a_worker_gets_the_rate_of_its_flow_in_parts(tmp_path):
     async def story(node):
-        node.door.take(shares(share("a", 4_000_000.0)))
+        node.server.apply_shares(shares(share("a", 4_000_000.0)))
         worker = Worker(node.path)
         worker.ask(asked("a", 1_000_000))
         await worker.hear(Grant)
@@ -137,7 +137,7 @@ def test_a_worker_gets_the_rate_of_its_flow_in_parts(tmp_path):
 
 def test_who_hangs_up_waits_for_nothing_and_who_says_nonsense_is_hung_up_on(tmp_path):
     async def story(node):
-        node.door.take(shares(share("a", 10_000.0)))
+        node.server.apply_shares(shares(share("a", 10_000.0)))
         gone, strange, late = Worker(node.path), Worker(node.path), Worker(node.path)
         gone.ask(asked("a", 100_000_000))
         await gone.hear(Grant)
@@ -148,8 +148,8 @@ def test_who_hangs_up_waits_for_nothing_and_who_says_nonsense_is_hung_up_on(tmp_
         late.say(Ask((CreditRequest("a", "", GET, 0, 1.5),)))
         with pytest.raises(EOFError):
             await late.hear(Grant)
-        assert node.door.count == 0
-        assert node.ledger.next_due(time.monotonic()) is None
+        assert node.server.count == 0
+        assert node.limiter.seconds_until_due(time.monotonic()) is None
 
     told(tmp_path, story)
 
@@ -165,7 +165,7 @@ def test_a_worker_that_does_not_read_is_hung_up_on_and_the_others_go_on(tmp_path
             except OSError:
                 break
             await asyncio.sleep(0)
-        while node.door.count > 1:
+        while node.server.count > 1:
             await asyncio.sleep(0)
         other.ask(asked("a", 1))
         assert [row.size for row in (await other.hear(Grant)).rows] == [FREE]
@@ -204,12 +204,12 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
 
     async def story():
         now = time.time()
-        first = Credit(settings, Bus(), lambda: now, silent=0.0)
+        first = BandwidthService(settings, Bus(), lambda: now, quiet_start=0.0)
         first.open()
         worker = Worker(settings.socket, STORAGE_NODE)
         assert not (await worker.hear(PriorityUpdate)).active
         given = shares(share("a", 50_000.0, STORAGE_NODE, 40_000.0), share("b", -1.0, STORAGE_NODE), spares={"n2": 0.5})
-        first.inbox.received("shares.n1", given.encode())
+        first.shares.receive("shares.n1", given.encode())
         rows = [
             TrafficSample(account, "", GET, 0, "sda", moved, 1.0, 0.0, 1, 0)
             for account, moved in (("a", 9), ("b", 70_000))
@@ -225,9 +225,9 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
         assert key == "load.n1"
         assert {(row.account, row.device): row.moved for row in load.rows} == {("a", "sda"): 9, ("b", "sda"): 70_000}
         assert (load.server, load.sides, load.gone) == ("127.0.0.1:6200", (STORAGE_NODE,), False)
-        first.door.close()
+        first.server.close()
 
-        again = Credit(settings, Bus())
+        again = BandwidthService(settings, Bus())
         again.open()
         worker = Worker(settings.socket, STORAGE_NODE)
         await worker.hear(PriorityUpdate)
@@ -238,7 +238,7 @@ def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
         [row] = (await worker.hear(Grant)).rows
         assert row.account == "a"
         assert 0 < row.size < 12_500  # nothing was saved up meanwhile
-        again.door.close()
+        again.server.close()
 
     async def limited():
         async with asyncio.timeout(LIMIT):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sluice_agent.bandwidth.shares import Inbox, differ
+from sluice_agent.bandwidth.shares import ShareReceiver, differs
 from sluice_core.describe import PROXY
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import GET, Share, Shares
@@ -19,10 +19,10 @@ class Box:
     def __init__(self, file=None):
         self.now = 100.0
         self.took = []
-        self.inbox = Inbox("n1", self.took.append, file, lambda: self.now)
+        self.inbox = ShareReceiver("n1", self.took.append, file, lambda: self.now)
 
     def come(self, message):
-        self.inbox.received("shares.n1", message.encode())
+        self.inbox.receive("shares.n1", message.encode())
 
     @property
     def orders(self):
@@ -44,7 +44,7 @@ def test_what_is_for_another_node_does_not_count():
 
 def test_what_is_nonsense_is_refused():
     with pytest.raises(DecodeError):
-        Box().inbox.received("shares.n1", b"nonsense")
+        Box().inbox.receive("shares.n1", b"nonsense")
 
 
 def test_shares_stay_in_force_in_silence_and_that_is_told_once(caplog):
@@ -131,7 +131,7 @@ def test_the_file_is_written_when_something_changed_or_now_and_then(tmp_path):
 
 
 def test_a_tenth_is_no_difference():
-    assert not differ(shares(1), shares(2, 109.0))
-    assert differ(shares(1), shares(2, 120.0))
-    assert differ(None, shares(1))
-    assert differ(shares(1), Shares("n1", 1, 2, 0.0))
+    assert not differs(shares(1), shares(2, 109.0))
+    assert differs(shares(1), shares(2, 120.0))
+    assert differs(None, shares(1))
+    assert differs(shares(1), Shares("n1", 1, 2, 0.0))
