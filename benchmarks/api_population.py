@@ -8,7 +8,8 @@ from typing import Final
 
 from sluice_controller.catalog.vocabulary import build_catalogue
 from sluice_core.messages.policies import Assignment, Firing, NodeReport, Policy, PolicyState
-from sluice_core.store.store import Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import Store
 from sluice_dsl.assignments import assignment_for, static_assignments
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text

@@ -29,7 +29,8 @@ from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.store import fencing
-from sluice_core.store.store import AsyncStore, Draft
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 
 LIMIT: Final = 5.0
 POLICIES: Final = 300

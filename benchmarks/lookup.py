@@ -17,7 +17,7 @@ from benchmarks.scale import Scale, say
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.operations import FullState
+from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 from sluice_middleware.wsgi.policy_lookup import object_path, upload_facts
 

@@ -27,7 +27,8 @@ from sluice_aio.cluster.layout import Layout
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_core.store.keys import Keys
-from sluice_core.store.store import Draft, Gap, Store
+from sluice_core.store.records import Draft, Gap
+from sluice_core.store.store import Store
 
 PROCESSES: Final = 8
 AGENTS: Final = 15

@@ -30,7 +30,8 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import Facts
 from sluice_core.snapshot.reader import SnapshotReader
-from sluice_core.store.store import Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import Store
 
 USER: Final = "test:tester"
 KEY, ACCOUNT = USERS[USER]

@@ -33,7 +33,8 @@ from sluice_actors.testing import plan_of
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
-from sluice_core.store.store import AsyncStore, Draft
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 
 START_LIMIT: Final = 30.0
 CPU_LIMIT: Final = 60.0

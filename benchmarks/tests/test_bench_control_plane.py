@@ -13,7 +13,7 @@ from benchmarks.api_population import OF_EACH_TENANT, populate, sentence, tenant
 from sluice_actors.policies.loader import read_names
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 
 

@@ -8,7 +8,8 @@ from sluice_aio.cluster.disks import stored_sizes
 from sluice_aio.cluster.setup import EC21, GOLD
 from sluice_core.messages.policies import Assignment, Target
 from sluice_core.messages.registry import Group, Placement
-from sluice_core.store.store import Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import Store
 
 pytestmark = pytest.mark.functional
 

@@ -36,7 +36,7 @@ from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowRepor
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
 from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
-from sluice_core.store.operations import Operation, nothing
+from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.policies import Assignment, Revision, Upload
 from sluice_core.store import fencing
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sluice_core.messages.policies import Change
 from sluice_core.store.history_check import HistoryCheck, made_at
-from sluice_core.store.operations import Gap, Head
+from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from sluice_actors.metrics.metric_router import Hub
 from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.errors import PeerError
 from sluice_core.store.keys import VALUES_EXCHANGE, metric_routing_key, values_routing_key
-from sluice_core.store.operations import Operation, nothing
+from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

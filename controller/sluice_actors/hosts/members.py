@@ -27,7 +27,7 @@ import redis
 import redis.exceptions
 
 from sluice_actors.hosts.tooz_adapter import GroupAlreadyExist, MemberAlreadyExist, RedisDriver, ToozError
-from sluice_core.store.redis_urls import RedisPlace
+from sluice_core.store.redis_urls import RedisAddress
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class _Driver(RedisDriver):
 
     def __init__(self, url: str, member: str, namespace: str, timeout: float) -> None:
         super().__init__(member.encode(), None, {"membership_timeout": [timeout], "namespace": [namespace]})
-        self._place = RedisPlace(url)
+        self._place = RedisAddress(url)
         self._patience = max(1.0, timeout / 2)
         self._made: redis.Redis | None = None
 

@@ -12,7 +12,7 @@ from sluice_actors.policies.plan_cache import Plans
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.policies import PolicyState
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

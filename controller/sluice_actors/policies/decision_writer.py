@@ -24,7 +24,7 @@ from sluice_actors.policies.actor import PolicyActor
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.policies import Assignment, PolicyState
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_dsl.assignments import assignment_for
 

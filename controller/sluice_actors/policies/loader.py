@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.messages.policies import Assignment, Policy, PolicyState, policy_of_assignment
 from sluice_core.store import fencing
-from sluice_core.store.operations import policy_of
 from sluice_core.store.store import AsyncStore
 
 _SLOTS_PER_STEP: Final = 8
@@ -55,7 +54,7 @@ async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Names:
         if wanted(slot):
             policies[slot].append(name)
     for name in await store.run(fencing.names(store.keys.assignments)):
-        policy = policy_of(name)
+        policy = policy_of_assignment(name)
         if wanted(fencing.slot_of(policy)):
             assigned[policy].append(name)
     return Names(policies, assigned)

@@ -15,7 +15,7 @@ from sluice_controller.app.logs import FORMATS
 from sluice_controller.config import KEYSTONE, STATIC, Config
 from sluice_controller.identity.tokens import read_token
 from sluice_core.options import OptionError
-from sluice_core.store.redis_urls import RedisPlace
+from sluice_core.store.redis_urls import RedisAddress
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -40,7 +40,7 @@ def faults(config: Config) -> Iterator[CheckMessage]:
     yield from auth_faults(config)
     yield from bind_faults(config.bind, loopback=config.auth != KEYSTONE)
     try:
-        RedisPlace(config.redis_url)
+        RedisAddress(config.redis_url)
     except OptionError as error:
         yield Error(f"option `redis_url`: {error}", id="sluice.E004")
     for name, low, high in (("workers", 1, 64), ("threads", 2, 64), ("text_limit", 1, config.body_limit)):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.operation import Operation, decoded
 
 #: Seconds for which Redis keeps a report after it was put there.
 RETENTION: Final = 10.0

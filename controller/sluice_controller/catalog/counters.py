@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from sluice_core.errors import DecodeError, PeerError
-from sluice_core.store.operations import Operation
+from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
@@ -40,9 +40,9 @@ def count_request(method: str, route: str, status: int, seconds: float) -> None:
 class CountedStore(Store):
     """A store whose faults are counted."""
 
-    def _run(self, operation: Operation[T]) -> T:
+    def run(self, operation: Operation[T]) -> T:
         try:
-            return super()._run(operation)
+            return super().run(operation)
         except DecodeError:
             raise
         except PeerError:

@@ -13,8 +13,8 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Final
 
-from sluice_core.messages.policies import NodeReport
-from sluice_core.store.operations import Head, policy_of
+from sluice_core.messages.policies import NodeReport, policy_of_assignment
+from sluice_core.store.records import Head
 
 OK: Final = "ok"
 AWAY: Final = "away"
@@ -73,7 +73,7 @@ class Groups:
         self.current.append(node)
         self.slowest = min(self.slowest, node.epoch)
         for assignment, reason in node.refused.items():
-            reasons = self.refusals.setdefault(policy_of(assignment), {}).setdefault(node.node, {})
+            reasons = self.refusals.setdefault(policy_of_assignment(assignment), {}).setdefault(node.node, {})
             reasons[reason] = None
 
 

@@ -14,7 +14,7 @@ from sluice_controller.errors import PreconditionFailed
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Entry
 from sluice_core.messages.registry import RegistryRecord, named_records
-from sluice_core.store.store import Committed, Draft
+from sluice_core.store.records import Committed, Draft
 
 T = TypeVar("T")
 LARGEST_PAGE: Final = 1000

@@ -19,7 +19,7 @@ from sluice_controller.validation.names import new_name, refuse_clash, target_me
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import CONTAINER, NAME, TENANT
 from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, GROUP, Group, groups
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.targets import resolve_target
 from sluice_dsl.diagnostics import ERROR, Reporter

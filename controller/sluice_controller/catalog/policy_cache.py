@@ -24,11 +24,11 @@ from typing import Final
 
 from sluice_controller.catalog.vocabulary_index import VocabularyIndex
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Change, Entry, Policy, Upload
+from sluice_core.messages.policies import Change, Entry, Policy, Upload, policy_of_assignment
 from sluice_core.messages.registry import is_member
 from sluice_core.store.history_check import HistoryCheck, made_at
-from sluice_core.store.operations import policy_of
-from sluice_core.store.store import Gap, Head, Store
+from sluice_core.store.records import Gap, Head
+from sluice_core.store.store import Store
 from sluice_dsl.compile import ExistingPolicy
 from sluice_dsl.plan import Plan
 
@@ -137,7 +137,7 @@ class PolicyCache:
         named: dict[str, None] = {}
         old = _with_entries(old, changes)
         for change in changes:
-            touched = (*(one.policy for one in change.puts), *map(policy_of, change.drops), *change.policies)
+            touched = (*(one.policy for one in change.puts), *map(policy_of_assignment, change.drops), *change.policies)
             epochs.update(dict.fromkeys(touched, change.epoch))
             named |= dict.fromkeys(change.policies)
             if change.uploads or change.upload_drops:

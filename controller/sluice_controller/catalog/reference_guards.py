@@ -23,7 +23,7 @@ from sluice_core.errors import Conflict
 from sluice_core.messages.policies import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
 from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, METRIC_ENTRY, TERM
 from sluice_core.messages.registry import GROUP as GROUP_ENTRY
-from sluice_core.store.operations import Operation
+from sluice_core.store.operation import Operation
 from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled
 

@@ -19,7 +19,7 @@ from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcem
 from sluice_controller.catalog.policy_cache import CachedPolicy
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import NAME, NodeReport, PolicyState
-from sluice_core.store.operations import Operation, decoded
+from sluice_core.store.operation import Operation, decoded
 from sluice_core.store.store import Store
 
 #: Seconds for which actors publish what they observe after somebody looked.

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.configuration.configuration import Configuration, Difference, differences
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages.policies import Change
+from sluice_core.messages.policies import Change, policy_of_assignment
 from sluice_core.store.change_stream import changes_before, oldest_change
-from sluice_core.store.operations import Gap, Head, policy_of
+from sluice_core.store.records import Gap, Head
 from sluice_core.store.undo_log import Documents, replaced_since
 
 #: Entries of the stream that are looked at for one page.
@@ -57,7 +57,7 @@ class ChangeFilter:
 
 def policies_of(change: Change) -> list[str]:
     """The policies that a change is about."""
-    touched = (*change.policies, *(one.policy for one in change.puts), *map(policy_of, change.drops))
+    touched = (*change.policies, *(one.policy for one in change.puts), *map(policy_of_assignment, change.drops))
     return list(dict.fromkeys(touched))
 
 

@@ -9,11 +9,22 @@ from typing import Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import CONTAINER, GROUP, LEVELS, NAME, TENANT, VOLUME, Assignment, Entry, Target
+from sluice_core.messages.policies import (
+    CONTAINER,
+    GROUP,
+    LEVELS,
+    NAME,
+    TENANT,
+    VOLUME,
+    Assignment,
+    Entry,
+    Target,
+    policy_of_assignment,
+)
 from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
 from sluice_core.snapshot.records import key_of
 from sluice_core.store.keys import snapshot_group_key, snapshot_key, snapshot_keys
-from sluice_core.store.operations import Operation, decoded, policy_of
+from sluice_core.store.operation import Operation, decoded
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
 #: Documents read by one command.
@@ -97,7 +108,7 @@ def _may_concern(name: str, contents: CacheContents, place: ResourcePath) -> boo
     _, at, member = name.partition("@")
     if at and member not in place.members:
         return False
-    cached = contents.policies.get(policy_of(name))
+    cached = contents.policies.get(policy_of_assignment(name))
     return cached is None or place.matches(cached.plan.target)
 
 

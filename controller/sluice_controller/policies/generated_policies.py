@@ -20,7 +20,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies.services import Authorize, allow_all
 from sluice_core.messages.policies import Entry, Policy
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, ExistingPolicy, compile_text

@@ -22,7 +22,7 @@ from sluice_controller.policies.services import Authorize, WrittenPolicies, allo
 from sluice_controller.validation.parameters import policy_text, refuse_unknown
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Firing, Policy, PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.plan import Plan
 

@@ -18,7 +18,7 @@ from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.freeze import freeze_policy
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Policy
-from sluice_core.store.store import Draft, Head
+from sluice_core.store.records import Draft, Head
 from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.diagnostics import PolicyConflict, PolicyErrors

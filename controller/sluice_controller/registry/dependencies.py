@@ -25,7 +25,7 @@ from sluice_core.describe import NATIVE, PROCESS, WASM
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import FILTER_CODE, Target, Upload
 from sluice_core.messages.registry import DEPENDENCY, Dependency
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 
 FIELDS: Final = ("name", "help")
 #: Filters of these environments are one file.

@@ -14,7 +14,7 @@ from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment, policy
 
 

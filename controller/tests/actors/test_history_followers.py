@@ -9,7 +9,7 @@ from sluice_controller.catalog import policy_cache as shelves
 from sluice_controller.catalog.policy_cache import PolicyCache
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text

@@ -11,7 +11,7 @@ from sluice_actors.host import Host
 from sluice_actors.testing import plan_of
 from sluice_core.messages.policies import Policy, Target
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
 

@@ -36,7 +36,7 @@ def test_redis_killed_while_a_firing_is_pending(tmp_path):
 
         async def away():
             try:
-                await story.store.ping()
+                await story.store.head()
             except PeerError:
                 return True
             return False

@@ -31,6 +31,11 @@ CODE_KINDS: Final = (FILTER_CODE, METRIC_CODE, CONTROLLER_CODE)
 REVISIONS: Final = 10
 
 
+def policy_of_assignment(assignment: str) -> str:
+    """The policy id in an assignment's id ``<policy>.<number>[@<member>]``."""
+    return assignment.partition("@")[0].rpartition(".")[0]
+
+
 def upload_key(kind: str, keyword: str) -> str:
     """What uploaded code is filed under."""
     return keyword if kind == FILTER_CODE else f"{kind}/{keyword}"

@@ -23,7 +23,7 @@ from sluice_core.snapshot.records import STAMP, Meta, decode_record
 from sluice_core.snapshot.registry import referred
 from sluice_core.snapshot.writer import SnapshotWriter, accept_all
 from sluice_core.store.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
-from sluice_core.store.operations import Head
+from sluice_core.store.records import Head
 
 __all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]
 

@@ -18,7 +18,7 @@ from sluice_core.store.keys import (
     snapshot_index_key,
     snapshot_placement_key,
 )
-from sluice_core.store.operations import FullState
+from sluice_core.store.records import FullState
 
 Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]

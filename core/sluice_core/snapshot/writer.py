@@ -34,7 +34,7 @@ from sluice_core.snapshot.records import Filed, Meta, decode_record, is_record
 from sluice_core.snapshot.registry import KEPT, referred
 from sluice_core.snapshot.transaction import Contents, Edit, Judge, fill, make_equal
 from sluice_core.store.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY, SNAPSHOT_UPLOADS_KEY
-from sluice_core.store.operations import FullState, Head
+from sluice_core.store.records import FullState, Head
 
 T = TypeVar("T")
 

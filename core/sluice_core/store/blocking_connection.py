@@ -1,25 +1,25 @@
 """One connection to Redis for blocking reads, without the client library's machinery.
 
-An agent asks "what comes next" for every change of the cluster; through redis-py's pipeline and
-streams that costs more than all else that it does for a change.  So here is the least that is
-needed: bytes out, hiredis' parser in, one question at a time.  Addresses are redis-py's business.
+An agent reads the change stream for every change of the cluster.  Through redis-py's pipeline and streams one read
+costs more than everything else that the agent does for a change.  This connection does the least that is needed: it
+writes bytes, parses with hiredis, and runs one set of commands at a time.  redis-py resolves addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import hiredis
 import redis.exceptions
 
-from sluice_core.store.operations import Command, packed
+from sluice_core.store.operation import Command
 
 
-class Line(asyncio.Protocol):
-    """Ask with :meth:`ask`; after any exception the line is dead and only good for :meth:`close`."""
+class BlockingConnection(asyncio.Protocol):
+    """Runs commands with :meth:`execute`; after any exception it can only be closed."""
 
     def __init__(self) -> None:
         self._parser = hiredis.Reader(replyError=redis.exceptions.ResponseError)
@@ -29,26 +29,26 @@ class Line(asyncio.Protocol):
         self._wanted = 0
 
     @classmethod
-    async def connect(cls, address: Mapping[str, Any], tls: ssl.SSLContext | None, timeout: float) -> Line:
-        """A line to where redis-py's ``connection_kwargs`` say, logged in.
+    async def connect(cls, address: Mapping[str, Any], tls: ssl.SSLContext | None, timeout: float) -> Self:
+        """A connection to where redis-py's ``connection_kwargs`` say, logged in.
 
         :raises OSError, redis.exceptions.RedisError: when that cannot be
         """
-        loop, line = asyncio.get_running_loop(), cls()
+        loop, connection = asyncio.get_running_loop(), cls()
         try:
             async with asyncio.timeout(timeout):
                 if "path" in address:
-                    await loop.create_unix_connection(lambda: line, address["path"])
+                    await loop.create_unix_connection(lambda: connection, address["path"])
                 else:
                     host, port = address.get("host", "localhost"), address.get("port", 6379)
-                    await loop.create_connection(lambda: line, host, port, ssl=tls)
-                await line._log_in(address, timeout)
+                    await loop.create_connection(lambda: connection, host, port, ssl=tls)
+                await connection._log_in(address, timeout)
         except BaseException:
-            line.close()
+            connection.close()
             raise
-        return line
+        return connection
 
-    async def ask(self, commands: tuple[Command, ...], timeout: float) -> list[Any]:
+    async def execute(self, commands: tuple[Command, ...], timeout: float) -> list[Any]:
         """The replies to ``commands``, in their order.
 
         :raises TimeoutError: when they are not all there after ``timeout`` seconds
@@ -60,7 +60,7 @@ class Line(asyncio.Protocol):
         self._answer, self._replies, self._wanted = loop.create_future(), [], len(commands)
         limit = loop.call_later(timeout, self._fail, TimeoutError(f"no answer within {timeout:g} s"))
         try:
-            self._transport.write(packed(commands))
+            self._transport.write(_packed(commands))
             replies = await self._answer
         finally:
             limit.cancel()
@@ -83,7 +83,7 @@ class Line(asyncio.Protocol):
         if number:
             commands.append(("SELECT", number))
         if commands:
-            await self.ask(tuple(commands), timeout)
+            await self.execute(tuple(commands), timeout)
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
@@ -109,3 +109,14 @@ class Line(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._fail(error or ConnectionResetError("connection closed by redis"))
+
+
+def _packed(commands: Iterable[Command]) -> bytes:
+    """The commands as Redis reads them."""
+    parts: list[bytes] = []
+    for command in commands:
+        parts.append(b"*%d\r\n" % len(command))
+        for word in command:
+            raw = word if isinstance(word, bytes) else str(word).encode("utf-8", "surrogateescape")
+            parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
+    return b"".join(parts)

@@ -14,7 +14,9 @@ from typing import Any
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Change, NodeReport
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import Command, Gap, Operation, report_commands
+from sluice_core.store.operation import Command, Operation
+from sluice_core.store.operations import report_commands
+from sluice_core.store.records import Gap
 
 log = logging.getLogger(__name__)
 

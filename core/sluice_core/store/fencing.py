@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sluice_core.messages.policies import Assignment, Policy, PolicyState
+from sluice_core.messages.policies import Assignment, Policy, PolicyState, policy_of_assignment
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import Command, Operation, decoded, policy_of
+from sluice_core.store.operation import Operation, decoded, scripted
 from sluice_core.store.scripts import Script
 
 #: Enough to divide evenly between a dozen hosts, few enough to be checked in every commit.
@@ -57,15 +57,12 @@ def all_slots() -> Iterator[str]:
 
 def claim(keys: Keys, host: str, slots: Sequence[str]) -> Operation[dict[str, str]]:
     """Own ``slots`` from now on: slot → ownership, for :attr:`Draft.fence`."""
-    command: Command = ("EVALSHA", CLAIM.sha, 1, keys.owners, host, *slots)
-    return Operation((command,), lambda replies: dict.fromkeys(slots, replies[0].decode()), script=CLAIM)
+    return scripted(CLAIM, (keys.owners,), (host, *slots), lambda owner: dict.fromkeys(slots, owner.decode()))
 
 
 def release(keys: Keys, held: Mapping[str, str]) -> Operation[int]:
     """Own these no more, unless somebody else does already; how many were given back."""
-    words = [word for pair in held.items() for word in pair]
-    command: Command = ("EVALSHA", RELEASE.sha, 1, keys.owners, *words)
-    return Operation((command,), lambda replies: int(replies[0]), script=RELEASE)
+    return scripted(RELEASE, (keys.owners,), [word for pair in held.items() for word in pair], int)
 
 
 def owners(keys: Keys) -> Operation[dict[str, str]]:
@@ -138,4 +135,4 @@ def in_slots(policies: Iterable[str], slots: Collection[str]) -> list[str]:
 
 def of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
     """Those assignment ids that belong to ``policies``."""
-    return [name for name in assignments if policy_of(name) in policies]
+    return [name for name in assignments if policy_of_assignment(name) in policies]

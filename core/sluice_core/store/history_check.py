@@ -14,11 +14,12 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sluice_core.messages.policies import Change
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import Head, Operation
+from sluice_core.store.operation import Operation, scripted
+from sluice_core.store.records import Head
 from sluice_core.store.scripts import Script
 
 #: How the document of change ARGV[1] begins, enough of it to hold its time; nothing when it is not in the stream.
@@ -38,12 +39,11 @@ _AT: Final = re.compile(rb'\{"at":([0-9.eE+-]+)[,}]')
 
 def made_at(keys: Keys, epoch: int) -> Operation[float | None]:
     """When change ``epoch`` was made; None when it is not in the stream."""
-    command = ("EVALSHA", BEGINNING.sha, 1, keys.changes, f"{epoch}-0")
-    return Operation((command,), _parse, script=BEGINNING)
+    return scripted(BEGINNING, (keys.changes,), (f"{epoch}-0",), _parse_beginning)
 
 
-def _parse(replies: list[Any]) -> float | None:
-    match = _AT.match(replies[0])
+def _parse_beginning(beginning: bytes) -> float | None:
+    match = _AT.match(beginning)
     return None if match is None else float(json.loads(match[1]))
 
 

@@ -34,7 +34,7 @@ import redis.sentinel
 from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, read_link, tls_context, whole_number
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
-from sluice_core.store.blocking_connection import Line
+from sluice_core.store.blocking_connection import BlockingConnection
 
 FORMS: Final = "redis://[user:password@]host:port/db, rediss://…, unix:///path?db=N or redis+sentinel://host:port,host:port/master/db"
 _PORT: Final = 6379
@@ -51,7 +51,7 @@ _OPTIONS: Final = ("db", "username", "password", "client_name", "sentinel_userna
 _SENTINEL_TIMEOUT: Final = 1.0
 
 
-class RedisPlace:
+class RedisAddress:
     """Where Redis is.
 
     :raises OptionError: naming the forms, when ``url`` is none of them
@@ -106,8 +106,8 @@ class RedisPlace:
         client: redis.asyncio.Redis = sentinels.master_for(self.master, ssl=self.secure, **settings)
         return client
 
-    async def line(self, client: redis.asyncio.Redis, timeout: float) -> Line:
-        """A line of its own to where ``client`` is connected.
+    async def blocking_connection(self, client: redis.asyncio.Redis, timeout: float) -> BlockingConnection:
+        """A connection for blocking reads to where ``client`` is connected.
 
         :raises OSError, redis.exceptions.RedisError: when that cannot be
         """
@@ -115,16 +115,16 @@ class RedisPlace:
         address = dict(pool.connection_kwargs)
         if isinstance(pool, redis.asyncio.sentinel.SentinelConnectionPool):
             address["host"], address["port"] = await pool.get_master_address()  # type: ignore[no-untyped-call]
-        line = await Line.connect(address, self._tls(), timeout)
+        connection = await BlockingConnection.connect(address, self._tls(), timeout)
         if self.master:
             try:
-                role = await line.ask((("ROLE",),), timeout)
+                role = await connection.execute((("ROLE",),), timeout)
                 if role[0][0] != b"master":
                     raise redis.exceptions.ConnectionError("no longer the master")
             except BaseException:
-                line.close()
+                connection.close()
                 raise
-        return line
+        return connection
 
     def close(self, client: redis.Redis) -> None:
         """Close all connections that ``client`` has, those to Sentinels too."""
@@ -138,8 +138,8 @@ class RedisPlace:
         for sentinel in _watchers(client):
             await sentinel.aclose()
 
-    def fault(self, error: BaseException) -> PeerError:
-        """What to say of a fault of Redis or of the way there."""
+    def peer_error(self, error: BaseException) -> PeerError:
+        """The error that stands for a fault of Redis or of the network."""
         return PeerError(f"redis at `{self}`: {str(error) or type(error).__name__}")
 
     def _tls(self) -> ssl.SSLContext | None:

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from sluice_core.store.change_stream import fields_of
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import Head, Operation
+from sluice_core.store.operation import Operation
+from sluice_core.store.records import Head
 
 #: Version name of the configuration as a whole, for ``Draft.expect``.
 CONFIGURATION: Final = "config/*"

@@ -11,7 +11,7 @@ from sluice_core.connections.bus import Publisher
 from sluice_core.connections.bus_urls import bus_link, parameters
 from sluice_core.connections.urls import Host, read_link
 from sluice_core.options import OptionError
-from sluice_core.store.redis_urls import RedisPlace
+from sluice_core.store.redis_urls import RedisAddress
 from sluice_core.store.store import AsyncStore, Store
 
 SECRET = "hunter2"
@@ -33,7 +33,7 @@ SECRET = "hunter2"
     ],
 )
 def test_a_url_means_what_its_parts_say(url, place, settings):
-    found = RedisPlace(url)
+    found = RedisAddress(url)
     assert str(found) == repr(found) == place
     for client in (found.client(2.0), found.async_client(2.0)):
         kwargs = client.connection_pool.connection_kwargs
@@ -52,7 +52,7 @@ BAD = [
 
 @pytest.mark.parametrize("url", BAD)
 def test_a_bad_url_is_refused_at_once_and_without_its_password(url):
-    for make in (RedisPlace, Store, AsyncStore):
+    for make in (RedisAddress, Store, AsyncStore):
         with pytest.raises(OptionError) as refused:
             make(url)
         assert SECRET not in str(refused.value)
@@ -72,7 +72,7 @@ def test_a_bad_url_is_refused_at_once_and_without_its_password(url):
 )
 def test_a_refusal_names_what_is_wrong_and_the_forms(url, reason):
     with pytest.raises(OptionError) as refused:
-        RedisPlace(url)
+        RedisAddress(url)
     assert reason in str(refused.value)
     assert "redis+sentinel://host:port,host:port/master/db" in str(refused.value)
 
@@ -133,7 +133,7 @@ def test_no_text_at_all_makes_the_reader_fail_otherwise_than_by_refusing(scheme,
         f"amqp://{middle}@{end}",
         f"redis+sentinel://{scheme}/{end}",
     ):
-        for make in (RedisPlace, bus_link):
+        for make in (RedisAddress, bus_link):
             assert refusal(make, url) != ""
 
 

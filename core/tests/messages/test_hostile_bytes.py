@@ -10,7 +10,7 @@ from sluice_core.messages.policies import Change, Entry, MetricBatch, Target
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.store import change_stream
 from sluice_core.store.keys import Keys
-from sluice_core.store.operations import read_documents
+from sluice_core.store.operation import read_documents
 
 DEEP = 5000
 KEYS = Keys()

@@ -25,7 +25,7 @@ from sluice_core.messages.registry import (
     is_member,
     named_records,
 )
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 
 THINGS = [
     Group("gold"),

@@ -11,7 +11,7 @@ from sluice_core.resolve import Candidates
 from sluice_core.snapshot import reader as snapshot_reader
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.keys import SNAPSHOT_REGISTRY_KEY
-from sluice_core.store.operations import FullState
+from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 
 FACTS = Facts("PUT", size=10)

@@ -14,7 +14,7 @@ from sluice_core.messages.registry import Group, Placement, Term, groups
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.snapshot.records import STAMP, is_record
 from sluice_core.store.keys import SNAPSHOT_META_KEY
-from sluice_core.store.operations import FullState
+from sluice_core.store.records import FullState
 from sluice_core.testing import assignment, target_of
 
 ACCOUNTS = ("AUTH_a", "AUTH_b", "AUTH_c")

@@ -6,7 +6,8 @@ import pytest
 
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.store.store import AsyncStore, Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
 

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from sluice_core.errors import Conflict, Fenced
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store import fencing
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment, policy
 
 
 def run(store, operation):
-    return store._run(operation)
+    return store.run(operation)
 
 
 def claim(store, host, *slots):

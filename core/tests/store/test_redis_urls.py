@@ -9,7 +9,8 @@ from tests.support.cluster.secured_services import MASTER, SecureRedis, Sentinel
 
 from sluice_aio.cluster.services import HOST, free_port
 from sluice_core.errors import PeerError
-from sluice_core.store.store import AsyncStore, Draft, Gap, Store
+from sluice_core.store.records import Draft, Gap
+from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
 PASSWORD = "hunter2"

@@ -2,7 +2,7 @@
 
 from sluice_core.messages.policies import Change, Upload
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.store import Draft, FullState
+from sluice_core.store.records import Draft, FullState
 from sluice_core.testing import assignment
 
 SHA = "ab" * 32

@@ -36,7 +36,8 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.policies import NodeReport
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
 from sluice_core.store.history_check import HistoryCheck, made_at
-from sluice_core.store.store import AsyncStore, Gap, Head
+from sluice_core.store.records import Gap, Head
+from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +195,7 @@ class Follower:
 
     async def _round(self) -> None:
         """Look where Redis stands, then follow it while it is ours and answers."""
-        head, adopted = await self._store.standing()
+        head, adopted = await self._store.head_and_adopted()
         position = self._writer.position
         if not position.history or not self._writer.snapshot_id:
             if head.history:

@@ -18,7 +18,8 @@ from sluice_core.connections.bus import Consumer
 from sluice_core.messages.policies import Counters, Hello, MetricBatch, Target
 from sluice_core.metrics.totals import Totals
 from sluice_core.options import OptionError, read_options
-from sluice_core.store.store import Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import Store
 from sluice_core.testing import FakeBus, assignment
 
 LIMIT = 60

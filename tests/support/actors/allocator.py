@@ -19,7 +19,7 @@ from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.keys import load_routing_key, shares_routing_key
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import FakeBus, fits
 
 

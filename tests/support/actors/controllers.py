@@ -15,7 +15,7 @@ from tests.support.actors.host import Story, play, until
 from sluice_actors.host import Host
 from sluice_core.code.code_store import CodeStore
 from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 
 _HEAD: Final = """\
 from sluice_core.control import Assign, Controller, ControllerInfo

@@ -28,7 +28,7 @@ from sluice_aio.conf.common import USERS
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_core.store.operations import Operation
+from sluice_core.store.operation import Operation
 from sluice_core.store.store import Store
 
 #: May write in every account.

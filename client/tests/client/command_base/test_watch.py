@@ -11,7 +11,7 @@ import pytest
 from sluice_client import ApiError, Client, Retries
 from sluice_client.command_base.watch import NotEnforced, Watch
 from sluice_core.messages.policies import PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 
 STATIC = "FOR TENANT AUTH_watch DO SET noop"
 DYNAMIC = "FOR TENANT AUTH_watch WHEN PUTS_SEC > 3 DO SET noop"

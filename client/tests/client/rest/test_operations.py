@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice_core.messages.policies import Firing, PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 
 JAR = b"PK\3\4" + bytes(range(256))
 

@@ -11,8 +11,8 @@ from sluice_controller.catalog.enforcement import Cluster
 from sluice_controller.catalog.selectors import PolicyView
 from sluice_controller.validation.times import iso_time
 from sluice_core.describe import ActionInfo, MetricInfo
-from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, Target, Upload
-from sluice_core.store.operations import Head, policy_of
+from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, Target, Upload, policy_of_assignment
+from sluice_core.store.records import Head
 from sluice_dsl.compile import Compiled
 from sluice_dsl.plan import Plan
 from sluice_dsl.syntax.keywords import QUOTED
@@ -102,7 +102,7 @@ def node_data(node: NodeReport, cluster: Cluster) -> dict[str, Any]:
         "history": node.history,
         "epoch": node.epoch,
         "refused": [
-            {"assignment": assignment, "policy": policy_of(assignment), "reason": reason}
+            {"assignment": assignment, "policy": policy_of_assignment(assignment), "reason": reason}
             for assignment, reason in node.refused.items()
         ],
         "workers": node.workers,

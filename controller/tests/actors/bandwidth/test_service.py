@@ -16,7 +16,7 @@ from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow, NodeLoad
 from sluice_core.messages.bandwidth_report import IdleFlowReport
 from sluice_core.messages.policies import Change
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 
 
 @pytest.fixture(autouse=True)

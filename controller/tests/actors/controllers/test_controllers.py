@@ -10,7 +10,7 @@ from tests.support.actors.host import Story, play, until
 
 from sluice_actors.controllers import rollout
 from sluice_core.messages.policies import METRIC_CODE, Upload
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 
 ID = "controller:busy."
 

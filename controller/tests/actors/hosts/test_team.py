@@ -15,7 +15,8 @@ from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import Fenced
 from sluice_core.messages.policies import Firing, PolicyState, Target
 from sluice_core.store import fencing
-from sluice_core.store.store import AsyncStore, Draft
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 
 #: On a busy machine a thread may wait for its turn longer than a shorter one would forgive.
 BEAT = 0.5

@@ -6,7 +6,7 @@ import pytest
 
 from sluice_controller.catalog.enforcement import Cluster, enforcement
 from sluice_core.messages.policies import NodeReport
-from sluice_core.store.operations import Head
+from sluice_core.store.records import Head
 
 NOW = 1000.0
 
@@ -77,7 +77,7 @@ def test_adopting_names_the_current_history(api, backend, create):
     head = backend.store.head()
     answer = api.post("/nodes/adopt")
     assert answer.json() == {"history": head.history, "epoch": 1}
-    assert backend.store.adopted() == head
+    assert backend.store.head_and_adopted() == (head, head)
 
 
 def test_adopting_takes_no_body(api, create):

@@ -7,7 +7,7 @@ import pytest
 from sluice_controller.catalog.policy_cache import PolicyCache
 from sluice_core.messages.policies import Policy
 from sluice_core.messages.registry import Group, Term, groups
-from sluice_core.store.operations import Draft, Head
+from sluice_core.store.records import Draft, Head
 from sluice_core.store.store import Store
 from sluice_core.testing import assignment
 from sluice_dsl.catalogue.base import Catalogue
@@ -23,8 +23,9 @@ def policy(name, created=1):
 
 
 @pytest.fixture
-def store(redis_server):
-    made = Store(redis_server.url, "cache", stream_length=5)
+def store(redis_server, monkeypatch):
+    monkeypatch.setattr("sluice_core.store.commit.STREAM_LENGTH", 5)
+    made = Store(redis_server.url, "cache")
     made.client.flushdb()
     yield made
     made.close()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
 BUSY = """

@@ -13,7 +13,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.code.loader import check_source
 from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.messages.policies import CONTROLLER_CODE, MetricBatch, Upload
-from sluice_core.store.operations import Draft
+from sluice_core.store.records import Draft
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 PAGE = (DOCS / "controllers.md").read_text()

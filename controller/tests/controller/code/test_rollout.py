@@ -11,7 +11,7 @@ from sluice_controller.catalog.enforcement import Cluster
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout
 from sluice_core.messages.policies import NodeReport, Upload
-from sluice_core.store.operations import Head
+from sluice_core.store.records import Head
 
 NOW = 1000.0
 UPLOAD = Upload("invert", "native", "python", "Invert", "a" * 64, 5, revision=3)

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.messages.policies import Entry, PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
 STATIC = "FOR TENANT AUTH_a DO SET compression"

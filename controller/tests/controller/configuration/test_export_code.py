@@ -9,7 +9,7 @@ import yaml
 
 from sluice_controller.configuration.configuration import Configuration
 from sluice_core.messages.policies import Revision, Upload
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
 FIRST = Revision(1, "1" * 64, 10, "Invert", {"help": "first", "reversible": True, "changes_content": True})

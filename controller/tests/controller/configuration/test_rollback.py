@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sluice_controller.configuration.configuration import Configuration, configuration_at, replace_configuration
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Entry, PolicyState, Upload
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 
 STATIC = "FOR TENANT AUTH_a DO SET compression"

@@ -6,7 +6,7 @@ from sluice_controller.api.serializers.policies import REVISIONS
 from sluice_controller.policies.policy_update import PolicyUpdate, update_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Firing, PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 
 STATIC = "FOR TENANT AUTH_test DO SET compression"

@@ -10,7 +10,7 @@ from sluice_controller.policies.services import keep_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate, negate
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text

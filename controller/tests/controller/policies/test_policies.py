@@ -6,7 +6,7 @@ import time
 import pytest
 
 from sluice_core.messages.policies import Firing, NodeReport, PolicyState
-from sluice_core.store.store import Draft
+from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 
 DYNAMIC = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 DO SET compression WITH engine=zstd ON PROXY TRANSIENT"

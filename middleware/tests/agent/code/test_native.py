@@ -19,7 +19,8 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Upload
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
-from sluice_core.store.store import AsyncStore, Draft, Store
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import FakeSwiftCodeStore
 from sluice_filters.basic.noop import Noop
 from sluice_sandbox.hosting import OPTIONS, Installed

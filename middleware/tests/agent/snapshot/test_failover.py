@@ -10,7 +10,8 @@ from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
 from sluice_aio.cluster.services import free_port
 from sluice_core.errors import PeerError
-from sluice_core.store.store import AsyncStore, Draft
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
 
 PASSWORD = "hunter2"

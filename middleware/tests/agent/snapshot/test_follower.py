@@ -7,7 +7,7 @@ import pytest
 from tests.support.middleware.agents import at_epoch, commit, ids, play, reported, running
 
 from sluice_core.errors import PeerError
-from sluice_core.store.store import Draft, Store
+from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 
 
@@ -59,16 +59,15 @@ def test_after_an_absence_only_the_missing_changes_are_taken(store, node, redis_
     play(story())
 
 
-def test_after_the_stream_was_trimmed_everything_is_loaded(store, node, redis_server):
+def test_after_the_stream_was_trimmed_everything_is_loaded(store, node, redis_server, monkeypatch):
     async def story():
         commit(store, "a")
         async with node():
             await reported(redis_server.url, at_epoch(1))
-        short = Store(redis_server.url, stream_length=1)
+        monkeypatch.setattr("sluice_core.store.commit.STREAM_LENGTH", 1)
         for _ in range(250):
-            commit(short, "b")
-        short.commit(Draft("test", drops=("a.0",)))
-        short.close()
+            commit(store, "b")
+        store.commit(Draft("test", drops=("a.0",)))
         assert store.client.xlen(store.keys.changes) < 250
         async with node() as agent:
             await reported(redis_server.url, at_epoch(252))

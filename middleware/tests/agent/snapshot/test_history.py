@@ -10,7 +10,8 @@ from sluice_agent.settings import OPTIONS, Settings
 from sluice_core.messages.policies import Change
 from sluice_core.options import OptionError
 from sluice_core.store.history_check import HistoryCheck, made_at
-from sluice_core.store.store import AsyncStore, Draft, Head
+from sluice_core.store.records import Draft, Head
+from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
 
 LIMIT = 60

@@ -13,7 +13,7 @@ from sluice_core.messages.policies import Change, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store import keys
-from sluice_core.store.store import FullState, Head
+from sluice_core.store.records import FullState, Head
 from sluice_core.testing import assignment
 
 FACTS = Facts("PUT", size=10)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store.store import FullState, Head
+from sluice_core.store.records import FullState, Head
 from sluice_core.testing import assignment
 
 LIMIT = 60
@@ -221,7 +221,7 @@ def test_a_writer_killed_in_the_middle_leaves_whole_changes(tmp_path):
 import sys
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotWriter
-from sluice_core.store.store import FullState
+from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
@@ -256,7 +256,7 @@ def test_a_full_disk_is_told_and_the_last_good_state_stays(tmp_path):
 import resource, sys
 from sluice_core.messages.policies import Change
 from sluice_core.snapshot.reader import SnapshotError, SnapshotReader, SnapshotWriter
-from sluice_core.store.store import Head, FullState
+from sluice_core.store.records import Head, FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()
@@ -290,7 +290,7 @@ def test_a_disk_too_full_for_a_new_generation_keeps_none(tmp_path):
     code = """
 import resource, sys
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
-from sluice_core.store.store import FullState
+from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 writer = SnapshotWriter(sys.argv[1], boot="boot1")
 writer.open()

@@ -18,7 +18,8 @@ from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_core.metrics.totals import Totals
-from sluice_core.store.store import AsyncStore, Draft
+from sluice_core.store.records import Draft
+from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.registration import AgentRegistration

@@ -1,0 +1,113 @@
+"""An operation of the store: commands for Redis and how their replies are read, without doing any I/O.
+
+:class:`sluice_core.store.store.Store` and :class:`sluice_core.store.store.AsyncStore` run operations; other modules of
+this package build them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from sluice_core.errors import DecodeError
+from sluice_core.messages.base import Message
+from sluice_core.store.scripts import Script
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+Command = tuple[str | bytes | int | float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """Commands (or one script), and ``parse`` from their replies; ``atomic`` puts them into MULTI/EXEC."""
+
+    commands: tuple[Command, ...]
+    parse: Callable[[list[Any]], T]
+    atomic: bool = False
+    script: Script | None = None
+
+
+def scripted(
+    script: Script, names: tuple[str, ...], arguments: Iterable[str | bytes | int], parse: Callable[[Any], T]
+) -> Operation[T]:
+    """One call of ``script`` with keys and arguments; ``parse`` gets its reply."""
+    command = ("EVALSHA", script.sha, len(names), *names, *arguments)
+    return Operation((command,), lambda replies: parse(replies[0]), script=script)
+
+
+def nothing(replies: list[Any]) -> None:
+    """For operations whose reply says nothing."""
+
+
+def decoded(cls: type[M], name: str, raw: bytes | None) -> M | None:
+    """The message in ``raw``; None, and an error in the log with the bytes, when it is none."""
+    if raw is None:
+        return None
+    try:
+        return cls.decode(raw)
+    except DecodeError as error:
+        log.error("skipped %s `%s`: %s; raw %r", cls.__name__, name, error, raw[:200])
+        return None
+
+
+def decode_all(cls: type[M], found: Mapping[bytes, bytes]) -> tuple[dict[str, M], dict[str, str]]:
+    """Field → message, and field → why it cannot be decoded."""
+    good: dict[str, M] = {}
+    broken: dict[str, str] = {}
+    for field_name, raw in sorted(found.items()):
+        name = field_name.decode()
+        try:
+            good[name] = cls.decode(raw)
+        except DecodeError as error:
+            log.error("skipped %s `%s`: %s; raw %r", cls.__name__, name, error, raw[:200])
+            broken[name] = str(error)
+    return good, broken
+
+
+def read_message(cls: type[M], key: str, name: str) -> Operation[M | None]:
+    """The message in field ``name`` of a hash."""
+    return Operation((("HGET", key, name),), lambda replies: decoded(cls, name, replies[0]))
+
+
+def read_messages(cls: type[M], key: str) -> Operation[dict[str, M]]:
+    """Field → message of a whole hash, in the order of the fields; what cannot be decoded is left out."""
+    return Operation((("HGETALL", key),), lambda replies: decode_all(cls, replies[0])[0])
+
+
+def write_documents(key: str, documents: Mapping[str, Mapping[str, Any]]) -> Operation[None]:
+    """Put plain JSON documents into a hash."""
+    encoded = {name: json.dumps(data, separators=(",", ":"), sort_keys=True) for name, data in documents.items()}
+    pairs = [word for pair in encoded.items() for word in pair]
+    return Operation((("HSET", key, *pairs),) if pairs else (), nothing)
+
+
+def read_document(key: str, name: str) -> Operation[dict[str, Any] | None]:
+    """One plain JSON document."""
+    return Operation((("HGET", key, name),), lambda replies: _document(name, replies[0]))
+
+
+def read_documents(key: str) -> Operation[dict[str, dict[str, Any]]]:
+    """Field → plain JSON document of a whole hash."""
+
+    def parse(replies: list[Any]) -> dict[str, dict[str, Any]]:
+        read = {name.decode(): _document(name.decode(), raw) for name, raw in sorted(replies[0].items())}
+        return {name: data for name, data in read.items() if data is not None}
+
+    return Operation((("HGETALL", key),), parse)
+
+
+def _document(name: str, raw: bytes | None) -> dict[str, Any] | None:
+    if raw is None:
+        return None
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        log.error("skipped document `%s`: %s; raw %r", name, error, raw[:200])
+        return None
+    return data if isinstance(data, dict) else None

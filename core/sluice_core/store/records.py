@@ -1,0 +1,77 @@
+"""What goes into the store, and what comes out of it: plain records, no commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState, Upload
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One atomic change to be.
+
+    Keys of ``expect`` are ``assignment/<id>``, ``policy/<id>``, ``state/<id>``, ``upload/<key>`` and
+    ``entry/<kind>/<name>``, values the versions found by whoever drafted; 0 means "must not exist".
+    ``history``, unless empty, must be the current one.  A dropped policy takes its assignments and its state with it;
+    one that is dropped and put is replaced, so that nothing of what the old one set is left.
+    A draft of states only does not move the epoch.
+    ``fence`` maps slots to the ownership under which this was decided (``sluice_core.store.fencing``).
+    """
+
+    by: str
+    puts: tuple[Assignment, ...] = ()
+    drops: tuple[str, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    policy_drops: tuple[str, ...] = ()
+    states: tuple[PolicyState, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    upload_drops: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    entry_drops: tuple[str, ...] = ()
+    expect: Mapping[str, int] = field(default_factory=dict)
+    history: str = ""
+    fence: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> bool:
+        """True when agents or actor hosts must hear of it."""
+        agents = self.puts or self.drops or self.uploads or self.upload_drops or self.entries or self.entry_drops
+        return bool(agents or self.policies or self.policy_drops)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Where a draft went; ``version`` is the new version of everything that it wrote."""
+
+    history: str
+    epoch: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest change; ``history`` is empty when there is none (a new or wiped Redis)."""
+
+    history: str = ""
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FullState:
+    """All assignments at one moment; ``broken`` maps the id of an undecodable one to the reason."""
+
+    history: str
+    epoch: int
+    assignments: tuple[Assignment, ...]
+    broken: Mapping[str, str] = field(default_factory=dict)
+    uploads: tuple[Upload, ...] = ()
+    entries: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The changes after an epoch cannot be had any more; ``reason`` says why.  Load instead."""
+
+    reason: str
