@@ -21,12 +21,12 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, NoGroups, PolicyActor, policy_actor
-from sluice_actors.policies.conditions import Programs
-from sluice_actors.policies.plan_cache import Plans
+from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.testing import Clock, RecordingOffice, plan_of
+from sluice_actors.testing import Clock, RecordingListener, plan_of
 from sluice_core.messages.policies import MetricBatch, Policy
 
 THRESHOLD = 3.0
@@ -72,7 +72,7 @@ def message(actors: int, window: int, busy: list[bool], dice: random.Random) -> 
 
 
 def spawn(context: Context, system: ActorSystem, actors: int) -> list[PolicyActor]:
-    plans = Plans()
+    plans = PlanCache()
     made = []
     for number in range(actors):
         policy = Policy.decode(document(number))
@@ -84,9 +84,9 @@ def spawn(context: Context, system: ActorSystem, actors: int) -> list[PolicyActo
 
 async def run(actors: int, ticks: int, moving: float, seed: int) -> Result:
     dice = random.Random(seed)
-    clock, system, office = Clock(1000.0), ActorSystem(), RecordingOffice()
-    hub = Hub(system, clock=clock)
-    context = Context(office, hub.feed, NoGroups(), Programs(), 2, clock)
+    clock, system, office = Clock(1000.0), ActorSystem(), RecordingListener()
+    hub = MetricRouter(system, clock=clock)
+    context = Context(office, hub.feed, NoGroups(), ConditionCache(), 2, clock)
     gc.collect()
     before = resident()
     made = spawn(context, system, actors)

@@ -32,11 +32,11 @@ _MOST_WAITING: Final = 10_000
 
 
 #: An assignment's id, its filter and its target: all three of a replaced policy may differ from what was before.
-About = tuple[str, str, str]
+CallKey = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Counts:
+class CallCounts:
     """Calls that were accepted, that failed, and that were dropped because too many waited."""
 
     done: int = 0
@@ -49,10 +49,10 @@ class Activations:
     """The registered activations, and the calls that wait; ``allowlist`` says who may be called."""
 
     allowlist: UrlAllowlist
-    counts: Counts = field(default_factory=Counts)
+    counts: CallCounts = field(default_factory=CallCounts)
     _known: dict[str, Activation] = field(default_factory=dict)
-    _waiting: dict[About, ActivationCall] = field(default_factory=dict)
-    _busy: set[About] = field(default_factory=set)
+    _waiting: dict[CallKey, ActivationCall] = field(default_factory=dict)
+    _busy: set[CallKey] = field(default_factory=set)
     _work: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -146,6 +146,6 @@ class Activations:
                     "activation for `%s` failed after %d attempts: %s", about[0], outcome.attempts, outcome.reason
                 )
 
-    def _next(self) -> About | None:
+    def _next(self) -> CallKey | None:
         """The assignment that has waited longest and about which no call is under way."""
         return next((about for about in self._waiting if about not in self._busy), None)

@@ -39,7 +39,7 @@ class _News:
 
 
 @dataclass(slots=True)
-class Witness:
+class ChangeObserver:
     """Follows the change stream for :class:`Activations`."""
 
     store: AsyncStore

@@ -27,23 +27,23 @@ from typing import Any, Final
 
 from sluice_actors.activations import Activations
 from sluice_actors.bandwidth.service import Bandwidth
-from sluice_actors.change_observer import ACTORS, Witness
-from sluice_actors.controllers.manager import Controllers
-from sluice_actors.hosts.change_stream import Stream
-from sluice_actors.hosts.cluster_services import Teamwork
+from sluice_actors.change_observer import ACTORS, ChangeObserver
+from sluice_actors.controllers.manager import ControllerManager
+from sluice_actors.hosts.change_stream import ChangeStream
+from sluice_actors.hosts.cluster_services import ClusterServices
 from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, PolicyActor
-from sluice_actors.policies.actor_factory import Making
-from sluice_actors.policies.conditions import Programs
-from sluice_actors.policies.decision_writer import Writer
-from sluice_actors.policies.group_index import Groups
-from sluice_actors.policies.loader import Found, read_names, read_policies, steps
+from sluice_actors.policies.actor_factory import ActorFactory
+from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.decision_writer import DecisionWriter
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_actors.policies.loader import StoredPolicy, read_names, read_policies, steps
 from sluice_actors.policies.replay import Replay
 from sluice_actors.runtime.ownership import Ownership, SingleHost
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import end_tasks, keep_on
-from sluice_actors.status_publisher import Showing
+from sluice_actors.runtime.tasks import cancel_tasks, repeat_forever
+from sluice_actors.status_publisher import StatusPublisher
 from sluice_core.connections.bus import Consumer
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
@@ -76,16 +76,16 @@ class Host:
         self.name: str = settings["host"]
         self.store = AsyncStore(settings["redis_url"], settings["redis_prefix"])
         self.system = ActorSystem()
-        self.teamwork = Teamwork(settings, clock) if team else None
+        self.teamwork = ClusterServices(settings, clock) if team else None
         backlog = None if self.teamwork is None else self.teamwork.backlog
-        self.hub = Hub(self.system, settings["close_delay_ms"] / 1000, self._metric_used, clock, backlog)
+        self.hub = MetricRouter(self.system, settings["close_delay_ms"] / 1000, self._metric_used, clock, backlog)
         self.consumer = Consumer(settings["amqp_url"], self.hub.receive)
         fences = None
         if self.teamwork is not None:
             ownership = fences = self.teamwork.team
             self.teamwork.attach(self.hub, self.consumer)
         self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
-        self.writer = Writer(
+        self.writer = DecisionWriter(
             self.store,
             f"{ACTORS}{self.name}",
             self._lost,
@@ -96,18 +96,18 @@ class Host:
         #: Set once all that is ours was read for the first time.
         self.synced = asyncio.Event()
         self._ownership = ownership if ownership is not None else SingleHost()
-        self._groups = Groups()
+        self._groups = GroupIndex()
         context = Context(
             self.writer,
             self.hub.feed,
             self._groups,
-            Programs(),
+            ConditionCache(),
             settings["transient_windows"],
             clock,
         )
-        self._making = Making(context, self.store, self.writer, self._ownership)
+        self._making = ActorFactory(context, self.store, self.writer, self._ownership)
         self._actors: dict[str, PolicyActor] = {}
-        self._stream = Stream(self.store)
+        self._stream = ChangeStream(self.store)
         self._stale = True
         self._reread: set[str] = set()
         self._unread: set[str] = set()
@@ -115,9 +115,9 @@ class Host:
         # Held by whichever task changes what runs.
         self._turn = asyncio.Lock()
         self._clock = clock
-        self.witness = Witness(self.store, self.activations, self._ownership, clock)
-        self.showing = Showing(self.name, self.store, self.system, self.hub, self._actors, self.report, clock)
-        self.controllers = Controllers(
+        self.witness = ChangeObserver(self.store, self.activations, self._ownership, clock)
+        self.showing = StatusPublisher(self.name, self.store, self.system, self.hub, self._actors, self.report, clock)
+        self.controllers = ControllerManager(
             settings, self.store, self.writer, self.hub, self._ownership, fences, clock,
             self.activations.committed, self.showing.soon,
         )  # fmt: skip
@@ -138,13 +138,13 @@ class Host:
         self.bandwidth.start(self._spawn_task)
         if self.teamwork is not None:
             self.teamwork.start()
-            self._spawn_task(keep_on("own", self._own))
-            self._spawn_task(keep_on("team", self.teamwork.step))
-        self._spawn_task(keep_on("follow", self._follow))
+            self._spawn_task(repeat_forever("own", self._own))
+            self._spawn_task(repeat_forever("team", self.teamwork.step))
+        self._spawn_task(repeat_forever("follow", self._follow))
         self._spawn_task(self.writer.run())
         self._spawn_task(self.activations.run())
-        self._spawn_task(keep_on("controllers", self.controllers.step))
-        self._spawn_task(keep_on("show", self.showing.step))
+        self._spawn_task(repeat_forever("controllers", self.controllers.step))
+        self._spawn_task(repeat_forever("show", self.showing.step))
 
     async def failed(self) -> None:
         """Return never; raise what ended one of the tasks, which is a bug of ours."""
@@ -154,7 +154,7 @@ class Host:
 
     async def close(self) -> None:
         """Write down what is decided (for at most 2 s) and end."""
-        await end_tasks(self._tasks)
+        await cancel_tasks(self._tasks)
         await self.controllers.close()
         await self.bandwidth.close()
         await self.consumer.close()
@@ -219,7 +219,7 @@ class Host:
         if self.teamwork is None:
             self.synced.set()
 
-    async def _settle_all(self, found: list[Found]) -> list[PolicyActor]:
+    async def _settle_all(self, found: list[StoredPolicy]) -> list[PolicyActor]:
         """Have the right actor for each; those that are new, for :meth:`_begin`."""
         made = []
         for one in found:
@@ -247,7 +247,7 @@ class Host:
         if actor is None or actor.version != version:
             state = await self.store.state(name)
             stored = [one for one in await self.store.assignments() if one.policy == name] if state else []
-            self._begin(await self._settle(Found(policy, version, state, stored)))
+            self._begin(await self._settle(StoredPolicy(policy, version, state, stored)))
 
     async def _own(self) -> None:
         """Act for what is ours and for nothing else."""
@@ -313,7 +313,7 @@ class Host:
     def _ours(self, policy: Policy) -> bool:
         return policy.dynamic and policy.enabled and self._ownership.owns(policy.id)
 
-    async def _settle(self, found: Found) -> list[PolicyActor]:
+    async def _settle(self, found: StoredPolicy) -> list[PolicyActor]:
         """Have the right actor for a policy as the store knows it; this actor, when it is to begin."""
         name = found.policy.id
         actor = self._actors.get(name)

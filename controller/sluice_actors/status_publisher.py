@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem
 from sluice_core.store.store import AsyncStore
@@ -15,7 +15,7 @@ from sluice_core.store.store import AsyncStore
 _REPORT_INTERVAL: Final = 5.0
 
 
-class Showing:
+class StatusPublisher:
     """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`soon` was called."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Showing:
         name: str,
         store: AsyncStore,
         system: ActorSystem,
-        hub: Hub,
+        hub: MetricRouter,
         actors: Mapping[str, PolicyActor],
         report: Callable[[], dict[str, Any]],
         clock: Callable[[], float],

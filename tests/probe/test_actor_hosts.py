@@ -10,7 +10,7 @@ import logging
 import signal
 
 import pytest
-from tests.support.actors.host import BUSY, Story, play
+from tests.support.actors.host import BUSY, HostScenario, play
 from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
@@ -61,7 +61,7 @@ class Team:
 
     def __init__(self, servers, folder):
         self._redis, rabbit = servers
-        self.story = Story(self._redis.url)
+        self.story = HostScenario(self._redis.url)
         self.cable = Cable(self._redis.port)
         self.nodes = ScheduledNodes(rabbit.url, schedule)
         self._folder = folder

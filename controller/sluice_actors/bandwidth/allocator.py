@@ -31,7 +31,7 @@ from sluice_actors.bandwidth.reports.idle_report import StandingRows
 from sluice_actors.bandwidth.reports.report import flows_of, nodes_of, objects_of, parts_of, promises_of
 from sluice_actors.bandwidth.reports.shortfall import Missing, Promised, Slow, lacking_of, missing_of
 from sluice_actors.bandwidth.share_encoder import Heads, encoded, packed, together
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport, CachedJson, IdleFlowReport
@@ -90,9 +90,9 @@ class Divider:
     :param host: who divides, for the picture
     """
 
-    def __init__(self, groups: Groups | None = None, host: str = "") -> None:
+    def __init__(self, groups: GroupIndex | None = None, host: str = "") -> None:
         self.loads = Loads()
-        self.objectives = Objectives(Groups() if groups is None else groups)
+        self.objectives = Objectives(GroupIndex() if groups is None else groups)
         self._host = host
         self._number = 0
         self._last: float | None = None

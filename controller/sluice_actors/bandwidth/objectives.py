@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.describe import REPLICATION as REPLICATION_KIND
 from sluice_core.messages.bandwidth import ANY_POLICY, GET, MAX_REPLICATION, REPLICATION, Flow, Objective, objectives
@@ -76,7 +76,7 @@ class Objectives:
     What cannot be read is logged and left out; ``groups`` knows who belongs to which.
     """
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: GroupIndex) -> None:
         #: How often what holds for anybody may have changed.
         self.changes = 0
         self._groups = groups

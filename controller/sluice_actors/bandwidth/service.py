@@ -26,9 +26,9 @@ from typing import Any, Final, Protocol
 
 from sluice_actors.bandwidth.allocator import Divider, Round
 from sluice_actors.bandwidth.loads.table import Report
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import keep_on
+from sluice_actors.runtime.tasks import repeat_forever
 from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
@@ -98,7 +98,7 @@ class Bandwidth:
         settings: Mapping[str, Any],
         store: AsyncStore,
         ownership: Ownership,
-        groups: Groups,
+        groups: GroupIndex,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
         bus: tuple[Sender, Receiver] | None = None,
@@ -144,9 +144,9 @@ class Bandwidth:
         """Begin to connect, on the running loop, and give ``spawn`` what the host is to run as tasks."""
         self._publisher.start()
         self._consumer.start()
-        spawn(keep_on("divide", self.step))
-        spawn(keep_on("objectives", self.read))
-        spawn(keep_on("picture", self.show))
+        spawn(repeat_forever("divide", self.step))
+        spawn(repeat_forever("objectives", self.read))
+        spawn(repeat_forever("picture", self.show))
 
     def look(self) -> None:
         """It may be ours now, or not any more; to be called when that may have changed."""

@@ -2,7 +2,7 @@
 
 All that is wanted for one target is one sentence, ``FOR CONTAINER a/c DO SET x WITH …, SET y``, checked against the
 catalogue like any other; nothing is ever printed and parsed, so no name can be anything but a name.  An answer is
-taken whole or not at all: one assignment that cannot be makes it :class:`Unfit`.
+taken whole or not at all: one assignment that cannot be makes it :class:`ControllerError`.
 
 A check costs a tenth of a millisecond and answers hardly change, so what was checked once is remembered.
 """
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_actors.controllers.controller_process import Unfit
+from sluice_actors.controllers.controller_process import ControllerError
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Assignment
@@ -26,7 +26,7 @@ from sluice_dsl.checks.sentence import check_sentence
 from sluice_dsl.diagnostics import ERROR, Reporter
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Target, Word
 
-Answer = dict[str, Assignment]
+Assignments = dict[str, Assignment]
 
 _LEVELS: Final = (TENANT, CONTAINER, OBJECT)
 #: Sentences that are checked before the loop goes on with something else.
@@ -39,16 +39,16 @@ def policy_id(name: str) -> str:
     return f"controller:{name}"
 
 
-class Answers:
+class AssignmentCompiler:
     """Compiles the answers of one controller; ``created`` (unix milliseconds) is its age."""
 
     def __init__(self, name: str, created: int) -> None:
         self._policy = policy_id(name)
         self._created = created
         self._catalogue: Catalogue | None = None
-        self._known: dict[Any, Answer] = {}
+        self._known: dict[Any, Assignments] = {}
 
-    async def compile(self, assigns: Sequence[Assign], catalogue: Catalogue) -> Answer:
+    async def compile(self, assigns: Sequence[Assign], catalogue: Catalogue) -> Assignments:
         """Id → assignment of all that is wanted.
 
         :raises Unfit: naming what cannot be
@@ -59,8 +59,8 @@ class Answers:
         for one in assigns:
             _check_shape(one)
             by_target.setdefault(one.target, []).append(one)
-        known: dict[Any, Answer] = {}
-        found: Answer = {}
+        known: dict[Any, Assignments] = {}
+        found: Assignments = {}
         for count, (target, wanted) in enumerate(by_target.items(), 1):
             key = (target, *map(_key, wanted))
             known[key] = answer = self._known.get(key) or self._sentence(target, wanted, catalogue)
@@ -70,7 +70,7 @@ class Answers:
         self._known = known
         return found
 
-    def _sentence(self, target: str, wanted: Sequence[Assign], catalogue: Catalogue) -> Answer:
+    def _sentence(self, target: str, wanted: Sequence[Assign], catalogue: Catalogue) -> Assignments:
         infos = [catalogue.action(one.keyword) for one in wanted]
         ordered = [
             one
@@ -85,8 +85,8 @@ class Answers:
         errors = reporter.all(ERROR)
         if errors or plan is None:
             said = "; ".join(one.message for one in errors[:_SHOWN])
-            raise Unfit(f"it answers with what cannot be, `{_cut(str(sentence))}`: {said}")
-        answer: Answer = {}
+            raise ControllerError(f"it answers with what cannot be, `{_cut(str(sentence))}`: {said}")
+        answer: Assignments = {}
         for number in range(len(plan.actions)):
             one = assignment_for(self._policy, plan, number, self._created, True)
             about = hashlib.sha256(f"{target}\0{one.keyword}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
@@ -99,16 +99,22 @@ def _check_shape(one: Assign) -> None:
     texts = {"target": one.target, "keyword": one.keyword, "place": one.place, "verb": one.verb}
     for name, value in texts.items():
         if not isinstance(value, str):
-            raise Unfit(f"it answers with `{value!r}` as a {name}, expected a text")
+            raise ControllerError(f"it answers with `{value!r}` as a {name}, expected a text")
     if not isinstance(one.params, Mapping):
-        raise Unfit(f"it answers with `{one.params!r}` as parameters of `{one.keyword}`, expected a dictionary")
+        raise ControllerError(
+            f"it answers with `{one.params!r}` as parameters of `{one.keyword}`, expected a dictionary"
+        )
     for name, given in one.params.items():
         if not isinstance(name, str) or not isinstance(given, str | int | float):
-            raise Unfit(f"it answers with `{name!r}` = `{given!r}` for `{one.keyword}`, expected a text or a number")
+            raise ControllerError(
+                f"it answers with `{name!r}` = `{given!r}` for `{one.keyword}`, expected a text or a number"
+            )
     if one.verb not in (SET, DELETE):
-        raise Unfit(f"it answers with the verb `{one.verb}` for `{one.keyword}`, expected `set` or `delete`")
+        raise ControllerError(f"it answers with the verb `{one.verb}` for `{one.keyword}`, expected `set` or `delete`")
     if one.place not in ("", *PLACES):
-        raise Unfit(f"it answers with the place `{one.place}` for `{one.keyword}`, expected {' or '.join(PLACES)}")
+        raise ControllerError(
+            f"it answers with the place `{one.place}` for `{one.keyword}`, expected {' or '.join(PLACES)}"
+        )
 
 
 def _key(one: Assign) -> tuple[Any, ...]:

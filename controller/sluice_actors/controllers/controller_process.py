@@ -30,16 +30,16 @@ _LINES: Final = 60
 _WIDEST: Final = 200
 
 
-class Unfit(SluiceError):
+class ControllerError(SluiceError):
     """The controller did not give an answer that can be used; what is in force stays."""
 
 
-class Ended(Unfit):
+class ControllerEnded(ControllerError):
     """The process is of no use any more: it ended, was silent for too long, or spoke nonsense."""
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ControllerCode:
     """What a process is to run: ``code`` are verified bytes; ``memory`` is its limit in bytes."""
 
     name: str
@@ -50,10 +50,10 @@ class Code:
     memory: int
 
 
-class Child:
+class ControllerProcess:
     """One process; made by :func:`begin`."""
 
-    def __init__(self, code: Code, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, code: ControllerCode, process: asyncio.subprocess.Process) -> None:
         self.revision = code.revision
         self._name = code.name
         self._process = process
@@ -67,13 +67,13 @@ class Child:
     async def observe(self, observation: Observation, seconds: float) -> list[Assign]:
         """What it wants to be in force now.
 
-        :raises Unfit: when it raised an exception, or :class:`Ended`; then it must be closed
+        :raises Unfit: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
         """
         said = await self.ask({"observation": observation.encode()}, seconds)
         try:
             return [Assign.from_data(one) for one in said["assigns"]]
         except (DecodeError, KeyError, TypeError, AttributeError) as error:
-            raise Ended(f"its process answered with something else than assignments: {error!r}") from error
+            raise ControllerEnded(f"its process answered with something else than assignments: {error!r}") from error
 
     async def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """One question and its answer.
@@ -84,13 +84,13 @@ class Child:
             async with asyncio.timeout(seconds):
                 said = await self._exchange(ipc.pack(question))
         except TimeoutError as error:
-            raise Ended(f"it did not answer within {seconds:g} seconds") from error
+            raise ControllerEnded(f"it did not answer within {seconds:g} seconds") from error
         except DecodeError as error:
-            raise Ended(f"its process answered with nonsense: {error}") from error
+            raise ControllerEnded(f"its process answered with nonsense: {error}") from error
         except (OSError, EOFError) as error:
-            raise Ended(await self._how_it_ended()) from error
+            raise ControllerEnded(await self._how_it_ended()) from error
         if "error" in said:
-            raise Unfit(str(said["error"]))
+            raise ControllerError(str(said["error"]))
         return said
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class Child:
                     log.warning("controller `%s` prints more than %d lines a minute", self._name, _LINES)
 
 
-async def begin(code: Code) -> Child:
+async def begin(code: ControllerCode) -> ControllerProcess:
     """A process that has loaded ``code``.
 
     :raises Unfit: when it cannot be loaded
@@ -151,8 +151,8 @@ async def begin(code: Code) -> Child:
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
     except OSError as error:
-        raise Unfit(f"no process can be had for it: {error}") from error
-    child = Child(code, process)
+        raise ControllerError(f"no process can be had for it: {error}") from error
+    child = ControllerProcess(code, process)
     said = {"main": code.main, "sha256": code.sha256, "code": code.code, "memory": code.memory}
     try:
         await child.ask(said, _LOAD_LIMIT)

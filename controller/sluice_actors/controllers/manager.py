@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any, Final
 
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_actors.controllers.runner import Committed, Controlled, Office
-from sluice_actors.controllers.upload_index import Registered
-from sluice_actors.metrics.metric_router import Hub
-from sluice_actors.policies.decision_writer import Fences, Writer
+from sluice_actors.controllers.runner import Committed, ControllerContext, ControllerRunner
+from sluice_actors.controllers.upload_index import UploadIndex
+from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
@@ -36,11 +36,11 @@ _BUG_PAUSE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    controlled: Controlled
+    controlled: ControllerRunner
     task: asyncio.Task[None]
 
 
-class Controllers:
+class ControllerManager:
     """``settings`` are those of the host.
 
     :param writer: who says in whose name and into which history is written
@@ -52,10 +52,10 @@ class Controllers:
         self,
         settings: Mapping[str, Any],
         store: AsyncStore,
-        writer: Writer,
-        hub: Hub,
+        writer: DecisionWriter,
+        hub: MetricRouter,
         ownership: Ownership,
-        fences: Fences | None,
+        fences: WriteFence | None,
         clock: Callable[[], float],
         committed: Committed,
         told: Callable[[], None],
@@ -63,8 +63,8 @@ class Controllers:
         place = SwiftCodeStoreSettings.from_options(settings)
         source = CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"]))
         memory = settings["controller_memory_mb"] << 20
-        self._registered = Registered()
-        self._office = Office(
+        self._registered = UploadIndex()
+        self._office = ControllerContext(
             store, writer, hub, source, self._registered, ownership, fences, memory, clock, committed, told, self.look
         )
         self._running: dict[str, _Running] = {}
@@ -132,7 +132,7 @@ class Controllers:
         elif running is not None and not running.task.done():
             running.controlled.update(*found)
         else:
-            controlled = Controlled(office, *found)
+            controlled = ControllerRunner(office, *found)
             task = asyncio.get_running_loop().create_task(controlled.run())
             task.add_done_callback(partial(self._ended, name))
             self._running[name] = _Running(controlled, task)
@@ -153,7 +153,7 @@ class Controllers:
             asyncio.get_running_loop().call_later(_BUG_PAUSE, self.look, name)
 
 
-async def _read(office: Office, key: str) -> tuple[Upload, int] | None:
+async def _read(office: ControllerContext, key: str) -> tuple[Upload, int] | None:
     """An upload and its version, read together."""
     keys = office.store.keys
 

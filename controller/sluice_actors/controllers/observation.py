@@ -1,7 +1,7 @@
 """What a controller is shown: the last complete window of each metric that it names, and the nodes.
 
 A whole window is wanted, of all targets at all granularities.  So the metric's batches are added up on the
-controller's own host (``Hub.tap``), whoever keeps the metric for policies; nothing of it crosses hosts.
+controller's own host (``MetricRouter.tap``), whoever keeps the metric for policies; nothing of it crosses hosts.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from sluice_actors.metrics.aggregator import Closed
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.aggregator import ClosedWindow
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_core.control import Observation
 from sluice_core.describe import Scalar
 
@@ -21,23 +21,25 @@ _FRESH: Final = 3
 _PATIENCE: Final = 3
 _MARGIN: Final = 2.0
 
-Nodes = Mapping[str, Mapping[str, Scalar]]
+NodeStatus = Mapping[str, Mapping[str, Scalar]]
 
 
-class Observer:
+class MetricObserver:
     """Watches metrics for one controller, ``name``.
 
     :param period: the period of a metric that has not been heard of
     """
 
-    def __init__(self, name: str, hub: Hub, period: Callable[[str], float], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, hub: MetricRouter, period: Callable[[str], float], clock: Callable[[], float]
+    ) -> None:
         #: Set when a window was closed; whoever waits clears it.
         self.news = asyncio.Event()
         self._who = f"controller/{name}"
         self._hub = hub
         self._period = period
         self._clock = clock
-        self._last: dict[str, Closed] = {}
+        self._last: dict[str, ClosedWindow] = {}
         self._since: dict[str, float] = {}
 
     def watch(self, metrics: Iterable[str]) -> None:
@@ -68,7 +70,7 @@ class Observer:
             if metric not in self._last and now - since < _PATIENCE * self._period(metric) + _MARGIN
         ]
 
-    def observation(self, metrics: Iterable[str], nodes: Nodes) -> Observation | None:
+    def observation(self, metrics: Iterable[str], nodes: NodeStatus) -> Observation | None:
         """What is known of ``metrics`` now; None when nothing is, though something should be."""
         now = self._clock()
         wanted = tuple(metrics)
@@ -82,6 +84,6 @@ class Observer:
         at = max((closed.window for closed in found.values()), default=int(now))
         return Observation(float(at), {metric: closed.values for metric, closed in found.items()}, nodes)
 
-    def _closed(self, closed: Closed) -> None:
+    def _closed(self, closed: ClosedWindow) -> None:
         self._last[closed.metric] = closed
         self.news.set()

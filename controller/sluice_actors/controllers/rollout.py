@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_actors.controllers.controller_process import Child, Code, Ended, Unfit, begin
+from sluice_actors.controllers.controller_process import (
+    ControllerCode,
+    ControllerEnded,
+    ControllerError,
+    ControllerProcess,
+    begin,
+)
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import Revision, Upload
@@ -42,18 +48,18 @@ class _Pause:
 class _Tried(Generic[T]):
     """A process that has answered, and what."""
 
-    child: Child
+    child: ControllerProcess
     answer: T
 
 
-class Revisions:
+class Rollout:
     """The processes of one controller; ``memory`` is the limit of each, in bytes."""
 
     def __init__(self, upload: Upload, source: CodeSource, memory: int) -> None:
         self.upload = upload
         self._source = source
         self._memory = memory
-        self._child: Child | None = None
+        self._child: ControllerProcess | None = None
         self._running: Revision | None = None
         self._proven = 0
         self._pauses: dict[int, _Pause] = {}
@@ -103,10 +109,10 @@ class Revisions:
                     return tried.answer
         child, running = self._child, self._running
         if child is None or running is None:
-            raise Unfit(self._why())
+            raise ControllerError(self._why())
         try:
             return await compiled(await child.observe(observe(running), time_limit(running)))
-        except Ended as error:
+        except ControllerEnded as error:
             self._child = None
             self._later(running, str(error))
             await child.close()
@@ -144,7 +150,7 @@ class Revisions:
         else:
             await self._discard(tried)
 
-    async def _take(self, revision: Revision, child: Child) -> None:
+    async def _take(self, revision: Revision, child: ControllerProcess) -> None:
         """``child`` runs ``revision``, which has answered, in place of what ran."""
         old, self._child = self._child, child
         self._running, self._proven = revision, revision.number
@@ -178,7 +184,7 @@ class Revisions:
         try:
             child = await begin(await self._code(revision))
             return _Tried(child, await compiled(await child.observe(observation, time_limit(revision))))
-        except Unfit as error:
+        except ControllerError as error:
             log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)
             self._later(revision, str(error))
             if child is not None:
@@ -189,13 +195,13 @@ class Revisions:
                 await child.close()
             raise
 
-    async def _code(self, revision: Revision) -> Code:
+    async def _code(self, revision: Revision) -> ControllerCode:
         try:
             code = await self._source.get(revision.sha256)
         except SluiceError as error:
-            raise Unfit(f"its code cannot be had: {error}") from error
+            raise ControllerError(f"its code cannot be had: {error}") from error
         main = revision.main or self.upload.main
-        return Code(self.upload.keyword, revision.number, main, revision.sha256, code, self._memory)
+        return ControllerCode(self.upload.keyword, revision.number, main, revision.sha256, code, self._memory)
 
     def _later(self, revision: Revision, reason: str) -> None:
         before = self._pauses.get(revision.number)

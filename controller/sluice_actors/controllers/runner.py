@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_actors.controllers.assignment_compiler import Answer, Answers, policy_id
+from sluice_actors.controllers.assignment_compiler import AssignmentCompiler, Assignments, policy_id
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_actors.controllers.controller_process import Unfit
-from sluice_actors.controllers.observation import Nodes, Observer
-from sluice_actors.controllers.rollout import Revisions, metrics_of, period_of
-from sluice_actors.controllers.upload_index import Registered
-from sluice_actors.metrics.metric_router import Hub
-from sluice_actors.policies.decision_writer import Fences, Writer
+from sluice_actors.controllers.controller_process import ControllerError
+from sluice_actors.controllers.observation import MetricObserver, NodeStatus
+from sluice_actors.controllers.rollout import Rollout, metrics_of, period_of
+from sluice_actors.controllers.upload_index import UploadIndex
+from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
@@ -43,7 +43,7 @@ FAILED: Final = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class ControllerContext:
     """What the controllers of a host share.
 
     ``writer`` says in whose name and into which history to write; ``committed`` is told of what came into force and
@@ -51,12 +51,12 @@ class Office:
     """
 
     store: AsyncStore
-    writer: Writer
-    hub: Hub
+    writer: DecisionWriter
+    hub: MetricRouter
     source: CodeSource
-    registered: Registered
+    registered: UploadIndex
     ownership: Ownership
-    fences: Fences | None
+    fences: WriteFence | None
     memory: int
     clock: Callable[[], float]
     committed: Committed
@@ -65,7 +65,7 @@ class Office:
 
 
 @dataclass(slots=True)
-class State:
+class ControllerState:
     """What is said of a controller: ``since`` it is in this state; ``seconds`` its last answer took."""
 
     name: str = STARTING
@@ -76,19 +76,19 @@ class State:
     assignments: int = 0
 
 
-class Controlled:
+class ControllerRunner:
     """Runs one controller; :meth:`run` is a task of its own."""
 
-    def __init__(self, office: Office, upload: Upload, version: int) -> None:
+    def __init__(self, office: ControllerContext, upload: Upload, version: int) -> None:
         self.name = upload.keyword
-        self.state = State(since=office.clock())
+        self.state = ControllerState(since=office.clock())
         self._office = office
         self._version = version
-        self._revisions = Revisions(upload, office.source, office.memory)
-        self._observer = Observer(self.name, office.hub, office.registered.period, office.clock)
-        self._answers = Answers(self.name, upload.created)
+        self._revisions = Rollout(upload, office.source, office.memory)
+        self._observer = MetricObserver(self.name, office.hub, office.registered.period, office.clock)
+        self._answers = AssignmentCompiler(self.name, upload.created)
         # What the store holds; None: not read, or not sure.
-        self._stored: Answer | None = None
+        self._stored: Assignments | None = None
 
     def update(self, upload: Upload, version: int) -> None:
         """The upload is this now."""
@@ -148,7 +148,7 @@ class Controlled:
             wanted = await self._revisions.answer(lambda revision: self._seen(revision, nodes), self._compiled)
             self.state.seconds = asyncio.get_running_loop().time() - began
             await self._write(wanted)
-        except Unfit as error:
+        except ControllerError as error:
             self._say(FAILED, str(error))
         except PeerError as error:
             self._stored = None  # an answer that was lost may have been a yes
@@ -156,18 +156,18 @@ class Controlled:
         else:
             self._say(RUNNING, self._revisions.complaint)
 
-    async def _nodes(self) -> Nodes:
+    async def _nodes(self) -> NodeStatus:
         found = await self._office.store.nodes()
         return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
 
-    def _seen(self, revision: Revision, nodes: Nodes) -> Observation:
+    def _seen(self, revision: Revision, nodes: NodeStatus) -> Observation:
         seen = self._observer.observation(metrics_of(revision), nodes)
         return Observation(float(int(self._office.clock())), {}, nodes) if seen is None else seen
 
-    async def _compiled(self, assigns: list[Assign]) -> Answer:
+    async def _compiled(self, assigns: list[Assign]) -> Assignments:
         return await self._answers.compile(assigns, self._office.registered.catalogue)
 
-    async def _write(self, wanted: Answer) -> None:
+    async def _write(self, wanted: Assignments) -> None:
         """Have exactly ``wanted`` in force.
 
         :raises PeerError: when the store is away, or we are cut off from the team
@@ -201,12 +201,12 @@ class Controlled:
             self.state.assignments = len(wanted)
         office.committed(puts, [stored[name] for name in drops])
 
-    async def _read(self) -> Answer:
+    async def _read(self) -> Assignments:
         """What is in force by this controller's will."""
         store, version = self._office.store, self._version
         names = await store.run(fencing.names(store.keys.assignments))
         mine = fencing.of_policies(names, {policy_id(self.name)})
-        found: Answer = {}
+        found: Assignments = {}
         for part in fencing.chunks(mine):
             found.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})
         if self._version == version:

@@ -25,7 +25,7 @@ _PERIODS: Final = {one.info.name: one.info.period for one in NODE_METRICS}
 _PERIOD: Final = 1.0
 
 
-class Registered:
+class UploadIndex:
     """The uploads of one store, followed with everything else."""
 
     def __init__(self) -> None:

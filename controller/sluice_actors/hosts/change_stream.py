@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 _BLOCK_MS: Final = 1000
 
 
-class Stream:
+class ChangeStream:
     """Followed from ``head`` on, which is where the last change that was applied stands."""
 
     def __init__(self, store: AsyncStore) -> None:

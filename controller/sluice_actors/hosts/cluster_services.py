@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sluice_actors.hosts.exchange import EVERYBODY, Exchange
+from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
 from sluice_actors.hosts.team import Team
 from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_core.connections.bus import Consumer, Publisher
 from sluice_core.errors import PeerError
 from sluice_core.store.keys import VALUES_EXCHANGE, metric_routing_key, values_routing_key
@@ -38,7 +38,7 @@ _QUEUED: Final = 500
 _TTL: Final = 5.0
 
 
-class Teamwork:
+class ClusterServices:
     """Joins the team, and keeps values going between its hosts."""
 
     def __init__(self, settings: Mapping[str, Any], clock: Callable[[], float]) -> None:
@@ -50,17 +50,17 @@ class Teamwork:
         self._amqp_url: str = settings["amqp_url"]
         self._clock = clock
         self._publisher = Publisher(self._amqp_url, VALUES_EXCHANGE, limit=_WAITING, window=_WAITING)
-        self._exchange: Exchange | None = None
+        self._exchange: MetricExchange | None = None
         self._consumer: Consumer | None = None
         self._batches: Consumer | None = None
         self._joined = False
         self._tidied = 0.0
 
-    def attach(self, hub: Hub, batches: Consumer) -> None:
+    def attach(self, hub: MetricRouter, batches: Consumer) -> None:
         """Work for ``hub``, whose batches come by ``batches``."""
         self._batches = batches
         keeper = self.team.keeper
-        self._exchange = Exchange(self.host, hub, self._publisher.publish, keeper, self._bind, self._clock)
+        self._exchange = MetricExchange(self.host, hub, self._publisher.publish, keeper, self._bind, self._clock)
         mine = (values_routing_key(self.host), values_routing_key(EVERYBODY))
         self._consumer = Consumer(
             self._amqp_url, self._exchange.received, mine, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL

@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_actors.hosts.messages import Uses, Values, Wants, pack, unpack
-from sluice_actors.hosts.metric_owner import Keeper
-from sluice_actors.metrics.aggregator import Closed
-from sluice_actors.metrics.metric_router import Hub
-from sluice_actors.metrics.subscription import Feed
+from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
+from sluice_actors.hosts.metric_owner import MetricOwner
+from sluice_actors.metrics.aggregator import ClosedWindow
+from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_core.errors import DecodeError
 from sluice_core.store.keys import values_routing_key
 
@@ -50,7 +50,7 @@ Paths = dict[str, set[str]]
 
 
 @dataclass(slots=True)
-class Subscription:
+class RemoteSubscription:
     """What we asked of a keeper, and what we know from it."""
 
     keeper: str
@@ -65,7 +65,7 @@ class Subscription:
     columns: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-class Exchange:
+class MetricExchange:
     """A host's subscriptions, and its duties as a keeper.
 
     :param keeper: the host that keeps a metric; empty when that cannot be known now
@@ -75,7 +75,7 @@ class Exchange:
     def __init__(
         self,
         host: str,
-        hub: Hub,
+        hub: MetricRouter,
         send: Send,
         keeper: Callable[[str], str],
         bind: Callable[[frozenset[str]], None],
@@ -87,8 +87,8 @@ class Exchange:
         self._keeper_of = keeper
         self._bind = bind
         self._clock = clock
-        self._keeper = Keeper(host, hub, lambda to, values: send(values_routing_key(to), pack(values)), clock)
-        self._asked: dict[str, Subscription] = {}
+        self._keeper = MetricOwner(host, hub, lambda to, values: send(values_routing_key(to), pack(values)), clock)
+        self._asked: dict[str, RemoteSubscription] = {}
         self._not_before: dict[str, float] = {}
         self._used_here: set[str] = set()
         self._used_there: dict[str, float] = {}
@@ -114,11 +114,11 @@ class Exchange:
             if self.undecodable == 1:
                 log.error("message with routing key `%s`: %s; raw %r", routing_key, error, error.raw[:200])
             return
-        if isinstance(message, Values):
+        if isinstance(message, WindowUpdate):
             self._values(message)
-        elif isinstance(message, Wants):
+        elif isinstance(message, InterestUpdate):
             self._keeper.asked(message)
-        elif isinstance(message, Uses) and message.host != self._host:
+        elif isinstance(message, MetricUsage) and message.host != self._host:
             self._used_there.update(dict.fromkeys(message.metrics, self._clock() + _USES_HOLD))
             self._rebind()
 
@@ -132,7 +132,7 @@ class Exchange:
         self._keeper.expire(now)
         if not alone and now - self._told_uses >= RENEW:
             self._told_uses = now
-            self._send(values_routing_key(EVERYBODY), pack(Uses(self._host, tuple(sorted(self._used_here)))))
+            self._send(values_routing_key(EVERYBODY), pack(MetricUsage(self._host, tuple(sorted(self._used_here)))))
         if any(until < now for until in self._used_there.values()):
             self._used_there = {name: until for name, until in self._used_there.items() if until >= now}
             self._rebind()
@@ -168,7 +168,7 @@ class Exchange:
         elif now - asked.renewed >= RENEW:
             self._tell(metric, asked, {}, {})
 
-    def _silent(self, metric: str, asked: Subscription, now: float) -> bool:
+    def _silent(self, metric: str, asked: RemoteSubscription, now: float) -> bool:
         if not self._hub.follows(metric):
             return now - asked.begun > AGAIN
         windows = self._hub.windows(metric)
@@ -183,12 +183,12 @@ class Exchange:
 
     def _ask(self, metric: str, keeper: str, now: float) -> None:
         """Begin a session."""
-        asked = self._asked[metric] = Subscription(keeper, now)
+        asked = self._asked[metric] = RemoteSubscription(keeper, now)
         for feed in self._hub.waiting(metric):
             asked.paths.setdefault(feed.granularity, set()).update(feed.paths)
         self._tell(metric, asked, asked.paths, {})
 
-    def _interest(self, feed: Feed, path: str | None) -> None:
+    def _interest(self, feed: MetricSubscription, path: str | None) -> None:
         for metric in feed.metrics:
             asked = self._asked.get(metric)
             if asked is not None:
@@ -216,16 +216,16 @@ class Exchange:
                     less.setdefault(granularity, set()).add(path)
             self._tell(metric, asked, more, less)
 
-    def _tell(self, metric: str, asked: Subscription, more: Paths, less: Paths) -> None:
+    def _tell(self, metric: str, asked: RemoteSubscription, more: Paths, less: Paths) -> None:
         everything = dict.fromkeys(feed.granularity for feed in self._hub.waiting(metric) if feed.everything)
-        wants = Wants(
+        wants = InterestUpdate(
             self._host, metric, asked.session, asked.number, _listed(more), _listed(less), tuple(everything)
         )  # fmt: skip
         asked.number += 1
         asked.renewed = self._clock()
         self._send(values_routing_key(asked.keeper), pack(wants))
 
-    def _values(self, values: Values) -> None:
+    def _values(self, values: WindowUpdate) -> None:
         asked = self._asked.get(values.metric)
         if asked is None or asked.session != values.session or values.number < asked.expected:
             return
@@ -236,7 +236,7 @@ class Exchange:
         asked.expected += 1
         self._windows(values.metric, _merged(asked, values))
 
-    def _windows(self, metric: str, closed: Closed) -> None:
+    def _windows(self, metric: str, closed: ClosedWindow) -> None:
         """The keeper closed a window: tell it if it joins what was told before."""
         if metric not in self._hub.metrics:
             return
@@ -257,7 +257,7 @@ def _listed(paths: Paths) -> dict[str, tuple[str, ...]]:
     return {granularity: tuple(found) for granularity, found in paths.items() if found}
 
 
-def _merged(asked: Subscription, values: Values) -> Closed:
+def _merged(asked: RemoteSubscription, values: WindowUpdate) -> ClosedWindow:
     """The window that ``values`` stands for; columns are never changed, others may hold them still."""
     touched: Iterable[str] = {*values.changed, *values.gone}
     for granularity in touched:
@@ -266,4 +266,4 @@ def _merged(asked: Subscription, values: Values) -> Closed:
         for path in values.gone.get(granularity, ()):
             column.pop(path, None)
         asked.columns[granularity] = column
-    return Closed(values.metric, values.window, values.period, dict(asked.columns))
+    return ClosedWindow(values.metric, values.window, values.period, dict(asked.columns))

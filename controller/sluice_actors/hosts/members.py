@@ -36,7 +36,7 @@ BEATS: Final = 4
 _LONGEST_PAUSE: Final = 1.0
 _FAULTS: Final = (ToozError, redis.exceptions.RedisError, OSError)
 
-Told = Callable[[tuple[str, ...]], None]
+MembersCallback = Callable[[tuple[str, ...]], None]
 
 
 class _Driver(RedisDriver):
@@ -65,7 +65,7 @@ class Members:
     :param told: called on the loop after each look, with all members, sorted; with none when we cannot know
     """
 
-    def __init__(self, url: str, member: str, namespace: str, beat: float, told: Told) -> None:
+    def __init__(self, url: str, member: str, namespace: str, beat: float, told: MembersCallback) -> None:
         self._make = partial(_Driver, url, member, namespace, beat * BEATS)
         self._member = member
         self._beat = beat

@@ -14,7 +14,7 @@ from sluice_core.messages.base import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Wants(Message):
+class InterestUpdate(Message):
     """From a subscriber to the keeper of ``metric``: the targets it wants values of.
 
     ``number`` 0 begins the session.  ``more`` and ``less`` map a granularity to paths; ``all`` names the
@@ -34,11 +34,11 @@ class Wants(Message):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         paths = {name: {g: tuple(found) for g, found in data.get(name, {}).items()} for name in ("more", "less")}
-        return super(Wants, cls).from_data({**data, **paths, "all": tuple(data.get("all", ()))})
+        return super(InterestUpdate, cls).from_data({**data, **paths, "all": tuple(data.get("all", ()))})
 
 
 @dataclass(frozen=True, slots=True)
-class Values(Message):
+class WindowUpdate(Message):
     """From the keeper to one subscriber: a window was closed, and this is what changed since the one before.
 
     ``changed`` maps a granularity to path and value, ``gone`` to paths that have none any more.  Number 0 of a
@@ -59,11 +59,11 @@ class Values(Message):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         gone = {granularity: tuple(found) for granularity, found in data.get("gone", {}).items()}
-        return super(Values, cls).from_data({**data, "gone": gone})
+        return super(WindowUpdate, cls).from_data({**data, "gone": gone})
 
 
 @dataclass(frozen=True, slots=True)
-class Uses(Message):
+class MetricUsage(Message):
     """To all hosts, each second: the metrics that ``host`` needs, so that all keep a backlog of them."""
 
     host: str
@@ -73,10 +73,10 @@ class Uses(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Uses, cls).from_data({**data, "metrics": tuple(data.get("metrics", ()))})
+        return super(MetricUsage, cls).from_data({**data, "metrics": tuple(data.get("metrics", ()))})
 
 
-KINDS: dict[bytes, type[Message]] = {b"w": Wants, b"v": Values, b"u": Uses}
+KINDS: dict[bytes, type[Message]] = {b"w": InterestUpdate, b"v": WindowUpdate, b"u": MetricUsage}
 _LETTERS = {kind: letter for letter, kind in KINDS.items()}
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from sluice_actors.hosts.messages import Values, Wants
-from sluice_actors.metrics.aggregator import Closed
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.hosts.messages import InterestUpdate, WindowUpdate
+from sluice_actors.metrics.aggregator import ClosedWindow
+from sluice_actors.metrics.metric_router import MetricRouter
 
 #: A subscriber that says nothing for so long is gone.
 FORGOTTEN: Final = 4.0
@@ -32,14 +32,14 @@ class _Served:
     everything: tuple[str, ...] = ()
     told: dict[str, Column] = field(default_factory=dict)
 
-    def take(self, wants: Wants) -> None:
+    def take(self, wants: InterestUpdate) -> None:
         for granularity, paths in wants.more.items():
             self.paths.setdefault(granularity, set()).update(paths)
         for granularity, paths in wants.less.items():
             self.paths.get(granularity, set()).difference_update(paths)
         self.everything = wants.all
 
-    def column(self, closed: Closed, granularity: str) -> Column:
+    def column(self, closed: ClosedWindow, granularity: str) -> Column:
         """What this subscriber wants of ``closed``."""
         column = closed.at(granularity)
         if granularity in self.everything:
@@ -49,7 +49,7 @@ class _Served:
             return {path: column[path] for path in wanted if path in column}
         return {path: value for path, value in column.items() if path in wanted}
 
-    def news(self, host: str, closed: Closed) -> Values:
+    def news(self, host: str, closed: ClosedWindow) -> WindowUpdate:
         """What to push for ``closed``."""
         changed: dict[str, Column] = {}
         gone: dict[str, tuple[str, ...]] = {}
@@ -64,23 +64,25 @@ class _Served:
                     gone[granularity] = lost
             self.told[granularity] = now
         number, self.number = self.number, self.number + 1
-        return Values(host, closed.metric, self.session, number, closed.window, closed.period, changed, gone)
+        return WindowUpdate(host, closed.metric, self.session, number, closed.window, closed.period, changed, gone)
 
 
-class Keeper:
+class MetricOwner:
     """Serves whoever asks.
 
     :param push: called with a subscriber and what is for it
     """
 
-    def __init__(self, host: str, hub: Hub, push: Callable[[str, Values], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, host: str, hub: MetricRouter, push: Callable[[str, WindowUpdate], None], clock: Callable[[], float]
+    ) -> None:
         self._host = host
         self._hub = hub
         self._push = push
         self._clock = clock
         self._served: dict[str, dict[str, _Served]] = {}
 
-    def asked(self, wants: Wants) -> None:
+    def asked(self, wants: InterestUpdate) -> None:
         """A subscriber says what it wants; one that missed something is forgotten, and will ask anew."""
         hosts = self._served.get(wants.metric, {})
         served = hosts.get(wants.host)
@@ -105,7 +107,7 @@ class Keeper:
         """Metric → how many hosts subscribe to it here."""
         return {metric: len(hosts) for metric, hosts in self._served.items()}
 
-    def _begin(self, wants: Wants) -> None:
+    def _begin(self, wants: InterestUpdate) -> None:
         served = _Served(wants.session, self._clock())
         served.take(wants)
         hosts = self._served.setdefault(wants.metric, {})
@@ -123,6 +125,6 @@ class Keeper:
             del self._served[metric]
             self._hub.untap(metric, _WHO)
 
-    def _closed(self, metric: str, closed: Closed) -> None:
+    def _closed(self, metric: str, closed: ClosedWindow) -> None:
         for host, served in self._served[metric].items():
             self._push(host, served.news(self._host, closed))

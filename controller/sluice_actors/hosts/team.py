@@ -34,14 +34,14 @@ _POINTS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class SlotChanges:
     """Slots that became ours, and that are ours no more; one may be both (somebody had it meanwhile)."""
 
     gained: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
 
-class Ring:
+class OwnerRing:
     """Who should own what, among some members."""
 
     def __init__(self, members: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ class Team:
         self.host = host
         self._store = store
         self._members = Members(url, host, f"{store.keys.prefix}:team", beat, self._hear)
-        self._ring = Ring(())
+        self._ring = OwnerRing(())
         self._held: dict[str, str] = {}
         # Slot → number of looks that must have been taken before it is claimed from somebody else.
         self._contested: dict[str, int] = {}
@@ -115,7 +115,7 @@ class Team:
         """The host whose aggregator of ``metric`` serves all others."""
         return self._ring.host(f"metric/{metric}")
 
-    async def settle(self) -> Moved:
+    async def settle(self) -> SlotChanges:
         """Claim what should be ours, give up what is not.
 
         What was lost is not owned any more when this returns; what was gained is, under another term.  The caller
@@ -125,7 +125,7 @@ class Team:
         """
         ring = self._ring
         if not self.acting:
-            return Moved()
+            return SlotChanges()
         found = await self._store.run(fencing.owners(self._store.keys))
         taken = {slot for slot, owner in self._held.items() if found.get(slot) != owner}
         self._complain(taken, found)
@@ -137,7 +137,7 @@ class Team:
         gained = sorted(wanted - kept.keys() - self._contested.keys())
         if gained:
             self._held = {**kept, **await self._claim(gained)}
-        return Moved(frozenset(gained), lost)
+        return SlotChanges(frozenset(gained), lost)
 
     def refused(self, slot: str) -> None:
         """A change was refused because of ``slot``: it is not ours, whatever we believed."""
@@ -184,7 +184,7 @@ class Team:
             del self._contested[slot]
         if members != self._ring.members:
             log.info("the team is %s", ", ".join(members) or "not to be seen: nothing is written until it is")
-            self._ring = Ring(members)
+            self._ring = OwnerRing(members)
             self._tell()
         elif settled:
             self._tell()

@@ -32,17 +32,17 @@ _REMEMBERED: Final = 3
 _FORGOTTEN_AFTER: Final = 60
 
 #: Granularity → path → value.
-Values = Mapping[str, Mapping[str, float]]
+WindowValues = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedWindow:
     """A closed window of one metric; ``values`` has all that is known about it."""
 
     metric: str
     window: int
     period: float
-    values: Values
+    values: WindowValues
 
     def at(self, granularity: str) -> Mapping[str, float]:
         """Path → value at ``granularity``."""
@@ -60,8 +60,8 @@ class _Open:
     def add(self, batch: MetricBatch) -> None:
         self.merged.add(batch)
 
-    def closed(self, metric: str) -> Closed:
-        return Closed(metric, self.window, self.period, self.merged.values())
+    def closed(self, metric: str) -> ClosedWindow:
+        return ClosedWindow(metric, self.window, self.period, self.merged.values())
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Node:
 
 
 @dataclass(slots=True)
-class Tally:
+class AggregatorCounts:
     """What an aggregator counted: batches too late, from a wrong clock, and lost on the way (gaps in ``seq``)."""
 
     late: int = 0
@@ -80,7 +80,7 @@ class Tally:
     partial: int = 0
 
 
-class Windows:
+class WindowHistory:
     """The last closed windows of one metric, wherever they were closed."""
 
     def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
@@ -89,9 +89,9 @@ class Windows:
         self._delay = close_delay
         #: The window closed last.
         self.through: int | None = None
-        self._closed: dict[int, Closed] = {}
+        self._closed: dict[int, ClosedWindow] = {}
 
-    def remember(self, closed: Closed) -> None:
+    def remember(self, closed: ClosedWindow) -> None:
         """``closed`` is the newest now."""
         self.through = closed.window
         self._closed[closed.window] = closed
@@ -102,7 +102,7 @@ class Windows:
         """True when no node reports this metric, so that it has no value rather than an unknown one."""
         return False
 
-    def closed(self, window: int, period: float) -> Closed | None:
+    def closed(self, window: int, period: float) -> ClosedWindow | None:
         """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
         if self.period <= period:
             return self._closed.get(window)
@@ -111,7 +111,7 @@ class Windows:
             return None
         return newest
 
-    def last(self) -> Closed | None:
+    def last(self) -> ClosedWindow | None:
         """The window closed last."""
         return next(reversed(self._closed.values()), None)
 
@@ -119,12 +119,12 @@ class Windows:
         """For how many seconds the next window should have been closed."""
         return 0.0 if self.through is None else now - (self.through + 2 * self.period + self._delay)
 
-    def after(self, window: int) -> list[Closed]:
+    def after(self, window: int) -> list[ClosedWindow]:
         """Those of the last closed ones that follow ``window``."""
         return [closed for number, closed in self._closed.items() if number > window]
 
 
-class Aggregator(Windows):
+class Aggregator(WindowHistory):
     """Merges the batches of one metric.
 
     :param now: unix time at which it begins to listen
@@ -132,7 +132,7 @@ class Aggregator(Windows):
 
     def __init__(self, metric: str, now: float, close_delay: float = CLOSE_DELAY) -> None:
         super().__init__(metric, close_delay)
-        self.tally = Tally()
+        self.tally = AggregatorCounts()
         self._since = now
         self._nodes: dict[str, _Node] = {}
         self._open: dict[int, _Open] = {}
@@ -158,7 +158,7 @@ class Aggregator(Windows):
             seen.add(batch.seq)
             window.add(batch)
 
-    def due(self, now: float) -> list[Closed]:
+    def due(self, now: float) -> list[ClosedWindow]:
         """The windows that close now, in their order."""
         found = []
         for number in sorted(self._open):

@@ -1,12 +1,12 @@
-"""From closed windows to the actors that wait for them.
+"""Routes batches to aggregators, and closed windows to the policy actors that subscribe to them.
 
-A :class:`~sluice_actors.metrics.subscription.Feed` stands for the policies that read the same metrics at the same
-granularity. The :class:`Hub` owns one aggregator per metric whose windows are closed here, and the timers that
-close them.
+A :class:`~sluice_actors.metrics.subscription.MetricSubscription` groups the policies that read the same metrics at
+the same granularity.  The :class:`MetricRouter` has one aggregator per metric whose windows are closed on this host,
+and the timers that close them.
 
-With other hosts in the team most metrics are aggregated elsewhere (``sluice_actors.hosts.exchange``): the hub then
-*follows* the windows that come from there, and keeps the batches themselves, not decoded, in a backlog.  It can
-*lead* at any moment: the aggregator begins with the backlog, behind the last window that was delivered.
+In a team another host aggregates most metrics (``sluice_actors.hosts.exchange``).  The router then *follows* the
+windows that come from there, and keeps the batches, not decoded, in a backlog.  It can close the windows itself
+at any moment: the aggregator starts from the backlog, behind the last window that was delivered.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from sluice_actors.metrics.aggregator import CLOSE_DELAY, Aggregator, Closed, Windows
+from sluice_actors.metrics.aggregator import CLOSE_DELAY, Aggregator, ClosedWindow, WindowHistory
 from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.subscription import Feed
+from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem, Delivery
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import MetricBatch
 from sluice_core.store.keys import metric_routing_key
 
-__all__ = ["Feed", "Hub"]
-
 log = logging.getLogger(__name__)
 
-Tap = Callable[[Closed], None]
+Tap = Callable[[ClosedWindow], None]
 
 #: A timer that is later than this many seconds says that the loop was held by something.
 _HELD: Final = 0.05
@@ -38,12 +36,12 @@ _HELD: Final = 0.05
 _LOOK_BACK: Final = 2
 
 
-def routed(metric: str) -> str:
+def routing_name(metric: str) -> str:
     """A metric's name as it stands in routing keys, and in the backlog."""
     return metric_routing_key(metric, "").split(".")[1]
 
 
-class Hub:
+class MetricRouter:
     """The metrics in use.
 
     :param used: called with a metric's name and True when somebody begins to need it, False when nobody does
@@ -64,27 +62,27 @@ class Hub:
         #: Messages that were no metric batches.
         self.undecodable = 0
         #: Told of a feed's metrics, its granularity, and the path that somebody begins or ceases to wait for.
-        self.interest: Callable[[Feed, str | None], None] | None = None
+        self.interest: Callable[[MetricSubscription, str | None], None] | None = None
         self.backlog = backlog
         self._system = system
         self._close_delay = close_delay
         self._used = used
         self._clock = clock
-        self._feeds: dict[tuple[tuple[str, ...], str], Feed] = {}
-        self._open: dict[str, list[Feed]] = {}
+        self._feeds: dict[tuple[tuple[str, ...], str], MetricSubscription] = {}
+        self._open: dict[str, list[MetricSubscription]] = {}
         self._taps: dict[str, dict[str, Tap]] = {}
         self._aggregators: dict[str, Aggregator] = {}
-        self._followed: dict[str, Windows] = {}
+        self._followed: dict[str, WindowHistory] = {}
         # As routing keys spell them.
         self._decoded: frozenset[str] = frozenset()
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    def feed(self, metrics: tuple[str, ...], granularity: str) -> Feed:
+    def feed(self, metrics: tuple[str, ...], granularity: str) -> MetricSubscription:
         """The feed of ``metrics`` at ``granularity``."""
         key = (tuple(metrics), granularity)
         feed = self._feeds.get(key)
         if feed is None:
-            feed = self._feeds[key] = Feed(self, *key)
+            feed = self._feeds[key] = MetricSubscription(self, *key)
         return feed
 
     def observed(self, actor: PolicyActor) -> dict[str, Any] | None:
@@ -130,7 +128,7 @@ class Hub:
         if deadline is not None:
             self._arm(metric, max(0.0, deadline - now), self._time_is_over)
 
-    def _hand_on(self, closed: Closed) -> None:
+    def _hand_on(self, closed: ClosedWindow) -> None:
         for feed in list(self._open.get(closed.metric, ())):
             feed.closed(closed)
 
@@ -161,16 +159,16 @@ class Hub:
         """True when the windows of ``metric`` come from another host."""
         return metric in self._followed
 
-    def waiting(self, metric: str) -> list[Feed]:
+    def waiting(self, metric: str) -> list[MetricSubscription]:
         """The feeds that wait for ``metric``."""
         return self._open.get(metric, [])
 
-    def follow(self, metric: str) -> Windows:
+    def follow(self, metric: str) -> WindowHistory:
         """Windows of ``metric`` come by :meth:`relay` from now on; what was closed here is where they go on."""
         followed = self._followed.get(metric)
         if followed is None:
             here = self._aggregators.get(metric)
-            followed = self._followed[metric] = Windows(metric, self._close_delay)
+            followed = self._followed[metric] = WindowHistory(metric, self._close_delay)
             if here is not None:
                 followed.period = here.period
                 for closed in here.after(-1):
@@ -179,7 +177,7 @@ class Hub:
             self._settle(metric)
         return followed
 
-    def relay(self, closed: Closed) -> None:
+    def relay(self, closed: ClosedWindow) -> None:
         """Another host closed a window of a metric that we follow."""
         followed = self._followed[closed.metric]
         followed.period = closed.period
@@ -211,7 +209,7 @@ class Hub:
             self._taps.pop(metric, None)
         self._settle(metric)
 
-    def _settle(self, metric: str, before: Windows | None = None) -> None:
+    def _settle(self, metric: str, before: WindowHistory | None = None) -> None:
         """Have an aggregator of ``metric`` if its windows are to be closed here, and none otherwise."""
         wanted = metric in self._taps or (metric in self._open and metric not in self._followed)
         if wanted and metric not in self._aggregators:
@@ -219,11 +217,11 @@ class Hub:
         elif not wanted and metric in self._aggregators:
             del self._aggregators[metric]
             self._disarm(metric)
-        self._decoded = frozenset(map(routed, self._aggregators))
+        self._decoded = frozenset(map(routing_name, self._aggregators))
         if self._used is not None:
             self._used(metric, metric in self._open or metric in self._taps)
 
-    def _begin(self, metric: str, before: Windows | None) -> None:
+    def _begin(self, metric: str, before: WindowHistory | None) -> None:
         """An aggregator that begins with what the backlog has behind ``before``."""
         now = self._clock()
         aggregator = self._aggregators[metric] = Aggregator(metric, now, self._close_delay)
@@ -233,7 +231,7 @@ class Hub:
             aggregator.through, aggregator.period = before.through, before.period
         else:
             aggregator.through = int(now) - _LOOK_BACK
-        for came, batch in self.backlog.decoded(routed(metric), aggregator.through + aggregator.period):
+        for came, batch in self.backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
             if batch.window > aggregator.through:
                 aggregator.add(batch, came)
         self._arm(metric, 0.0, self.turn)
@@ -259,13 +257,13 @@ class Hub:
 
     # -- what feeds call
 
-    def open(self, feed: Feed) -> None:
+    def open(self, feed: MetricSubscription) -> None:
         """``feed`` has a subscriber now."""
         for name in feed.metrics:
             self._open.setdefault(name, []).append(feed)
             self._settle(name)
 
-    def shut(self, feed: Feed) -> None:
+    def shut(self, feed: MetricSubscription) -> None:
         """``feed`` has no subscriber any more."""
         self._feeds.pop((feed.metrics, feed.granularity), None)
         for name in feed.metrics:
@@ -275,17 +273,17 @@ class Hub:
                 self._followed.pop(name, None)
                 self._settle(name)
 
-    def touched(self, feed: Feed, path: str | None) -> None:
+    def touched(self, feed: MetricSubscription, path: str | None) -> None:
         """Somebody begins or ceases to wait for ``path`` (None: for all paths) at ``feed``."""
         if self.interest is not None:
             self.interest(feed, path)
 
-    def last(self, metric: str) -> Closed | None:
+    def last(self, metric: str) -> ClosedWindow | None:
         """The window of ``metric`` that was closed here last."""
         here = self._aggregators.get(metric)
         return None if here is None else here.last()
 
-    def windows(self, metric: str) -> Windows:
+    def windows(self, metric: str) -> WindowHistory:
         """The closed windows of a metric in use."""
         followed = self._followed.get(metric)
         return self._aggregators[metric] if followed is None else followed

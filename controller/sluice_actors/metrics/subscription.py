@@ -12,14 +12,14 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from sluice_actors.metrics.aggregator import Closed, Windows
+from sluice_actors.metrics.aggregator import ClosedWindow, WindowHistory
 from sluice_actors.policies.actor import PolicyActor, SingleActor
 from sluice_actors.policies.conditions import Observed
 from sluice_actors.policies.state_machine import NO_WINDOW
 from sluice_actors.runtime.system import Delivery
 
 if TYPE_CHECKING:
-    from sluice_actors.metrics.metric_router import Hub
+    from sluice_actors.metrics.metric_router import MetricRouter
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]
@@ -28,10 +28,10 @@ Columns = Sequence[Column]
 _SHOWN: Final = 100
 
 
-class Feed:
+class MetricSubscription:
     """The subscribers of some metrics at one granularity."""
 
-    def __init__(self, hub: Hub, metrics: tuple[str, ...], granularity: str) -> None:
+    def __init__(self, hub: MetricRouter, metrics: tuple[str, ...], granularity: str) -> None:
         self.metrics = metrics
         self.granularity = granularity
         self._hub = hub
@@ -119,7 +119,7 @@ class Feed:
 
     # -- what the hub calls
 
-    def closed(self, closed: Closed) -> None:
+    def closed(self, closed: ClosedWindow) -> None:
         """One of the metrics closed a window: deliver what is complete now."""
         if len(self.metrics) == 1:
             self._deliver(closed.window, closed.period, (closed.at(self.granularity),))
@@ -152,7 +152,7 @@ class Feed:
     def _named(self, columns: Columns, path: str) -> dict[str, float | None]:
         return {name: column.get(path) for name, column in zip(self.metrics, columns, strict=True)}
 
-    def _columns(self, aggregators: Sequence[Windows], window: int, period: float) -> Columns | None:
+    def _columns(self, aggregators: Sequence[WindowHistory], window: int, period: float) -> Columns | None:
         columns: list[Column] = []
         for aggregator in aggregators:
             closed = aggregator.closed(window, period)

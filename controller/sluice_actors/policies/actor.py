@@ -5,7 +5,7 @@ A policy about one target is a :class:`SingleActor` with one machine; one about 
 first seen.  Both are *quiet* most of the time: as long as the same metric clauses hold as in the last
 window and the machine said that nothing moves (it is *settled*), a message costs one comparison.
 
-What is in force is read by whoever writes it down (:class:`Office`) when *it* is ready: the latest
+What is in force is read by whoever writes it down (:class:`DecisionListener`) when *it* is ready: the latest
 state counts, so nothing is queued here.
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sluice_actors.policies.conditions import Observed, Program, Programs
-from sluice_actors.policies.state_machine import NO_WINDOW, Machine, Rules
+from sluice_actors.policies.conditions import CompiledCondition, ConditionCache, Observed
+from sluice_actors.policies.state_machine import NO_WINDOW, Rules, StateMachine
 from sluice_actors.runtime.system import Actor, Work
 from sluice_core.messages.policies import ALL, CLUSTER, CONTAINER, GROUP, TENANT, Firing, PolicyState, Target
 from sluice_core.messages.predicate import Predicate
@@ -32,7 +32,7 @@ _FIRINGS: Final = 20
 InForce = Iterator[tuple[str, int, Predicate]]
 
 
-class Office(Protocol):
+class DecisionListener(Protocol):
     """Whom policy actors report to; called on the loop, must not block."""
 
     def changed(self, actor: PolicyActor) -> None:
@@ -76,10 +76,10 @@ class NoGroups:
 class Context:
     """What all policy actors of a host share."""
 
-    office: Office
+    office: DecisionListener
     feed: Callable[[tuple[str, ...], str], Subscription]
     membership: Membership
-    programs: Programs
+    programs: ConditionCache
     transient_windows: int = 2
     now: Callable[[], float] = time.time
 
@@ -115,7 +115,7 @@ class PolicyActor(Actor):
         # Of an earlier failure; taken back at the start.
         self.reason = state.reason if state is not None else ""
         self.feed: Subscription | None = None
-        self.program: Program | None = None
+        self.program: CompiledCondition | None = None
         self.rules = Rules(plan.sustained, context.transient_windows, frozenset(action.life for action in plan.actions))
 
     def __repr__(self) -> str:
@@ -160,13 +160,13 @@ class PolicyActor(Actor):
         status = "failed" if self.reason else "active" if active else "waiting"
         return PolicyState(self.policy, status, self.members(), self.firings, self.reason)
 
-    def _machine_in_force(self, member: str, machine: Machine) -> InForce:
+    def _machine_in_force(self, member: str, machine: StateMachine) -> InForce:
         for number, action in enumerate(self.plan.actions):
             predicate = machine.in_force(action.life)
             if predicate is not False:
                 yield member, number, predicate
 
-    def _step(self, member: str, machine: Machine, window: int, period: float, residual: Predicate) -> bool:
+    def _step(self, member: str, machine: StateMachine, window: int, period: float, residual: Predicate) -> bool:
         """Feed ``machine`` and report; False when it is settled."""
         before, ending = machine.outputs(), machine.ending
         moved = machine.step(self.rules, window, period, residual)
@@ -200,7 +200,7 @@ class SingleActor(PolicyActor):
         super().__init__(context, policy, plan, created, version, state)
         self.path = metric_path(plan.target, plan.granularity)
         known = state.members.get("") if state is not None else None
-        self.machine = Machine() if known is None else Machine.from_data(known)
+        self.machine = StateMachine() if known is None else StateMachine.from_data(known)
         self.settled = UNSETTLED
         self._engaged = False
 
@@ -248,7 +248,7 @@ class Member:
 
     __slots__ = ("machine", "settled")
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: StateMachine) -> None:
         self.machine = machine
         self.settled = UNSETTLED
 
@@ -266,7 +266,7 @@ class FamilyActor(PolicyActor):
         """
         super().__init__(context, policy, plan, created, version, state)
         known = state.members if state is not None else {}
-        self._members = {path: Member(Machine.from_data(data)) for path, data in known.items()}
+        self._members = {path: Member(StateMachine.from_data(data)) for path, data in known.items()}
 
     def on_start(self) -> None:
         super().on_start()
@@ -291,7 +291,7 @@ class FamilyActor(PolicyActor):
             member = members.get(path)
             if member is None:
                 if (bits or not silent) and self._admits(path):
-                    members[path] = member = Member(Machine())
+                    members[path] = member = Member(StateMachine())
                     self._look(path, member, window, period, bits, value)
                 continue
             unseen.discard(path)

@@ -6,9 +6,9 @@ import contextlib
 import logging
 
 from sluice_actors.policies.actor import Context, PolicyActor, policy_actor
-from sluice_actors.policies.decision_writer import Writer
-from sluice_actors.policies.loader import Found
-from sluice_actors.policies.plan_cache import Plans
+from sluice_actors.policies.decision_writer import DecisionWriter
+from sluice_actors.policies.loader import StoredPolicy
+from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.policies import PolicyState
@@ -18,17 +18,17 @@ from sluice_core.store.store import AsyncStore
 log = logging.getLogger(__name__)
 
 
-class Making:
+class ActorFactory:
     """Makes the actors of one host, all of them in one ``context``."""
 
-    def __init__(self, context: Context, store: AsyncStore, writer: Writer, ownership: Ownership) -> None:
+    def __init__(self, context: Context, store: AsyncStore, writer: DecisionWriter, ownership: Ownership) -> None:
         self._context = context
         self._store = store
         self._writer = writer
         self._ownership = ownership
-        self._plans = Plans()
+        self._plans = PlanCache()
 
-    async def actor(self, found: Found) -> PolicyActor | None:
+    async def actor(self, found: StoredPolicy) -> PolicyActor | None:
         """The actor of a policy, not begun; None when none can run, which is written down then.
 
         :raises PeerError: when Redis is away
@@ -39,7 +39,7 @@ class Making:
             await self._refuse(found, error)
             return None
 
-    def _make(self, found: Found) -> PolicyActor:
+    def _make(self, found: StoredPolicy) -> PolicyActor:
         policy = found.policy
         given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, found.version)
         try:
@@ -48,7 +48,7 @@ class Making:
             log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
             return policy_actor(*given)
 
-    async def _refuse(self, found: Found, error: DecodeError) -> None:
+    async def _refuse(self, found: StoredPolicy, error: DecodeError) -> None:
         """Say that no actor can run for a policy; what is in force for it stays."""
         name, state = found.policy.id, found.state
         log.error("policy `%s` cannot run: %s", name, error)

@@ -21,7 +21,7 @@ Observed = float | Sequence[float | None] | None
 Bits = Callable[[Any], int]
 
 
-class Program:
+class CompiledCondition:
     """One condition over ``metrics``; values come in the order of these.
 
     ``bits(observed)`` answers which metric clauses hold.  Silence satisfies none, so its bits are 0.
@@ -60,21 +60,21 @@ class Program:
         return dict(zip(self.metrics, observed, strict=True))
 
 
-class Programs:
+class ConditionCache:
     """The programs in use, shared between equal conditions."""
 
     def __init__(self) -> None:
-        self._known: WeakValueDictionary[str, Program] = WeakValueDictionary()
+        self._known: WeakValueDictionary[str, CompiledCondition] = WeakValueDictionary()
 
-    def get(self, condition: Condition, metrics: Sequence[str]) -> Program:
+    def get(self, condition: Condition, metrics: Sequence[str]) -> CompiledCondition:
         """The program of ``condition``.
 
-        :raises DecodeError: as :class:`Program` does
+        :raises DecodeError: as :class:`CompiledCondition` does
         """
         key = json.dumps([condition, metrics])
         program = self._known.get(key)
         if program is None:
-            program = Program(condition, metrics)
+            program = CompiledCondition(condition, metrics)
             self._known[key] = program
         return program
 

@@ -39,7 +39,7 @@ BATCH: Final = 500
 Written = Mapping[str, Assignment]
 
 
-class Fences(Protocol):
+class WriteFence(Protocol):
     """Under which ownership a host decides (``sluice_actors.hosts.team``)."""
 
     @property
@@ -77,8 +77,8 @@ def wanted(actor: PolicyActor) -> dict[str, Assignment]:
     return {one.id: one for one in found}
 
 
-class Writer:
-    """Implements ``sluice_actors.policies.actor.Office`` on a store.
+class DecisionWriter:
+    """Implements ``sluice_actors.policies.actor.DecisionListener`` on a store.
 
     :param lost: called with an actor whose policy's document is not the one it was made from, or whose policy
         another host acts for now
@@ -92,7 +92,7 @@ class Writer:
         by: str,
         lost: Callable[[PolicyActor], None],
         batch: int = BATCH,
-        fences: Fences | None = None,
+        fences: WriteFence | None = None,
         committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None] = lambda puts, drops: None,
     ) -> None:
         #: The history to write into; empty means any.

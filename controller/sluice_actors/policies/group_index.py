@@ -12,7 +12,7 @@ _NOBODY: Final[Mapping[str, None]] = {}
 _KINDS = {TENANT: TENANT_MEMBER, CONTAINER: CONTAINER_MEMBER}
 
 
-class Groups:
+class GroupIndex:
     """All groups of one store; a group that is not there has no member."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ _SLOTS_PER_STEP: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredPolicy:
     """One policy: its document with the version, what its actor wrote, and what is in force for it."""
 
     policy: Policy
@@ -25,7 +25,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class PolicyNames:
     """What there is to read: slot → ids of policies, and policy id → ids of its assignments."""
 
     policies: Mapping[str, Sequence[str]]
@@ -42,7 +42,7 @@ def steps(slots: Collection[str]) -> Iterator[set[str]]:
         yield set(slots).intersection(map(str, range(at, at + _SLOTS_PER_STEP)))
 
 
-async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Names:
+async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> PolicyNames:
     """The policies whose slot is ``wanted``.
 
     :raises PeerError: when Redis is away
@@ -57,10 +57,12 @@ async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Names:
         policy = policy_of_assignment(name)
         if wanted(fencing.slot_of(policy)):
             assigned[policy].append(name)
-    return Names(policies, assigned)
+    return PolicyNames(policies, assigned)
 
 
-async def read_policies(store: AsyncStore, names: Names, slots: Iterable[str]) -> AsyncIterator[list[Found]]:
+async def read_policies(
+    store: AsyncStore, names: PolicyNames, slots: Iterable[str]
+) -> AsyncIterator[list[StoredPolicy]]:
     """All policies in ``slots``, some hundred at a time.
 
     :raises PeerError: when Redis is away
@@ -73,4 +75,4 @@ async def read_policies(store: AsyncStore, names: Names, slots: Iterable[str]) -
             for one in await store.run(fencing.assignments(keys, part)):
                 stored[one.policy].append(one)
         found = await store.run(fencing.policies(keys, chunk))
-        yield [Found(policy, version, state, stored[policy.id]) for policy, version, state in found]
+        yield [StoredPolicy(policy, version, state, stored[policy.id]) for policy, version, state in found]

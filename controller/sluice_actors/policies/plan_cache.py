@@ -15,7 +15,7 @@ T = TypeVar("T")
 _LIMIT: Final = 10_000
 
 
-class Plans:
+class PlanCache:
     """Decodes plans and keeps one copy of each equal part."""
 
     def __init__(self) -> None:

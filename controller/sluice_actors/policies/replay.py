@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from sluice_actors.metrics.aggregator import Aggregator, Closed
+from sluice_actors.metrics.aggregator import Aggregator, ClosedWindow
 from sluice_actors.metrics.backlog import KEPT, Backlog
-from sluice_actors.metrics.metric_router import routed
-from sluice_actors.metrics.subscription import Columns, Feed
+from sluice_actors.metrics.metric_router import routing_name
+from sluice_actors.metrics.subscription import Columns, MetricSubscription
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import Delivery
 from sluice_core.messages.policies import MetricBatch
@@ -36,7 +36,7 @@ class Replay:
         # Old windows are none of an aggregator's business, hence a time before all of them.
         self._merging = {metric: Aggregator(metric, self._since) for metric in metrics}
         self._read = dict.fromkeys(self._merging, self._since)
-        self._closed: dict[str, dict[int, Closed]] = {}
+        self._closed: dict[str, dict[int, ClosedWindow]] = {}
 
     async def prepare(self) -> None:
         """Decode what there is, giving way to others in between."""
@@ -55,17 +55,17 @@ class Replay:
             self._closed[metric] = {one.window: one for one in merging.due(math.inf)}
         for actor in actors:
             feed = actor.feed
-            if isinstance(feed, Feed):
+            if isinstance(feed, MetricSubscription):
                 for window, period, columns in self._windows(feed, max(actor.seen, actor.created // 1000)):
                     yield actor, feed.message(actor, window, period, columns)
 
     def _absorb(self, metric: str) -> Iterator[MetricBatch]:
-        for came, batch in self._backlog.decoded(routed(metric), self._read[metric]):
+        for came, batch in self._backlog.decoded(routing_name(metric), self._read[metric]):
             self._read[metric] = came
             self._merging[metric].add(batch, came)
             yield batch
 
-    def _windows(self, feed: Feed, first: int) -> Iterator[tuple[int, float, Columns]]:
+    def _windows(self, feed: MetricSubscription, first: int) -> Iterator[tuple[int, float, Columns]]:
         through = feed.through_all
         closed = [self._closed.get(metric, {}) for metric in feed.metrics]
         for window in sorted(set(closed[0]).intersection(*closed[1:])):

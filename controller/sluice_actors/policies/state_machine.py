@@ -69,7 +69,7 @@ def intersection(parts: Sequence[Predicate]) -> Predicate:
     return _canonical(all_of(*parts))
 
 
-class Machine:
+class StateMachine:
     """One policy at one target; everything in it is immutable data that is replaced at once.
 
     ``streak`` is run-length encoded: the residuals of the windows that a SUSTAINED condition has held
@@ -139,7 +139,7 @@ class Machine:
         }
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Machine:
+    def from_data(cls, data: Mapping[str, Any]) -> StateMachine:
         """The machine that ``to_data`` described.
 
         :raises DecodeError: when ``data`` is nothing of the kind

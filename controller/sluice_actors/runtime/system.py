@@ -86,7 +86,7 @@ class Actor:
 
 
 @dataclass(slots=True)
-class _Ward:
+class RestartState:
     """What the system keeps of an actor that failed lately."""
 
     mailbox: deque[Any]
@@ -97,7 +97,7 @@ class _Ward:
 
 
 @dataclass(slots=True)
-class Counts:
+class SystemCounts:
     """What the system did so far, for the host's report."""
 
     failures: int = 0
@@ -122,13 +122,13 @@ class ActorSystem:
     def __init__(
         self, slice_seconds: float = SLICE, mailbox: int = MAILBOX, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.counts = Counts()
+        self.counts = SystemCounts()
         self._slice = slice_seconds
         self._mailbox = mailbox
         self._clock = clock
         # None instead of an actor: the second part is an iterator of deliveries.
         self._queue: deque[tuple[Actor | None, Any]] = deque()
-        self._wards: dict[Actor, _Ward] = {}
+        self._wards: dict[Actor, RestartState] = {}
         self._actors: set[Actor] = set()
         self._scheduled = False
         self._closed = False
@@ -303,7 +303,7 @@ class ActorSystem:
         actor._life = _SUSPENDED
         ward = self._wards.get(actor)
         if ward is None:
-            ward = self._wards[actor] = _Ward(deque(maxlen=self._mailbox))
+            ward = self._wards[actor] = RestartState(deque(maxlen=self._mailbox))
         now = self._clock()
         if ward.failures and now - ward.failed_at - ward.delay > HEALTHY_AFTER:
             log.info("%r was healthy again after %d failures in a row", actor, ward.failures)
@@ -319,12 +319,12 @@ class ActorSystem:
             log.exception("%r failed in on_failure", actor)
         ward.timer = asyncio.get_running_loop().call_later(ward.delay, self._restart, actor, ward)
 
-    def _restart(self, actor: Actor, ward: _Ward) -> None:
+    def _restart(self, actor: Actor, ward: RestartState) -> None:
         ward.timer = None
         self.counts.restarts += 1
         self._put(None, self._restarting(actor, ward))
 
-    def _restarting(self, actor: Actor, ward: _Ward) -> Iterator[Delivery]:
+    def _restarting(self, actor: Actor, ward: RestartState) -> Iterator[Delivery]:
         if actor._life != _SUSPENDED:
             return
         self._start(actor)

@@ -16,7 +16,7 @@ _LONGEST_PAUSE: Final = 2.0
 _CANCEL_AGAIN: Final = 0.2
 
 
-async def keep_on(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Repeat ``step``; with pauses while a peer is away."""
     pause = _FIRST_PAUSE
     while True:
@@ -31,7 +31,7 @@ async def keep_on(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> N
             pause = _FIRST_PAUSE
 
 
-async def end_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancel all tasks; again, since a cancellation that meets the end of a pipeline to Redis gets lost."""
     pending = {task for task in tasks if not task.done()}
     while pending:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sluice_actors.metrics.aggregator import CLOSE_DELAY, GRACE
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, Membership, NoGroups, PolicyActor, policy_actor
-from sluice_actors.policies.conditions import Programs
+from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.runtime.system import ActorSystem
 from sluice_core.messages.policies import CONTAINER, TENANT, MetricBatch, PolicyState, Target
 from sluice_core.messages.predicate import Predicate
@@ -72,7 +72,7 @@ def batch_of(
     return MetricBatch(node, metric, window, window if seq is None else seq, split, period)
 
 
-class RecordingOffice:
+class RecordingListener:
     """Remembers who reported what."""
 
     def __init__(self) -> None:
@@ -86,20 +86,20 @@ class RecordingOffice:
         self.errors.append(error)
 
 
-class Stage:
+class PolicyTestbed:
     """An actor system with a hub, no broker and no store."""
 
     def __init__(self, transient_windows: int = 2, membership: Membership | None = None) -> None:
         self.clock = Clock()
         self.system = ActorSystem()
-        self.office = RecordingOffice()
+        self.office = RecordingListener()
         self.used: dict[str, bool] = {}
-        self.hub = Hub(self.system, used=self.used.__setitem__, clock=self.clock)
+        self.hub = MetricRouter(self.system, used=self.used.__setitem__, clock=self.clock)
         self.context = Context(
             self.office,
             self.hub.feed,
             membership if membership is not None else NoGroups(),
-            Programs(),
+            ConditionCache(),
             transient_windows,
             self.clock,
         )

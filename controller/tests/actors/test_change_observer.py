@@ -5,10 +5,10 @@ import json
 import logging
 
 import pytest
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.activations import Activations
-from sluice_actors.change_observer import Witness
+from sluice_actors.change_observer import ChangeObserver
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.messages.policies import Change
@@ -59,11 +59,11 @@ def change(by="admin", puts=(), drops=(), **more):
 
 def witnessed(redis_url, monkeypatch, owner, tell):
     async def test():
-        story = Story(redis_url)
+        story = HostScenario(redis_url)
         called = Called(monkeypatch)
         now = [100.0]
         called.activations.replace([Activation("noop", "http://s/on", "http://s/off").entry()])
-        witness = Witness(story.store, called.activations, owner, lambda: now[0])
+        witness = ChangeObserver(story.store, called.activations, owner, lambda: now[0])
         await witness.reread("")
         await tell(witness, called, now, story)
         await story.store.close()
@@ -149,7 +149,7 @@ def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(red
         writer.close()
 
     async def test():
-        story = Story(redis_server.url)
+        story = HostScenario(redis_server.url)
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with story.host(activation_hosts="127.0.0.1") as host:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Group, Term
 
@@ -17,7 +17,7 @@ def change(entries=(), drops=()):
 
 
 def test_groups_are_what_was_read_and_what_changed_since():
-    groups = Groups()
+    groups = GroupIndex()
     assert not groups.contains("tenant", "gold", "AUTH_a")
     groups.replace([*entries("gold", "AUTH_a", "AUTH_b"), Term("DOCS", ("pdf",)).entry()])
     assert groups.contains("tenant", "gold", "AUTH_a")
@@ -32,7 +32,7 @@ def test_groups_are_what_was_read_and_what_changed_since():
 
 
 def test_a_group_of_tenants_and_one_of_containers_may_share_a_name():
-    groups = Groups()
+    groups = GroupIndex()
     groups.replace([*entries("x", "AUTH_a"), *entries("x", "AUTH_a/c", level="container")])
     assert groups.contains("tenant", "x", "AUTH_a")
     assert groups.contains("container", "x", "AUTH_a/c")
@@ -45,7 +45,7 @@ ACCOUNTS = ("AUTH_a", "AUTH_b", "AUTH_c")
 
 @given(st.lists(st.tuples(st.sampled_from("gh"), st.frozensets(st.sampled_from(ACCOUNTS))), max_size=8))
 def test_following_who_comes_and_goes_is_the_same_as_reading_everybody_anew(steps):
-    followed, anew, known = Groups(), Groups(), {}
+    followed, anew, known = GroupIndex(), GroupIndex(), {}
     for name, members in steps:
         new = Group(name, members=tuple(sorted(members)))
         puts, drops = new.since(known.get(name))

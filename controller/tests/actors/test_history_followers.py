@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sluice_actors.hosts.change_stream import Stream
+from sluice_actors.hosts.change_stream import ChangeStream
 from sluice_controller.catalog import policy_cache as shelves
 from sluice_controller.catalog.policy_cache import PolicyCache
 from sluice_core.errors import PeerError
@@ -78,7 +78,7 @@ def test_an_actor_host_reads_everything_again(store, redis_server, more):
 
     async def story():
         mine = AsyncStore(redis_server.url, PREFIX)
-        stream = Stream(mine)
+        stream = ChangeStream(mine)
         await stream.begin()
         create(store, "c")
         (change,) = await stream.next()

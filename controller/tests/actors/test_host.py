@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.host import BUSY, Story, play, settings, until
+from tests.support.actors.host import BUSY, HostScenario, play, settings, until
 
 from sluice_actors.host import Host
 from sluice_actors.testing import plan_of
@@ -27,7 +27,7 @@ def quiet_pika():
 
 @pytest.fixture
 def story(redis_server):
-    return Story(redis_server.url)
+    return HostScenario(redis_server.url)
 
 
 def test_a_policy_created_later_fires_and_is_taken_back(story):

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from tests.support.actors.host import BUSY, Node, Story, play, until
+from tests.support.actors.host import BUSY, HostScenario, Node, play, until
 
 from sluice_actors.testing import plan_of
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
@@ -26,13 +26,13 @@ def quiet_pika():
 
 @pytest.fixture
 def story(redis_server):
-    return Story(redis_server.url)
+    return HostScenario(redis_server.url)
 
 
 @pytest.mark.probe
 def test_redis_killed_while_a_firing_is_pending(tmp_path):
     with RedisServer(free_port(), tmp_path, tied=True) as server:
-        story = Story(server.url)
+        story = HostScenario(server.url)
 
         async def away():
             try:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sluice_actors.testing import Stage, plan_of
+from sluice_actors.testing import PolicyTestbed, plan_of
 from sluice_core.describe import MetricInfo
 from sluice_core.messages.policies import MetricBatch, Upload
 from sluice_dsl.catalogue.base import Catalogue
@@ -45,7 +45,7 @@ def level(node, window, value):
 )
 def test_values_of_nodes_are_merged_as_their_batches_say(batches, fires):
     async def story():
-        stage = Stage()
+        stage = PolicyTestbed()
         actor = stage.add(plan("FOR TENANT AUTH_a WHEN REDUNDANCY > 50% DO SET compression TRANSIENT"))
         await stage.batches(batches)
         assert (stage.in_force(actor) == {("", 0): True}) is fires
@@ -56,7 +56,7 @@ def test_values_of_nodes_are_merged_as_their_batches_say(batches, fires):
 
 def test_its_windows_are_as_long_as_its_batches_say():
     async def story():
-        stage = Stage()
+        stage = PolicyTestbed()
         actor = stage.add(plan("FOR TENANT AUTH_a WHEN REDUNDANCY > 2 SUSTAINED 10s DO SET compression TRANSIENT"))
         for window in (1000, 1005):
             assert stage.in_force(actor) == {}
@@ -72,7 +72,7 @@ def test_its_windows_are_as_long_as_its_batches_say():
 
 def test_with_a_faster_metric_its_last_value_holds():
     async def story():
-        stage = Stage()
+        stage = PolicyTestbed()
         both = ["and", ["metric", "PUTS_SEC", ">", 3], ["metric", "REDUNDANCY", ">", 2]]
         actor = stage.add(plan_of(both, "AUTH_a"))
         await stage.batches([level("n1", 1000, 3.0)])

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from tests.support.actors.bandwidth import MB, load, row
-from tests.support.actors.host import Story, play, settings, until
+from tests.support.actors.host import HostScenario, play, settings, until
 
 from sluice_actors.bandwidth.service import NAME, Bandwidth
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
-from sluice_actors.runtime.tasks import end_tasks
+from sluice_actors.runtime.tasks import cancel_tasks
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport
@@ -84,10 +84,10 @@ class Scene:
     """One dividing host, and a node that tells its load."""
 
     def __init__(self, redis_url: str, owner: Owner | None = None) -> None:
-        self.story = Story(redis_url)
+        self.story = HostScenario(redis_url)
         self.owner = owner or Owner()
         self.wire = Wire()
-        self.groups = Groups()
+        self.groups = GroupIndex()
         given = settings(redis_url, self.story.prefix)
         self.host = Bandwidth(given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire))
         self.wire.host = self.host
@@ -127,7 +127,7 @@ class Scene:
 
     async def close(self) -> None:
         """All ends."""
-        await end_tasks(self.tasks)
+        await cancel_tasks(self.tasks)
         await self.host.close()
         await self.story.store.close()
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.host import Host
 from sluice_core.code.code_store import CodeStore
@@ -42,7 +42,7 @@ def code_of(body: str) -> bytes:
 class Uploads:
     """Uploads the controller ``busy`` as the API does, and says how it is."""
 
-    def __init__(self, story: Story, folder: Path) -> None:
+    def __init__(self, story: HostScenario, folder: Path) -> None:
         self.story = story
         self.folder = folder
         self.upload: Upload | None = None

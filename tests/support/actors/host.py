@@ -60,7 +60,7 @@ class WindowClock:
         return time.time() if self.now is None else self.now
 
 
-class Story:
+class HostScenario:
     """A store (with a prefix of its own), and hosts on it that get their windows by hand."""
 
     def __init__(self, redis_url: str) -> None:

@@ -10,7 +10,7 @@ from tests.support.actors.bandwidth import MB, load, promise, row
 from tests.support.actors.host import play, settings
 
 from sluice_actors.bandwidth.service import HEARING, NAME, Bandwidth
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_agent.bandwidth.shares import ShareReceiver
 from sluice_core.describe import PROXY
@@ -91,7 +91,7 @@ class World:
         self.owner = Owner()
         wire = Wire(self._said)
         self.host = Bandwidth(
-            settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, Groups(),
+            settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, GroupIndex(),
             lambda: self.steady + self.ahead, self._monotonic, (wire, wire),
         )  # fmt: skip
         self.host._wait = self._wait

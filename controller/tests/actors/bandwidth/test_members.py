@@ -6,7 +6,7 @@ from tests.support.actors.bandwidth import MB, load, promise, row
 from sluice_actors.bandwidth import objectives
 from sluice_actors.bandwidth.allocator import Divider
 from sluice_actors.bandwidth.reports import report
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT
 from sluice_core.messages.policies import Change, Entry, Target
@@ -22,7 +22,7 @@ def entries(group, *paths, kind=TENANT_MEMBER):
 
 
 def divided(promises, *members):
-    groups = Groups()
+    groups = GroupIndex()
     groups.replace(members)
     divider = Divider(groups)
     divider.objectives.replace(promises)
@@ -148,7 +148,7 @@ def test_a_thousand_groups_are_looked_through_once():
 
 
 def test_groups_tell_who_belongs_to_them():
-    groups = Groups()
+    groups = GroupIndex()
     groups.replace([*entries("gold", "a", "b"), *entries("gold", "x/c", kind=CONTAINER_MEMBER)])
     assert (groups.members("tenant", "gold"), groups.members("container", "gold")) == (("a", "b"), ("x/c",))
     assert groups.among("tenant", "gold", {"b", "c"}) == {"b"}

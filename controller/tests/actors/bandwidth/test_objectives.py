@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.actors.bandwidth import MB, cap, promise
 
 from sluice_actors.bandwidth.objectives import Objectives
-from sluice_actors.policies.group_index import Groups
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow
 from sluice_core.messages.policies import Change, Entry, Target
@@ -26,7 +26,7 @@ def change(*puts, drops=(), **more):
 
 
 def holding(*assignments, members=()):
-    groups = Groups()
+    groups = GroupIndex()
     groups.replace([Entry("tenant_member", f"gold/{name}", {}) for name in members])
     found = Objectives(groups)
     found.name_policies({"0": "gold", "1": "Silver"})
@@ -63,7 +63,7 @@ def test_who_is_not_in_the_group_gets_what_is_for_all():
 
 
 def test_who_joins_a_group_is_in_it_at_once():
-    groups = Groups()
+    groups = GroupIndex()
     found = Objectives(groups)
     found.replace([promise("x", get_bw=1, target=GOLD)])
     assert floor(found) == 0
@@ -147,7 +147,7 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
             one = promise(path, f"p{number}.0", target=SCOPES[path], **rates)
         object.__setattr__(one, "policy", f"p{number}")
         every.append(aged(one, created))
-    groups = Groups()
+    groups = GroupIndex()
     members = (Entry("tenant_member", "gold/a", {}), Entry("container_member", "logs/a/c", {}))
     groups.replace(members)
     found = Objectives(groups)

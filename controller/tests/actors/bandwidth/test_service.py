@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.allocator import Owner, scene
 from tests.support.actors.bandwidth import MB, load, promise, row
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.bandwidth import service
 from sluice_core.describe import PROXY
@@ -279,7 +279,7 @@ def test_it_goes_on_when_redis_goes(redis_server):
 
 def test_a_host_divides_for_its_cluster(redis_server):
     async def test():
-        story = Story(redis_server.url)
+        story = HostScenario(redis_server.url)
         async with story.host() as host:
             await host.synced.wait()
             await until(lambda: _reads(host))

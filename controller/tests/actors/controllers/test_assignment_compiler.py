@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.host import play
 
-from sluice_actors.controllers.assignment_compiler import Answers
-from sluice_actors.controllers.controller_process import Unfit
-from sluice_actors.controllers.upload_index import Registered, action_of
+from sluice_actors.controllers.assignment_compiler import AssignmentCompiler
+from sluice_actors.controllers.controller_process import ControllerError
+from sluice_actors.controllers.upload_index import UploadIndex, action_of
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
 from sluice_core.errors import DecodeError
@@ -21,7 +21,7 @@ def upload(keyword="rot13", **more):
 
 def compiled(*assigns, registered=None):
     """Target and keyword → assignment."""
-    found = play(Answers("busy", 7).compile(assigns, (registered or Registered()).catalogue))
+    found = play(AssignmentCompiler("busy", 7).compile(assigns, (registered or UploadIndex()).catalogue))
     return {(one.path(), one.keyword): one for one in found.values()}
 
 
@@ -55,7 +55,7 @@ def test_actions_of_one_target_are_one_sentence_in_the_order_of_their_stages():
 
 def test_an_id_tells_target_and_keyword_and_stays_when_parameters_change():
     def names(*assigns):
-        return list(play(Answers("busy", 7).compile(assigns, Registered().catalogue)))
+        return list(play(AssignmentCompiler("busy", 7).compile(assigns, UploadIndex().catalogue)))
 
     first = names(Assign("AUTH_a", "compression", {"level": 3}))
     assert first == names(Assign("AUTH_a", "compression", {"level": 4}))
@@ -102,20 +102,20 @@ def test_parameters_are_read_as_in_a_sentence(params, read):
     ],
 )
 def test_an_answer_that_cannot_be_is_refused_as_a_whole_and_says_why(assigns, reason):
-    with pytest.raises(Unfit) as raised:
+    with pytest.raises(ControllerError) as raised:
         compiled(*assigns)
     assert reason in str(raised.value)
 
 
 def test_what_was_checked_once_is_not_checked_again_unless_words_change():
-    registered = Registered()
-    answers = Answers("busy", 7)
+    registered = UploadIndex()
+    answers = AssignmentCompiler("busy", 7)
     wanted = [Assign(f"AUTH_{number}", "compression", {"level": 1}) for number in range(50)]
     first = play(answers.compile(wanted, registered.catalogue))
     again = play(answers.compile(wanted, registered.catalogue))
     assert all(again[name] is one for name, one in first.items())
     as_float = [replace(wanted[0], params={"level": 1.5})]
-    with pytest.raises(Unfit, match="not whole"):
+    with pytest.raises(ControllerError, match="not whole"):
         play(answers.compile(as_float, registered.catalogue))
     registered.replace([upload()])
     other = play(answers.compile(wanted, registered.catalogue))
@@ -124,12 +124,12 @@ def test_what_was_checked_once_is_not_checked_again_unless_words_change():
 
 
 def test_uploaded_filters_are_words_until_they_are_dropped():
-    registered = Registered()
+    registered = UploadIndex()
     registered.replace([upload(info={"stage": 250})])
     assert compiled(Assign("AUTH_a", "rot13"), registered=registered)["AUTH_a", "rot13"].stage == 250
     registered.apply(Change(2, "h", 0.0, uploads=(upload("rot26"),), upload_drops=("rot13",)))
     assert compiled(Assign("AUTH_a", "rot26"), registered=registered)
-    with pytest.raises(Unfit, match="unknown action `rot13`"):
+    with pytest.raises(ControllerError, match="unknown action `rot13`"):
         compiled(Assign("AUTH_a", "rot13"), registered=registered)
 
 
@@ -137,10 +137,10 @@ def test_uploaded_filters_are_words_until_they_are_dropped():
     "odd", [{"sha256": ""}, {"kind": METRIC_CODE}, {"kind": CONTROLLER_CODE}, {"info": {"parameters": [{"wrong": 1}]}}]
 )
 def test_uploads_without_code_of_other_kinds_or_that_cannot_be_read_are_no_words(odd, caplog):
-    registered = Registered()
+    registered = UploadIndex()
     with caplog.at_level(logging.ERROR):
         registered.replace([Upload.from_data({**upload().to_data(), **odd})])
-        with pytest.raises(Unfit, match="unknown action"):
+        with pytest.raises(ControllerError, match="unknown action"):
             compiled(Assign("AUTH_a", "rot13"), registered=registered)
 
 
@@ -155,7 +155,7 @@ def test_an_uploaded_filter_describes_itself():
 
 
 def test_periods_of_metrics_are_known_before_their_first_window():
-    registered = Registered()
+    registered = UploadIndex()
     slow = Upload("SLOW", "native", "python", "", "0" * 64, 5, kind=METRIC_CODE, info={"period": 30})
     odd = Upload("ODD", "native", "python", "", "0" * 64, 5, kind=METRIC_CODE, info={"period": "x"})
     registered.replace([slow, odd])

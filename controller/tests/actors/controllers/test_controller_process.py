@@ -14,7 +14,7 @@ from tests.support.actors.controllers import code_of
 from tests.support.actors.host import play
 
 from sluice_actors.controllers import ipc
-from sluice_actors.controllers.controller_process import Code, Ended, Unfit, begin
+from sluice_actors.controllers.controller_process import ControllerCode, ControllerEnded, ControllerError, begin
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import DecodeError
 
@@ -56,7 +56,7 @@ def asked(body, limit=20.0, memory=256 << 20):
     """What a controller with this body answers once."""
 
     async def story():
-        child = await begin(Code("busy", 1, "", "0" * 64, code_of(body), memory))
+        child = await begin(ControllerCode("busy", 1, "", "0" * 64, code_of(body), memory))
         try:
             return await child.observe(Observation(1000.0, {"PUTS_SEC": {"tenant": {"AUTH_a": 8.0}}}), limit)
         finally:
@@ -84,9 +84,9 @@ def test_it_answers_with_what_it_wants():
     ],
 )
 def test_what_is_no_answer_is_named_and_the_process_goes_on(body, reason, tmp_path):
-    with pytest.raises(Unfit, match=reason) as raised:
+    with pytest.raises(ControllerError, match=reason) as raised:
         asked(body.replace("FILE", f"{tmp_path}/file"))
-    assert not isinstance(raised.value, Ended)
+    assert not isinstance(raised.value, ControllerEnded)
     assert len(str(raised.value)) <= 500
 
 
@@ -99,12 +99,12 @@ def test_what_is_no_answer_is_named_and_the_process_goes_on(body, reason, tmp_pa
     ],
 )
 def test_a_process_that_ends_is_named(body, reason):
-    with pytest.raises(Ended, match=reason):
+    with pytest.raises(ControllerEnded, match=reason):
         asked(body)
 
 
 def test_a_process_that_hangs_is_given_up():
-    with pytest.raises(Ended, match=r"did not answer within 0\.2 seconds"):
+    with pytest.raises(ControllerEnded, match=r"did not answer within 0\.2 seconds"):
         asked("while True: pass", 0.2)
 
 
@@ -119,8 +119,8 @@ def test_a_process_that_hangs_is_given_up():
     ],
 )
 def test_code_that_is_no_controller_is_not_loaded(code, reason):
-    with pytest.raises(Unfit, match=reason):
-        play(begin(Code("busy", 1, "", "0" * 64, code, 256 << 20)), 60)
+    with pytest.raises(ControllerError, match=reason):
+        play(begin(ControllerCode("busy", 1, "", "0" * 64, code, 256 << 20)), 60)
 
 
 def test_it_ends_with_all_that_it_started_when_nobody_asks_any_more(tmp_path):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of, run
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.controllers import rollout
 from sluice_core.messages.policies import METRIC_CODE, Upload
@@ -26,7 +26,7 @@ def quiet_pika():
 
 @pytest.fixture
 def uploads(redis_server, tmp_path):
-    return Uploads(Story(redis_server.url), tmp_path / "code")
+    return Uploads(HostScenario(redis_server.url), tmp_path / "code")
 
 
 def cpu_time(pid):

@@ -5,10 +5,10 @@ from signal import SIGKILL, SIGTERM
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
-from sluice_actors.hosts.team import Ring
+from sluice_actors.hosts.team import OwnerRing
 from sluice_aio.cluster.services import RabbitServer, free_port
 from sluice_core.store.fencing import slot_of
 
@@ -32,9 +32,9 @@ def rabbit_server(tmp_path_factory):
 
 
 def test_a_controller_moves_when_its_host_is_killed_and_nothing_is_taken_back(redis_server, rabbit_server, tmp_path):
-    uploads = Uploads(Story(redis_server.url), tmp_path / "code")
+    uploads = Uploads(HostScenario(redis_server.url), tmp_path / "code")
     store = uploads.story.store
-    first = Ring(("h1", "h2")).host(f"slot/{slot_of('controller/busy')}")
+    first = OwnerRing(("h1", "h2")).host(f"slot/{slot_of('controller/busy')}")
     second = "h1" if first == "h2" else "h2"
     rates = {"AUTH_a": 8.0}
 

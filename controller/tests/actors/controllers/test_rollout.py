@@ -5,7 +5,7 @@ import logging
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of, run
-from tests.support.actors.host import Story, until
+from tests.support.actors.host import HostScenario, until
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def quiet_pika():
 
 @pytest.fixture
 def uploads(redis_server, tmp_path):
-    return Uploads(Story(redis_server.url), tmp_path / "code")
+    return Uploads(HostScenario(redis_server.url), tmp_path / "code")
 
 
 def test_a_new_revision_takes_the_place_of_the_old_one(uploads):

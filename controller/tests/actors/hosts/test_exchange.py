@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.actors.host import BUSY, play
 
-from sluice_actors.hosts.exchange import Exchange
-from sluice_actors.hosts.messages import Uses, Values, Wants, pack, unpack
+from sluice_actors.hosts.exchange import MetricExchange
+from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
 from sluice_actors.metrics.backlog import Backlog
-from sluice_actors.metrics.metric_router import Hub
+from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, FamilyActor, NoGroups, SingleActor
-from sluice_actors.policies.conditions import Programs
+from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.testing import Clock, RecordingOffice, batch_of, plan_of
+from sluice_actors.testing import Clock, RecordingListener, batch_of, plan_of
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Target
 from sluice_core.store.keys import metric_routing_key, values_routing_key
@@ -54,9 +54,9 @@ class OneHost:
         self.name = name
         self.system = ActorSystem()
         self.bound = frozenset()
-        self.hub = Hub(self.system, 0.25, self._used, pair.clock, Backlog())
-        self.exchange = Exchange(name, self.hub, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
-        self.context = Context(RecordingOffice(), self.hub.feed, NoGroups(), Programs(), 2, pair.clock)
+        self.hub = MetricRouter(self.system, 0.25, self._used, pair.clock, Backlog())
+        self.exchange = MetricExchange(name, self.hub, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
+        self.context = Context(RecordingListener(), self.hub.feed, NoGroups(), ConditionCache(), 2, pair.clock)
 
     def _used(self, metric, used):
         self.exchange.used(metric, used)
@@ -121,7 +121,7 @@ class Pair:
                 await host.system.idle()
 
     def values(self):
-        return [one for one in self.messages if isinstance(one, Values)]
+        return [one for one in self.messages if isinstance(one, WindowUpdate)]
 
     def close(self):
         for host in self.hosts.values():
@@ -307,12 +307,12 @@ def test_whatever_is_lost_on_the_way_every_window_is_told_once_and_in_order(step
 PATHS = st.dictionaries(st.sampled_from(["tenant", "container", "object"]), st.lists(st.text(), max_size=3).map(tuple))
 NUMBERS = st.integers(0, 2**40)
 MESSAGES = st.one_of(
-    st.builds(Wants, st.text(), st.text(), st.text(), NUMBERS, PATHS, PATHS, st.lists(st.text()).map(tuple)),
+    st.builds(InterestUpdate, st.text(), st.text(), st.text(), NUMBERS, PATHS, PATHS, st.lists(st.text()).map(tuple)),
     st.builds(
-        Values, st.text(), st.text(), st.text(), NUMBERS, NUMBERS, st.floats(0.1, 60),
+        WindowUpdate, st.text(), st.text(), st.text(), NUMBERS, NUMBERS, st.floats(0.1, 60),
         st.dictionaries(st.text(), st.dictionaries(st.text(), st.floats(allow_nan=False))), PATHS,
     ),
-    st.builds(Uses, st.text(), st.lists(st.text()).map(tuple)),
+    st.builds(MetricUsage, st.text(), st.lists(st.text()).map(tuple)),
 )  # fmt: skip
 
 
@@ -325,7 +325,7 @@ def test_what_hosts_say_to_each_other_reads_as_it_was_written(message):
 def test_noise_is_refused_or_of_no_kind(noise, letter):
     with contextlib.suppress(DecodeError):
         found = unpack(letter + noise)
-        assert found is None or isinstance(found, Wants | Values | Uses)
+        assert found is None or isinstance(found, InterestUpdate | WindowUpdate | MetricUsage)
 
 
 def test_an_exchange_counts_what_it_cannot_read(caplog):

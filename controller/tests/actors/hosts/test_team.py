@@ -5,10 +5,10 @@ import logging
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from tests.support.actors.host import BUSY, Story, play, until
+from tests.support.actors.host import BUSY, HostScenario, play, until
 
 from sluice_actors.hosts.members import GROUP, Members, _Driver
-from sluice_actors.hosts.team import Ring, Team
+from sluice_actors.hosts.team import OwnerRing, Team
 from sluice_actors.policies.replay import Replay
 from sluice_actors.testing import batch_of, plan_of
 from sluice_aio.cluster.services import RedisServer, free_port
@@ -33,7 +33,7 @@ def quiet_pika():
 
 @pytest.fixture
 def story(redis_server):
-    return Story(redis_server.url)
+    return HostScenario(redis_server.url)
 
 
 class Player:
@@ -198,7 +198,7 @@ def test_a_fence_for_what_is_not_ours_is_passed_by_nobody(story):
 def test_redis_away_stops_a_host_and_what_nobody_took_goes_on(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     with RedisServer(free_port(), tmp_path, tied=True) as server:
-        story = Story(server.url)
+        story = HostScenario(server.url)
 
         async def test():
             async with players(story, "a") as (a,):
@@ -234,11 +234,11 @@ def test_members_that_cannot_reach_redis_end_when_told_to():
 
 
 def test_a_ring_moves_little_when_a_host_comes():
-    before, after = Ring(("a", "b", "c")), Ring(("a", "b", "c", "d"))
+    before, after = OwnerRing(("a", "b", "c")), OwnerRing(("a", "b", "c", "d"))
     moved = [slot for slot in fencing.all_slots() if before.host(slot) != after.host(slot)]
     assert {after.host(slot) for slot in moved} == {"d"}
     assert len(moved) < fencing.SLOTS / 2
-    assert Ring(()).host("x") == ""
+    assert OwnerRing(()).host("x") == ""
 
 
 # -- hosts of a team, with windows by hand

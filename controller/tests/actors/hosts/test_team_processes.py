@@ -4,10 +4,10 @@ import logging
 from signal import SIGKILL, SIGTERM
 
 import pytest
-from tests.support.actors.host import BUSY, Story, play, until
+from tests.support.actors.host import BUSY, HostScenario, play, until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
-from sluice_actors.hosts.team import Ring
+from sluice_actors.hosts.team import OwnerRing
 from sluice_actors.testing import plan_of
 from sluice_aio.cluster.services import RabbitServer, free_port
 from sluice_core.store import fencing
@@ -32,8 +32,8 @@ def rabbit_server(tmp_path_factory):
 
 
 def test_an_actor_is_told_of_what_another_host_aggregates(redis_server, rabbit_server, tmp_path):
-    story = Story(redis_server.url)
-    ring = Ring(("h1", "h2"))
+    story = HostScenario(redis_server.url)
+    ring = OwnerRing(("h1", "h2"))
     keeper = ring.host("metric/PUTS_SEC")
     other = "h1" if keeper == "h2" else "h2"
     policy = next(

@@ -9,7 +9,7 @@ import pytest
 from sluice_actors.policies.actor import family, metric_path
 from sluice_actors.policies.decision_writer import wanted
 from sluice_actors.runtime import system
-from sluice_actors.testing import Stage, batch_of, plan_of
+from sluice_actors.testing import PolicyTestbed, batch_of, plan_of
 from sluice_core.messages.policies import PolicyState, Target
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text
@@ -29,7 +29,7 @@ def on_stage(**options):
         @wraps(test)
         def run(*args, **kwargs):
             async def story():
-                stage = Stage(**options)
+                stage = PolicyTestbed(**options)
                 try:
                     await test(stage, *args, **kwargs)
                 finally:

@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_actors.policies.conditions import Programs
-from sluice_actors.policies.plan_cache import Plans
+from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.testing import metrics_of, plan_of
 from sluice_core.messages.predicate import OPERATORS
 from sluice_dsl.plan import residual
@@ -30,7 +30,7 @@ VALUE = st.none() | NUMBERS
 @given(CONDITION.filter(metrics_of), st.lists(st.tuples(VALUE, VALUE, VALUE), min_size=1, max_size=8))
 def test_bits_lead_to_the_residual_of_the_plan(condition, rows):
     metrics = metrics_of(condition)
-    program = Programs().get(condition, metrics)
+    program = ConditionCache().get(condition, metrics)
     for row in rows:
         values = dict(zip("ABC", row, strict=True))
         observed = tuple(values[name] for name in metrics)
@@ -41,14 +41,14 @@ def test_bits_lead_to_the_residual_of_the_plan(condition, rows):
 
 
 def test_equal_conditions_share_a_program_while_somebody_uses_it():
-    programs = Programs()
+    programs = ConditionCache()
     first = programs.get(["metric", "A", ">", 1], ("A",))
     assert programs.get(["metric", "A", ">", 1], ("A",)) is first
     assert programs.get(["metric", "A", ">", 2], ("A",)) is not first
 
 
 def test_equal_parts_of_plans_are_kept_once():
-    plans = Plans()
+    plans = PlanCache()
     made = [plan_of(["metric", "A", ">", 1], f"AUTH_{number}") for number in range(2)]
     one, two = (plans.decode(json.loads(json.dumps(plan.to_data()))) for plan in made)
     assert [one, two] == made

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_actors.policies.state_machine import Machine, Rules
+from sluice_actors.policies.state_machine import Rules, StateMachine
 from sluice_core.errors import DecodeError
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
 
@@ -18,7 +18,7 @@ BOTH = frozenset({PERSISTENT, TRANSIENT})
 
 def outputs(windows, sustained=0.0, transient=2, life=TRANSIENT):
     """What is in force after each window; windows are (number, residual)."""
-    machine, rules = Machine(), Rules(sustained, transient, BOTH)
+    machine, rules = StateMachine(), Rules(sustained, transient, BOTH)
     found = []
     for number, residual in windows:
         machine.step(rules, number, 1.0, residual)
@@ -130,11 +130,11 @@ HISTORY = st.lists(st.tuples(st.sampled_from([1, 1, 1, 1, 2, 5]), RESIDUALS), ma
 @given(HISTORY, st.integers(1, 4), st.integers(1, 3), st.integers(0, 25))
 def test_the_machine_agrees_with_one_that_keeps_all_windows(history, needed, transient, restart):
     rules = Rules(float(needed), transient, BOTH)
-    machine, oracle, number = Machine(), Oracle(needed, transient), 1000
+    machine, oracle, number = StateMachine(), Oracle(needed, transient), 1000
     for count, (step, residual) in enumerate(history):
         number += step
         if count == restart:
-            machine = Machine.from_data(json.loads(json.dumps(machine.to_data())))
+            machine = StateMachine.from_data(json.loads(json.dumps(machine.to_data())))
         machine.step(rules, number, 1.0, residual)
         oracle.step(number, residual)
         for life in (TRANSIENT, PERSISTENT):
@@ -145,7 +145,7 @@ def test_the_machine_agrees_with_one_that_keeps_all_windows(history, needed, tra
 @given(HISTORY, RESIDUALS, st.integers(1, 4), st.integers(1, 3))
 def test_a_settled_machine_stays_as_it_is(history, last, needed, transient):
     rules = Rules(float(needed), transient, BOTH)
-    machine, number = Machine(), 1000
+    machine, number = StateMachine(), 1000
     for step, residual in history:
         number += step
         machine.step(rules, number, 1.0, residual)
@@ -161,7 +161,7 @@ def test_a_settled_machine_stays_as_it_is(history, last, needed, transient):
 
 
 def test_an_hour_of_sustained_costs_no_list_of_an_hour():
-    machine, rules = Machine(), Rules(3600.0, 2, BOTH)
+    machine, rules = StateMachine(), Rules(3600.0, 2, BOTH)
     for number in range(3600):
         assert machine.in_force(TRANSIENT) is False
         machine.step(rules, number, 1.0, True)
@@ -176,7 +176,7 @@ def test_an_hour_of_sustained_costs_no_list_of_an_hour():
 )  # fmt: skip
 def test_a_state_that_is_none_is_refused(data):
     with pytest.raises(DecodeError, match="not the state of a policy's machine"):
-        Machine.from_data(data)
+        StateMachine.from_data(data)
 
 
 @pytest.mark.parametrize(

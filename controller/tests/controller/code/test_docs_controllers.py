@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.actors.controllers import Uploads
-from tests.support.actors.host import Story, play, until
+from tests.support.actors.host import HostScenario, play, until
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.loader import check_source
@@ -48,7 +48,7 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
     upload = Upload(
         "spread", "native", "python", verdict.main, sha256, len(code), info=verdict.info, kind=CONTROLLER_CODE
     )
-    story = Story(redis_server.url)
+    story = HostScenario(redis_server.url)
 
     async def test():
         await story.store.commit(Draft("admin", uploads=(upload,)))
@@ -78,7 +78,7 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
 
 
 def test_the_page_names_every_state_and_field_of_a_report(redis_server, tmp_path):
-    uploads = Uploads(Story(redis_server.url), tmp_path / "code")
+    uploads = Uploads(HostScenario(redis_server.url), tmp_path / "code")
 
     async def test():
         await uploads.put(EXAMPLE.encode())
