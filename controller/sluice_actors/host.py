@@ -44,12 +44,12 @@ from sluice_actors.runtime.ownership import Ownership, SingleHost
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import cancel_tasks, repeat_forever
 from sluice_actors.status_publisher import StatusPublisher
-from sluice_core.connections.bus import Consumer
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Change, Policy
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.keys import metric_routing_key
 from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from sluice_agent.snapshot.refusals import Capabilities
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
-from sluice_core.connections.bus import Publisher
+from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Hello, Upload
 from sluice_core.metrics.totals import Totals

@@ -33,10 +33,11 @@ from typing import Any, ClassVar, Final, Protocol, Self
 from sluice_agent.settings import Settings
 from sluice_core.cache.write_journal import JournalReader, Record
 from sluice_core.cache.write_marks import BEGUN, DIGEST_SIZE, ENDED, Marks, open_marks
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import WRITES_EXCHANGE, writes_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import DecodeError, PeerError
 from sluice_core.messages.base import Message
-from sluice_core.store.keys import WRITES_EXCHANGE, writes_routing_key
 
 log = logging.getLogger(__name__)
 

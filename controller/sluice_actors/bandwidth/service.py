@@ -29,13 +29,14 @@ from sluice_actors.bandwidth.loads.table import Report
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import repeat_forever
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import BANDWIDTH, REPLICATION
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth_report import BandwidthReport, IdleFlowReport
 from sluice_core.messages.policies import Assignment, Change
 from sluice_core.store import fencing
-from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
 from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 
@@ -62,7 +63,7 @@ _WAITING: Final = 4096
 
 
 class Sender(Protocol):
-    """As ``sluice_core.connections.bus.Publisher``."""
+    """As ``sluice_core.connections.publisher.Publisher``."""
 
     connected: asyncio.Event
 
@@ -74,7 +75,7 @@ class Sender(Protocol):
 
 
 class Receiver(Protocol):
-    """As ``sluice_core.connections.bus.Consumer``."""
+    """As ``sluice_core.connections.consumer.Consumer``."""
 
     def start(self) -> None: ...
 

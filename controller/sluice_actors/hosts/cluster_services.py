@@ -15,9 +15,10 @@ from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
 from sluice_actors.hosts.team import Team
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import VALUES_EXCHANGE, metric_routing_key, values_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
-from sluice_core.store.keys import VALUES_EXCHANGE, metric_routing_key, values_routing_key
 from sluice_core.store.operation import Operation, nothing
 from sluice_core.store.store import AsyncStore
 

@@ -30,8 +30,8 @@ from sluice_actors.hosts.metric_owner import MetricOwner
 from sluice_actors.metrics.aggregator import ClosedWindow
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.metrics.subscription import MetricSubscription
+from sluice_core.connections.exchanges import values_routing_key
 from sluice_core.errors import DecodeError
-from sluice_core.store.keys import values_routing_key
 
 log = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem, Delivery
+from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import MetricBatch
-from sluice_core.store.keys import metric_routing_key
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from sluice_core.messages.policies import (
     policy_of_assignment,
 )
 from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
+from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key, snapshot_keys
 from sluice_core.snapshot.records import key_of
-from sluice_core.store.keys import snapshot_group_key, snapshot_key, snapshot_keys
 from sluice_core.store.operation import Operation, decoded
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}

@@ -17,11 +17,11 @@ from sluice_controller.catalog.vocabulary_index import metric_info
 from sluice_controller.code import metrics
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
+from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_key
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
-from sluice_core.store.keys import METRICS_EXCHANGE, metric_routing_key
 from sluice_dsl.syntax.units import METRIC_QUANTITIES
 from sluice_metrics.native import metric_info as uploaded_info
 

@@ -18,11 +18,11 @@ from sluice_core.messages.policies import Assignment, Upload
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
+from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
 from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, reading, translated
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
 from sluice_core.snapshot.registry import referred
 from sluice_core.snapshot.writer import SnapshotWriter, accept_all
-from sluice_core.store.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
 from sluice_core.store.records import Head
 
 __all__ = ["SnapshotError", "SnapshotReader", "SnapshotWriter", "accept_all"]

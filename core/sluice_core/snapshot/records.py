@@ -20,7 +20,7 @@ import msgpack
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import CONTAINER, GROUP, OBJECT, TENANT, Assignment
-from sluice_core.store.keys import (
+from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_INDEX_PREFIX,
     SNAPSHOT_META_KEY,

@@ -27,7 +27,7 @@ from typing import Any, Final
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import CONTAINER, TENANT, Entry
 from sluice_core.messages.registry import CONTAINER_MEMBER, PLACEMENT, TENANT_MEMBER, Placement
-from sluice_core.store.keys import snapshot_group_key, snapshot_key
+from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sluice_core.messages.policies import Assignment, Entry, Upload
-from sluice_core.snapshot.records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
-from sluice_core.snapshot.registry import KEPT, is_kept, kind_and_name, member_of, reference, storage_policy_of
-from sluice_core.store.keys import (
+from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_GROUP_PREFIX,
     SNAPSHOT_META_KEY,
@@ -18,6 +16,8 @@ from sluice_core.store.keys import (
     snapshot_index_key,
     snapshot_placement_key,
 )
+from sluice_core.snapshot.records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
+from sluice_core.snapshot.registry import KEPT, is_kept, kind_and_name, member_of, reference, storage_policy_of
 from sluice_core.store.records import FullState
 
 Judge = Callable[[Assignment], str]

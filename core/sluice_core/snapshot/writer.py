@@ -21,6 +21,12 @@ import lmdb
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry, Upload
 from sluice_core.snapshot import lmdb_adapter
+from sluice_core.snapshot.keys import (
+    SNAPSHOT_INDEX_PREFIX,
+    SNAPSHOT_META_KEY,
+    SNAPSHOT_REGISTRY_KEY,
+    SNAPSHOT_UPLOADS_KEY,
+)
 from sluice_core.snapshot.lmdb_adapter import (
     CURRENT,
     LOCK_MODE,
@@ -33,7 +39,6 @@ from sluice_core.snapshot.lmdb_adapter import (
 from sluice_core.snapshot.records import Filed, Meta, decode_record, is_record
 from sluice_core.snapshot.registry import KEPT, referred
 from sluice_core.snapshot.transaction import Contents, Edit, Judge, fill, make_equal
-from sluice_core.store.keys import SNAPSHOT_INDEX_PREFIX, SNAPSHOT_META_KEY, SNAPSHOT_REGISTRY_KEY, SNAPSHOT_UPLOADS_KEY
 from sluice_core.store.records import FullState, Head
 
 T = TypeVar("T")

@@ -8,7 +8,8 @@ from tests.support.cluster.certificates import Authority
 from tests.support.cluster.secured_services import SecureRabbit
 
 from sluice_aio.cluster.services import HOST, free_port
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.publisher import Publisher
 
 LIMIT = 120
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.connections.bus import Publisher
 from sluice_core.connections.bus_urls import bus_link, parameters
+from sluice_core.connections.publisher import Publisher
 from sluice_core.connections.urls import Host, read_link
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress

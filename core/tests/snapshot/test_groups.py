@@ -9,8 +9,8 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group, Placement, Term
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import reader as snapshot_reader
+from sluice_core.snapshot.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.store.records import FullState
 from sluice_core.testing import assignment
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sluice_core.messages.policies import Change, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group, Placement, Term, groups
+from sluice_core.snapshot.keys import SNAPSHOT_META_KEY
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.snapshot.records import STAMP, is_record
-from sluice_core.store.keys import SNAPSHOT_META_KEY
 from sluice_core.store.records import FullState
 from sluice_core.testing import assignment, target_of
 

@@ -17,9 +17,10 @@ from sluice_agent.bandwidth.server import CreditServer
 from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver
 from sluice_agent.metrics.publisher import Bus
 from sluice_agent.settings import Settings
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.messages.bandwidth import SIDES
-from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sluice_core.connections.bus import Consumer
+from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, readings
 from sluice_core.metrics.totals import Sums

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.messages.policies import OBJECT, MetricBatch
 from sluice_core.metrics.totals import WEIGHT, Sums, Totals, means
-from sluice_core.store.keys import metric_routing_key
 
 log = logging.getLogger(__name__)
 

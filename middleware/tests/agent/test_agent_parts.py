@@ -14,7 +14,7 @@ from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_agent.snapshot.refusals import Capabilities
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
-from sluice_core.connections.bus import Consumer
+from sluice_core.connections.consumer import Consumer
 from sluice_core.messages.policies import Counters, Hello, MetricBatch, Target
 from sluice_core.metrics.totals import Totals
 from sluice_core.options import OptionError, read_options

@@ -14,11 +14,11 @@ from sluice_actors.bandwidth.service import NAME, Bandwidth
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.runtime.tasks import cancel_tasks
+from sluice_core.connections.exchanges import load_routing_key, shares_routing_key
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Shares
 from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.keys import load_routing_key, shares_routing_key
 from sluice_core.store.records import Draft
 from sluice_core.testing import FakeBus, fits
 

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, checked
 from sluice_actors.testing import batch_of, plan_of
-from sluice_core.connections.bus import Publisher
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.messages.policies import Assignment, Policy, PolicyState
-from sluice_core.store.keys import metric_routing_key
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan

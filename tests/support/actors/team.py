@@ -12,8 +12,8 @@ from signal import SIGTERM, Signals
 from typing import Any
 
 from sluice_actors.testing import batch_of
-from sluice_core.connections.bus import Publisher
-from sluice_core.store.keys import metric_routing_key
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.store.store import AsyncStore
 
 #: Window → path → value.

@@ -13,11 +13,11 @@ from typing import Final, Self, TypeVar
 
 from tests.support.cluster.load import Load
 
-from sluice_core.connections.bus import Consumer
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key
 from sluice_core.describe import PROXY
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import NodeLoad
-from sluice_core.store.keys import BANDWIDTH_EXCHANGE, load_routing_key
 
 #: Of a mean over some seconds, on a machine that others use too.
 CLOSE: Final = 0.1

@@ -8,9 +8,9 @@ from typing import Final
 
 from sluice_aio.cluster.services import Child
 from sluice_core.connections.bus_urls import bus_link
+from sluice_core.connections.exchanges import METRICS_EXCHANGE
 from sluice_core.connections.urls import Link, check_hostname
 from sluice_core.metrics.node_metrics import collectd_routing_key
-from sluice_core.store.keys import METRICS_EXCHANGE
 
 _PROGRAM: Final = "/usr/sbin/collectd"
 

@@ -13,10 +13,11 @@ from sluice_actors.bandwidth.service import HEARING, NAME, Bandwidth
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_agent.bandwidth.shares import ShareReceiver
+from sluice_core.connections.exchanges import load_routing_key
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow, Shares
 from sluice_core.messages.policies import Change
-from sluice_core.store.keys import Keys, load_routing_key
+from sluice_core.store.keys import Keys
 from sluice_core.testing import FakeBus
 
 HOUR, DAY = 3600.0, 86_400.0

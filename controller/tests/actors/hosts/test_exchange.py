@@ -16,9 +16,9 @@ from sluice_actors.policies.actor import Context, FamilyActor, NoGroups, SingleA
 from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, batch_of, plan_of
+from sluice_core.connections.exchanges import metric_routing_key, values_routing_key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Target
-from sluice_core.store.keys import metric_routing_key, values_routing_key
 
 METRIC = "PUTS_SEC"
 

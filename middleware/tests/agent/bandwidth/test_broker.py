@@ -9,7 +9,9 @@ import pytest
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
-from sluice_core.connections.bus import Consumer, Publisher
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, shares_routing_key
+from sluice_core.connections.publisher import Publisher
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 from sluice_core.messages.credit import (
@@ -25,7 +27,6 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_core.store.keys import BANDWIDTH_EXCHANGE, shares_routing_key
 
 LIMIT = 60
 

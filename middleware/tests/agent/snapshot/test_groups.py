@@ -10,8 +10,8 @@ from sluice_agent.settings import Settings
 from sluice_core.messages.policies import Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group, Placement
+from sluice_core.snapshot.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store.keys import SNAPSHOT_REGISTRY_KEY
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment

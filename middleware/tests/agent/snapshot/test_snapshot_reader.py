@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Change, Target
 from sluice_core.messages.predicate import Facts
+from sluice_core.snapshot import keys
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
-from sluice_core.store import keys
 from sluice_core.store.records import FullState, Head
 from sluice_core.testing import assignment
 
@@ -253,6 +253,7 @@ def test_a_truncated_file_is_a_problem_not_a_bus_error(writer, tmp_path):
     code = """
 import sys
 from pathlib import Path
+from sluice_core.snapshot import keys
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 folder, data = Path(sys.argv[1]), Path(sys.argv[2])
 whole = data.read_bytes()

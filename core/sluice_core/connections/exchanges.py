@@ -1,0 +1,47 @@
+"""The exchanges and routing keys of the broker, each with its reason.
+
+Agents and actor hosts meet here; dots in the names of nodes, hosts and metrics become ``_`` in routing keys.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Topic exchange that agents publish metric batches to.
+METRICS_EXCHANGE: Final = "sluice.metrics"
+#: Topic exchange on which actor hosts ask each other for values, and push them.
+VALUES_EXCHANGE: Final = "sluice.values"
+#: Topic exchange on which agents tell each other of writes to objects, for the caches of their nodes.
+WRITES_EXCHANGE: Final = "sluice.writes"
+
+#: Topic exchange on which agents tell what moves, and one actor host what may.
+BANDWIDTH_EXCHANGE: Final = "sluice.bandwidth"
+
+
+def load_routing_key(node: str) -> str:
+    """Routing key of what ``node`` tells of its load: ``load.<node>``; whoever divides binds ``load.#``."""
+    return f"load.{node.replace('.', '_')}"
+
+
+def shares_routing_key(node: str) -> str:
+    """Routing key of what is for ``node``: ``shares.<node>``."""
+    return f"shares.{node.replace('.', '_')}"
+
+
+def writes_routing_key(node: str) -> str:
+    """Routing key of what ``node`` tells: ``writes.<node>``; everybody binds ``writes.#``."""
+    return f"writes.{node.replace('.', '_')}"
+
+
+def values_routing_key(host: str) -> str:
+    """Routing key of what is for one actor host: ``values.<host>``; ``values.all`` is for every one."""
+    return f"values.{host.replace('.', '_')}"
+
+
+def metric_routing_key(metric: str, node: str) -> str:
+    """Routing key of one batch: ``metric.<METRIC>.<node>``; dots in names become ``_``.
+
+    Bind ``metric.PUTS_SEC.*`` for one metric of all nodes, ``metric.*.node1`` for one
+    node, ``metric.#`` for everything.
+    """
+    return f"metric.{metric.replace('.', '_')}.{node.replace('.', '_')}"

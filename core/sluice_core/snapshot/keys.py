@@ -1,0 +1,69 @@
+"""Every key of the LMDB snapshot, each with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+#: LMDB refuses keys of more than 511 bytes; Swift's names are longer, so long ones are hashed.
+_LMDB_KEY_LIMIT: Final = 500
+_PREFIXES: Final = {"tenant": b"t/", "container": b"c/", "object": b"o/"}
+#: Snapshot record of everything that is not about one named target.
+EVERYTHING_KEY: Final = b"*"
+#: Prefix of the snapshot's index, assignment id → where it is filed.
+SNAPSHOT_INDEX_PREFIX: Final = b"i/"
+#: Prefix of the snapshot's records of groups' assignments; members' own records name the groups to read.
+SNAPSHOT_GROUP_PREFIX: Final = b"g/"
+#: Prefix of the storage policies of accounts' new containers.
+SNAPSHOT_PLACEMENT_PREFIX: Final = b"p/"
+#: Snapshot record of which parts of the registry are kept, so that a newer agent knows whether it must load.
+SNAPSHOT_REGISTRY_KEY: Final = b"\x00registry"
+#: Snapshot record of the filters registered at run time.
+SNAPSHOT_UPLOADS_KEY: Final = b"\x00uploads"
+#: Snapshot record of its id, history and epoch.
+SNAPSHOT_META_KEY: Final = b"\x00meta"
+
+
+def snapshot_key(level: str, path: str) -> bytes:
+    """Snapshot key of ``path`` (``account[/container[/object]]``) at ``level``."""
+    return _fitted(_PREFIXES[level] + path.encode("utf-8", "surrogateescape"))
+
+
+def snapshot_keys(account: str, container: str, obj: str) -> tuple[bytes, bytes, bytes, bytes]:
+    """The keys of all records that may concern one object, narrowest first; made on each request."""
+    longest = f"o/{account}/{container}/{obj}".encode("utf-8", "surrogateescape")
+    if len(longest) > _LMDB_KEY_LIMIT:
+        path = f"{account}/{container}"
+        return (
+            snapshot_key("object", f"{path}/{obj}"),
+            snapshot_key("container", path),
+            snapshot_key("tenant", account),
+            EVERYTHING_KEY,
+        )
+    return (
+        longest,
+        f"c/{account}/{container}".encode("utf-8", "surrogateescape"),
+        f"t/{account}".encode("utf-8", "surrogateescape"),
+        EVERYTHING_KEY,
+    )
+
+
+def snapshot_index_key(assignment: str) -> bytes:
+    """Snapshot key of where an assignment is filed, so that a drop finds it."""
+    return _fitted(SNAPSHOT_INDEX_PREFIX + assignment.encode("utf-8", "surrogateescape"))
+
+
+def snapshot_group_key(level: str, name: str) -> bytes:
+    """Snapshot key of the assignments of the group ``name`` of tenants or containers."""
+    return _fitted(SNAPSHOT_GROUP_PREFIX + f"{level}/{name}".encode("utf-8", "surrogateescape"))
+
+
+def snapshot_placement_key(account: str) -> bytes:
+    """Snapshot key of the storage policy of the account's new containers."""
+    return _fitted(SNAPSHOT_PLACEMENT_PREFIX + account.encode("utf-8", "surrogateescape"))
+
+
+def _fitted(raw: bytes) -> bytes:
+    if len(raw) <= _LMDB_KEY_LIMIT:
+        return raw
+    return raw[:2] + b"#" + hashlib.blake2b(raw, digest_size=32).digest()
