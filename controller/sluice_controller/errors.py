@@ -35,6 +35,15 @@ class PreconditionFailed(CallerError):
     status = 412
 
 
+def check_version(what: str, version: int, expected: int | None) -> None:
+    """Compare the version of ``what`` with the one that ``If-Match`` names.
+
+    :raises PreconditionFailed: when it names another version
+    """
+    if expected is not None and expected != version:
+        raise PreconditionFailed(f"{what} is at version {version}, `If-Match` names {expected}")
+
+
 def error_body(status: int, message: str, problems: Problems = ()) -> dict[str, Any]:
     """The one shape of all errors."""
     title = HTTPStatus(status).phrase

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,30 +21,40 @@ MOST_SHOWN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One sentence: as written, in canonical form, what it means, and what is doubtful about it."""
+    """One sentence: as written, parsed, in canonical form, what it means, and what is doubtful about it."""
 
     source: str
+    sentence: Sentence
     text: str
     plan: Plan
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def compile_text(text: str, catalogue: Catalogue, existing: Sequence[ExistingPolicy] = ()) -> list[Compiled]:
+def compile_text(
+    text: str,
+    catalogue: Catalogue,
+    existing: Sequence[ExistingPolicy] | Callable[[str], Sequence[ExistingPolicy]] = (),
+) -> list[Compiled]:
     """The plans of all sentences in ``text``, each checked against those before it, too.
+
+    :param existing: policies to check against; or a function from an account (empty: none in particular) to those
+        that may contradict a policy about it
 
     :raises PolicyErrors: with every error of every sentence; it is a
         :class:`~sluice_dsl.diagnostics.PolicyConflict` when nothing is wrong but a contradiction
         with policies that exist
     """
     reporter = Reporter(text)
-    neighbours = list(existing)
+    neighbours = [] if callable(existing) else list(existing)
     plans: list[tuple[Sentence, Plan]] = []
     for sentence in parse(text, reporter):
         meant = expand(sentence, catalogue)
         plan = check_sentence(meant, catalogue, reporter)
         if plan is not None:
-            check_conflicts(plan, meant, neighbours, catalogue, reporter)
-            neighbours.append(ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1))
+            new = ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1)
+            others = [*existing(new.account), *neighbours] if callable(existing) else neighbours
+            check_conflicts(plan, meant, others, catalogue, reporter)
+            neighbours.append(new)
             plans.append((sentence, plan))
     errors = reporter.all(ERROR)
     if errors:
@@ -64,7 +74,7 @@ def _limited(problems: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
 
 def _compiled(text: str, sentence: Sentence, plan: Plan, reporter: Reporter) -> Compiled:
     start, end = sentence.span
-    return Compiled(text[start:end], str(sentence), plan, reporter.all(WARNING, within=sentence.span))
+    return Compiled(text[start:end], sentence, str(sentence), plan, reporter.all(WARNING, within=sentence.span))
 
 
 __all__ = ["Compiled", "ExistingPolicy", "PolicyConflict", "PolicyErrors", "compile_text"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.errors import PreconditionFailed
+from sluice_controller.errors import check_version
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Entry
 from sluice_core.messages.registry import RegistryRecord, named_records
@@ -58,15 +58,6 @@ def find(
         raise NotFound(f"there is no {what} `{name}`")
     check_version(f"{what} `{name}`", version, expected)
     return StoredRecord(cls.read(entry), version, entry.created, entry.created_by)
-
-
-def check_version(what: str, version: int, expected: int | None) -> None:
-    """Compare with what ``If-Match`` names.
-
-    :raises PreconditionFailed: when it names another version
-    """
-    if expected is not None and expected != version:
-        raise PreconditionFailed(f"{what} is at version {version}, `If-Match` names {expected}")
 
 
 def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> StoredRecord[TT]:

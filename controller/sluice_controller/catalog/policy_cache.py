@@ -30,7 +30,10 @@ from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import Store
 from sluice_dsl.compile import ExistingPolicy
+from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.plan import Plan
+from sluice_dsl.syntax.ast import Sentence
+from sluice_dsl.syntax.grammar import parse
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +58,10 @@ class CachedPolicy:
     def existing(self) -> ExistingPolicy:
         """The same as the compiler wants it."""
         return ExistingPolicy(self.policy.id, self.plan)
+
+    def sentences(self) -> list[Sentence]:
+        """Its canonical text, parsed; parsing takes a millisecond, and trees of all policies would fill the memory."""
+        return parse(self.policy.text, Reporter(self.policy.text))
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from typing import Final, TypeVar
 from sluice_controller.catalog import usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
-from sluice_core.errors import Conflict
+from sluice_core.errors import Conflict, Fenced
 from sluice_core.messages.policies import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
-from sluice_core.messages.registry import ALIAS, CONTAINER_GROUP, METRIC_ENTRY, TERM
+from sluice_core.messages.registry import CONTAINER_GROUP, METRIC_ENTRY
 from sluice_core.messages.registry import GROUP as GROUP_ENTRY
 from sluice_core.store.operation import Operation
 from sluice_core.store.undo_log import CONFIGURATION
-from sluice_dsl.compile import Compiled
+from sluice_dsl.compile import Compiled, PolicyConflict
 
 #: How often a change is tried again that lost a race against another one.
 ATTEMPTS: Final = 5
@@ -37,12 +37,16 @@ class _Superseded(Conflict):
     """Somebody else was faster; trying again would undo what he did."""
 
 
+#: Conflicts that stay when the change is tried again.
+_FINAL: Final = (usage.InUse, PolicyConflict, Fenced, _Superseded)
+
+
 def referenced_versions(backend: Backend, contents: CacheContents, compiled: Iterable[Compiled]) -> dict[str, int]:
     """The words that ``compiled`` uses, with versions at which they mean what they meant in ``contents``.
 
     :raises Conflict: when one of them means something else by now
     """
-    names = sorted({name for one in compiled for name in _names(one, contents) if _meaning(contents, name) is not None})
+    names = sorted({name for one in compiled for name in _names(one) if _meaning(contents, name) is not None})
     if not names:
         return {}
     versions = backend.store.run(_versions(backend.store.keys.versions, names))
@@ -73,18 +77,23 @@ def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]],
     return retry_conflicts(once)
 
 
-def retry_conflicts(change: Callable[[], T]) -> T:
-    """``change``, again when it lost a race; what is wrong with it stays wrong and is raised at once."""
-    for left in reversed(range(ATTEMPTS)):
+def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
+    """``change``, again when it lost a race; what is wrong with it stays wrong and is raised at once.
+
+    :param exhausted: what is raised, instead of the last conflict, when it loses every time
+    """
+    lost: Conflict | None = None
+    for _ in range(ATTEMPTS):
         try:
             return change()
+        except _FINAL:
+            raise
         except Conflict as error:
-            if type(error) is not Conflict or not left:
-                raise
-    raise AssertionError("unreachable")
+            lost = error
+    raise Conflict(exhausted or str(lost)) from lost
 
 
-def _names(one: Compiled, contents: CacheContents) -> Iterator[str]:
+def _names(one: Compiled) -> Iterator[str]:
     """Everything registered that a policy may use, by its name among the versions; more than there is."""
     target = one.plan.target
     if target.select == GROUP:
@@ -94,12 +103,7 @@ def _names(one: Compiled, contents: CacheContents) -> Iterator[str]:
     for metric in one.plan.metrics:
         yield f"entry/{METRIC_ENTRY}/{metric}"
         yield f"upload/{upload_key(METRIC_CODE, metric)}"
-    known = contents.words
-    if not (known.targets or known.actions or known.metrics or known.terms):
-        return  # reading the sentence once more would cost a millisecond
-    words = usage.used_words(one.text)
-    yield from (f"entry/{ALIAS}/{word}" for word in (*words.targets, *words.keywords, *words.subjects))
-    yield from (f"entry/{TERM}/{word}" for word in words.types)
+    yield from (f"entry/{kind}/{word}" for kind, word in usage.used_words(one.sentence))
 
 
 def _meaning(contents: CacheContents, name: str) -> Entry | Upload | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
-from sluice_controller.catalog.policy_cache import CachedPolicy
+from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.policies import NAME, NodeReport, PolicyState
 from sluice_core.store.operation import Operation, decoded
@@ -70,6 +70,17 @@ def cluster_now(backend: Backend) -> Cluster:
     return Cluster(head, tuple(backend.store.nodes()), backend.now(), backend.config.node_timeout)
 
 
+def find_cached(contents: CacheContents, policy_id: str) -> CachedPolicy:
+    """One policy.
+
+    :raises NotFound: when there is none of this id
+    """
+    cached = contents.policies.get(policy_id)
+    if cached is None:
+        raise NotFound(f"there is no policy `{policy_id}`")
+    return cached
+
+
 def find_policy(backend: Backend, policy_id: str) -> PolicyView:
     """One policy, with what its actor observes now.
 
@@ -77,9 +88,7 @@ def find_policy(backend: Backend, policy_id: str) -> PolicyView:
     """
     state = backend.store.state(policy_id)
     contents = backend.policy_cache.contents()
-    cached = contents.policies.get(policy_id)
-    if cached is None:
-        raise NotFound(f"there is no policy `{policy_id}`")
+    cached = find_cached(contents, policy_id)
     observed = None
     if cached.policy.dynamic:
         backend.store.watch(policy_id, WATCH_SECONDS)
@@ -113,7 +122,7 @@ def list_policies(
     candidates = (
         one
         for one in islice(ordered, behind, None)
-        if (not tenant or _is_of(one, tenant)) and (accounts is None or account_of_policy(one) in accounts)
+        if (not tenant or _is_of(one, tenant)) and (accounts is None or one.existing.account in accounts)
     )
     chosen, states = _chosen(backend, candidates, limit + 1, state)
     contents = backend.policy_cache.contents()  # anew, so that epochs are not older than the states
@@ -157,12 +166,6 @@ def states_of(store: Store, policies: Sequence[str]) -> dict[str, PolicyState]:
 def _is_of(one: CachedPolicy, tenant: str) -> bool:
     target = one.plan.target
     return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
-
-
-def account_of_policy(one: CachedPolicy) -> str:
-    """The account that a policy names, itself or in a path; empty for a group, ALL and the cluster."""
-    target = one.plan.target
-    return target.name.partition("/")[0] if target.select == NAME else ""
 
 
 def marker_of(one: CachedPolicy) -> str:

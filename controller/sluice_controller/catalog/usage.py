@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import GROUP
-from sluice_dsl.diagnostics import Reporter
+from sluice_core.messages.registry import ALIAS, TERM
 from sluice_dsl.syntax.ast import And, Clause, Condition, Not, Or, Sentence
-from sluice_dsl.syntax.grammar import parse
 
 #: Policies that an error names.
 _NAMED: Final = 5
@@ -21,26 +19,14 @@ class InUse(Conflict):
     """Policies use it, and will when it is asked again."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsedWords:
-    """Words that the sentences of a text use: whole and first words of targets, actions', and those of conditions."""
-
-    targets: frozenset[str]
-    keywords: frozenset[str]
-    subjects: frozenset[str]
-    types: frozenset[str]
-
-
-def used_words(text: str) -> UsedWords:
-    """The words of a text that can be read; ``types`` in upper case."""
-    sentences = parse(text, Reporter(text))
-    names = [one.target.name.text for one in sentences if one.target.name is not None]
-    return UsedWords(
-        targets=frozenset(word for name in names for word in (name, name.partition("/")[0])),
-        keywords=frozenset(action.keyword.text for one in sentences for action in one.actions),
-        subjects=frozenset(word for one in sentences for word in _subjects(one.condition)),
-        types=frozenset(word.upper() for one in sentences for word in _values(one.condition)),
-    )
+def used_words(sentence: Sentence) -> Iterator[tuple[str, str]]:
+    """Kind and name of each alias and coined term that a sentence may name; more than are registered."""
+    name = sentence.target.name
+    if name is not None:
+        yield from ((ALIAS, name.text), (ALIAS, name.text.partition("/")[0]))
+    yield from ((ALIAS, action.keyword.text) for action in sentence.actions)
+    yield from ((ALIAS, subject) for subject in _subjects(sentence.condition))
+    yield from ((TERM, value.upper()) for value in _values(sentence.condition))
 
 
 def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
@@ -68,13 +54,6 @@ def policies_of_origin(contents: CacheContents, origin: str) -> Iterator[str]:
     """Policies that a stereotype or a deployment wrote."""
     for one in contents.ordered:
         if one.policy.origin == origin:
-            yield one.policy.id
-
-
-def policies_using_keyword(contents: CacheContents, keyword: str) -> Iterator[str]:
-    """Policies with an action of this keyword."""
-    for one in contents.ordered:
-        if any(action.keyword == keyword for action in one.plan.actions):
             yield one.policy.id
 
 
@@ -114,12 +93,8 @@ def _writing(contents: CacheContents, word: str, uses: Callable[[Sentence], bool
     """Reading a sentence costs a millisecond, so only those are read in which the word may stand."""
     plain = word.isascii() and word.isprintable() and not set(word) & set("\"'\\")
     for one in contents.ordered:
-        if (not plain or word.casefold() in one.policy.text.casefold()) and any(map(uses, _sentences(one))):
+        if (not plain or word.casefold() in one.policy.text.casefold()) and any(map(uses, one.sentences())):
             yield one.policy.id
-
-
-def _sentences(one: CachedPolicy) -> list[Sentence]:
-    return parse(one.policy.text, Reporter(one.policy.text))
 
 
 def _clauses(condition: Condition | None) -> Iterator[Clause]:

@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import code_trial
 from sluice_controller.code.upload_receiver import receive_upload
-from sluice_controller.errors import PreconditionFailed
+from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NATIVE
@@ -77,8 +77,7 @@ def find(backend: Backend, kind: str, name: str, expected: int | None = None) ->
     upload = backend.store.upload(key)
     if upload is None:
         raise NotFound(f"there is no {_NAMES[kind]} `{name}`")
-    if expected is not None and expected != version:
-        raise PreconditionFailed(f"{kind} `{name}` is at version {version}, `If-Match` names {expected}")
+    check_version(f"{kind} `{name}`", version, expected)
     return RegisteredCode(upload, version, backend.policy_cache.contents().upload_epochs.get(key, 0))
 
 

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code.controllers import policy_of_controller
-from sluice_controller.errors import PreconditionFailed
-from sluice_controller.policies.freeze import assignments_in_force
+from sluice_controller.errors import check_version
+from sluice_controller.policies.freeze import static_puts
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
 from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
@@ -124,7 +124,7 @@ def draft_of(changes: list[Difference], by: str, expect: Mapping[str, int]) -> D
     ended = tuple(policy_of_controller(one.name) for one in changes if one.what == CONTROLLER_CODE and _ends(one))
     return Draft(
         by,
-        puts=tuple(put for one in policies for put in assignments_in_force(one, Plan.from_data(one.plan))),
+        puts=static_puts((one, Plan.from_data(one.plan)) for one in policies),
         policies=policies,
         policy_drops=(*replaced, *ended),
         uploads=tuple(one for one in new if isinstance(one, Upload)),
@@ -175,8 +175,7 @@ def replace_configuration(
     """
     for _ in range(_TRIES):
         version = backend.store.version(CONFIGURATION)
-        if expected is not None and expected != version:
-            raise PreconditionFailed(f"the configuration is at version {version}, `If-Match` names {expected}")
+        check_version("the configuration", version, expected)
         epoch = backend.store.head().epoch
         old = Configuration.now(backend)
         changes = differences(old, continue_revisions(old, keep_readable(old, wanted(old), force)))

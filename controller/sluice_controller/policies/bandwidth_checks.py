@@ -32,7 +32,6 @@ from sluice_dsl.diagnostics import (
 )
 from sluice_dsl.plan import Plan, PlannedAction
 from sluice_dsl.syntax import ast
-from sluice_dsl.syntax.grammar import parse
 
 _OF_GETS: Final = (FLOORS[GET], CEILINGS[GET], NODE_FLOORS[GET])
 
@@ -57,23 +56,21 @@ def check_bandwidth(
     :param others: the policies that stand beside it
     :raises PolicyErrors: when it names a storage policy that there is not
     """
-    if not any(_promises(one.plan) for one in compiled):
+    if not any(bandwidth_actions(one.plan) for one in compiled):
         return tuple(compiled)
     reporter = Reporter(text)
-    sentences = parse(text, Reporter(text))
-    pairs = list(zip(sentences, compiled, strict=True))
     policies = _policies(backend, [one.plan for one in compiled])
-    mine = ((f"the sentence in line {_line(text, sentence)}", one.plan) for sentence, one in pairs)
+    mine = ((f"the sentence in line {_line(text, one.sentence)}", one.plan) for one in compiled)
     holders = _holders([*_standing(others), *mine])
-    for sentence, one in pairs:
-        for action, written in _written(one.plan, sentence):
+    for one in compiled:
+        for action, written in _written(one.plan, one.sentence):
             _check_storage_policy(action, written, policies, reporter)
             _check_place(action, written, holders, reporter)
     errors = reporter.all(ERROR)
     if errors:
         raise PolicyErrors(errors, [*(each for one in compiled for each in one.warnings), *reporter.all(WARNING)])
     return tuple(
-        replace(one, warnings=(*one.warnings, *reporter.all(WARNING, within=sentence.span))) for sentence, one in pairs
+        replace(one, warnings=(*one.warnings, *reporter.all(WARNING, within=one.sentence.span))) for one in compiled
     )
 
 
@@ -82,7 +79,7 @@ def bandwidth_status(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
 
     Warnings are about its canonical text.
     """
-    if not _promises(cached.plan):
+    if not bandwidth_actions(cached.plan):
         return {"infeasible": None, "warnings": []}
     report = current_report(backend)
     doubts = _standing_doubts(backend, report, cached) if cached.policy.enabled else []
@@ -90,11 +87,10 @@ def bandwidth_status(backend: Backend, cached: CachedPolicy) -> dict[str, Any]:
 
 
 def _standing_doubts(backend: Backend, report: BandwidthReport | None, cached: CachedPolicy) -> list[Diagnostic]:
-    text = cached.policy.text
-    sentences = parse(text, Reporter(text))
+    sentences = cached.sentences()
     if len(sentences) != 1:
         return []
-    reporter = Reporter(text)
+    reporter = Reporter(cached.policy.text)
     policies = report.policies if report else {}
     others = (one for one in backend.policy_cache.contents().ordered if one.policy.id != cached.policy.id)
     holders = _holders(_standing(others))
@@ -106,7 +102,8 @@ def _standing_doubts(backend: Backend, report: BandwidthReport | None, cached: C
     return [replace(one, severity=WARNING) for kind in (ERROR, WARNING) for one in reporter.all(kind)]
 
 
-def _promises(plan: Plan) -> list[PlannedAction]:
+def bandwidth_actions(plan: Plan) -> list[PlannedAction]:
+    """The actions of a plan that set bandwidth."""
     return [one for one in plan.actions if one.kind == BANDWIDTH and one.verb == "set"]
 
 
@@ -125,7 +122,7 @@ def _line(text: str, sentence: ast.Sentence) -> int:
 
 def _policies(backend: Backend, plans: Iterable[Plan]) -> Mapping[str, str]:
     """The storage policies that nodes tell of now, by index; asked for only when a plan names one."""
-    if not any(STORAGE_POLICY in one.params for plan in plans for one in _promises(plan)):
+    if not any(STORAGE_POLICY in one.params for plan in plans for one in bandwidth_actions(plan)):
         return {}
     report = current_report(backend)
     return report.policies if report else {}

@@ -38,6 +38,11 @@ def assignments_in_force(policy: Policy, plan: Plan) -> tuple[Assignment, ...]:
     return tuple(map(Assignment.from_data, kept))
 
 
+def static_puts(policies: Iterable[tuple[Policy, Plan]]) -> tuple[Assignment, ...]:
+    """What is in force for all of ``policies`` by themselves."""
+    return tuple(put for policy, plan in policies for put in assignments_in_force(policy, plan))
+
+
 def freeze_policy(
     old: CachedPolicy, in_force: Sequence[Assignment], new_id: str, by: str
 ) -> tuple[CachedPolicy, tuple[Assignment, ...]]:

@@ -18,10 +18,10 @@ from typing import Any
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.policies.services import Authorize, allow_all
+from sluice_controller.policies.freeze import static_puts
+from sluice_controller.policies.services import Authorize, allow_all, new_policy
 from sluice_core.messages.policies import Entry, Policy
 from sluice_core.store.records import Draft
-from sluice_dsl.assignments import static_assignments
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, ExistingPolicy, compile_text
 from sluice_dsl.diagnostics import Diagnostic
@@ -116,19 +116,13 @@ def commit(
     stay = [one.policy for each in settled for one in each.stay]
     if not (drops or made or entries):
         return GeneratedPolicies(tuple(stay), backend.store.head().epoch, False)
-    puts = tuple(
-        assignment
-        for policy, (_, one) in zip(made, compiled, strict=True)
-        if not one.plan.dynamic
-        for assignment in static_assignments(policy.id, one.plan, policy.created)
-    )
     versions = {f"policy/{policy}": version for policy, version in gone.items()}
     if contents is not None:
         versions |= reference_guards.referenced_versions(backend, contents, (one for _, one in compiled))
     done = backend.store.commit(
         Draft(
             by,
-            puts=puts,
+            puts=static_puts((policy, one.plan) for policy, (_, one) in zip(made, compiled, strict=True)),
             policies=tuple(made),
             policy_drops=tuple(one.policy.id for one in drops),
             entries=entries,
@@ -142,17 +136,9 @@ def commit(
 def _policy(one: Compiled, origin: str, created: int, by: str, gone: Mapping[str, int]) -> Policy:
     plan = one.plan.to_data()
     name = _id(origin, one.text, plan)
-    return Policy(
-        # a change drops what it names last: what goes must not have the id of what comes
-        id=_id(origin, one.text, plan, gone[name]) if name in gone else name,
-        source=one.source,
-        text=one.text,
-        plan=plan,
-        dynamic=one.plan.dynamic,
-        created=created,
-        created_by=by,
-        origin=origin,
-    )
+    if name in gone:  # a change drops what it names last: what goes must not have the id of what comes
+        name = _id(origin, one.text, plan, gone[name])
+    return new_policy(one, name, created, by, origin)
 
 
 def _id(origin: str, text: str, plan: dict[str, Any], salt: int = 0) -> str:

@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.errors import PreconditionFailed
+from sluice_controller.catalog.selectors import find_cached
+from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.freeze import assignments_in_force
 from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
 from sluice_controller.validation.parameters import policy_text, refuse_unknown
-from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing, Policy, PolicyState
 from sluice_core.store.records import Draft
 from sluice_dsl.compile import Compiled, compile_text
+from sluice_dsl.diagnostics import Diagnostic
 from sluice_dsl.plan import Plan
-
-#: How often a change is tried again that lost a race against an actor.
-_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,11 @@ class UpdatedPolicy:
     policy: Policy
     plan: Plan
     compiled: tuple[Compiled, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """About a text that came with the update."""
+        return tuple(warning for one in self.compiled for warning in one.warnings)
 
 
 def apply_update(backend: Backend, contents: CacheContents, old: CachedPolicy, revision: PolicyUpdate) -> UpdatedPolicy:
@@ -99,33 +103,27 @@ def update_policy(
     :raises PolicyErrors: all errors in the text
     :raises PreconditionFailed: when it is not at ``version``
     """
-    for _ in range(_TRIES):
+
+    def change() -> WrittenPolicies:
         contents = backend.policy_cache.contents()
-        old = contents.policies.get(policy_id)
-        if old is None:
-            raise NotFound(f"there is no policy `{policy_id}`")
+        old = find_cached(contents, policy_id)
         allow([old.plan])
-        if version is not None and version != old.version:
-            raise PreconditionFailed(f"policy `{policy_id}` is at version {old.version}, `If-Match` names {version}")
+        check_version(f"policy `{policy_id}`", old.version, version)
         new = apply_update(backend, contents, old, revision)
         allow([new.plan])
         if new.policy == old.policy:
-            return WrittenPolicies((old,), contents.epochs.get(policy_id, 0), new.compiled)
-        try:
-            return _written(
-                backend, old, new, by, reference_guards.referenced_versions(backend, contents, new.compiled)
-            )
-        except Conflict:
-            continue
-    raise Conflict(f"policy `{policy_id}` changes faster than it can be replaced")
+            return WrittenPolicies((old,), contents.epochs.get(policy_id, 0), (new.warnings,))
+        return _commit(backend, old, new, by, reference_guards.referenced_versions(backend, contents, new.compiled))
+
+    return reference_guards.retry_conflicts(change, f"policy `{policy_id}` changes faster than it can be replaced")
 
 
-def _written(
-    backend: Backend, old: CachedPolicy, new: UpdatedPolicy, by: str, fence: Mapping[str, int]
+def _commit(
+    backend: Backend, old: CachedPolicy, new: UpdatedPolicy, by: str, guards: Mapping[str, int]
 ) -> WrittenPolicies:
     name = old.policy.id
     # versions come before what they guard: an actor that fires in between makes us try again
-    expect = {**fence, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
+    expect = {**guards, f"policy/{name}": old.version, f"state/{name}": backend.store.version(f"state/{name}")}
     draft = Draft(
         by,
         puts=assignments_in_force(new.policy, new.plan),
@@ -135,7 +133,7 @@ def _written(
         expect=expect,
     )
     done = backend.store.commit(draft)
-    return WrittenPolicies((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, new.compiled)
+    return WrittenPolicies((CachedPolicy(new.policy, done.version, new.plan),), done.epoch, (new.warnings,))
 
 
 def _begun_anew(backend: Backend, policy_id: str) -> tuple[PolicyState, ...]:

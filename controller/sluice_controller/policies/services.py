@@ -5,27 +5,23 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import enforcement
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.selectors import PolicyView, cluster_now
-from sluice_controller.errors import PreconditionFailed
+from sluice_controller.catalog.selectors import PolicyView, cluster_now, find_cached
+from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
-from sluice_controller.policies.freeze import freeze_policy
+from sluice_controller.policies.freeze import freeze_policy, static_puts
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.policies import Policy
 from sluice_core.store.records import Draft, Head
-from sluice_dsl.assignments import static_assignments
 from sluice_dsl.compile import Compiled, compile_text
-from sluice_dsl.diagnostics import PolicyConflict, PolicyErrors
+from sluice_dsl.diagnostics import Diagnostic, PolicyConflict, PolicyErrors
 from sluice_dsl.plan import Plan
-
-#: How often a change is tried again that lost a race against another one.
-_TRIES = 5
 
 #: Called with the plans that would be written or taken away, before anything happens; raises what refuses them.
 Authorize = Callable[[Iterable[Plan]], None]
@@ -37,11 +33,11 @@ def allow_all(plans: Iterable[Plan]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPolicies:
-    """What a change left behind: policies as they are now, at ``epoch``; warnings, one list for each."""
+    """What a change left behind: policies as they are now, at ``epoch``; and the warnings about the text of each."""
 
     policies: tuple[CachedPolicy, ...]
     epoch: int
-    compiled: tuple[Compiled, ...] = ()
+    warnings: tuple[tuple[Diagnostic, ...], ...] = ()
 
     def views(self, backend: Backend) -> list[PolicyView]:
         """The policies as the API shows them."""
@@ -77,7 +73,9 @@ def create_policies(
         compiled = check_bandwidth(backend, text, plain, contents.ordered)
         if not names:
             names.extend(islice(ids or iter(new_id, ""), len(compiled)))
-        made = _created(backend, compiled, names, by, reference_guards.referenced_versions(backend, contents, compiled))
+        made = _commit_new(
+            backend, compiled, names, by, reference_guards.referenced_versions(backend, contents, compiled)
+        )
         _refuse_second(backend, made, contents, text, by)
         return made
 
@@ -91,7 +89,7 @@ def _refuse_second(backend: Backend, made: WrittenPolicies, seen: CacheContents,
 
     :raises PolicyConflict: naming the policy that was first
     """
-    if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.compiled):
+    if made.epoch == seen.head.epoch + 1 or all(one.plan.dynamic for one in made.policies):
         return
     now, version = backend.policy_cache.contents(), made.policies[0].version
     first = [
@@ -113,35 +111,35 @@ def _refuse_second(backend: Backend, made: WrittenPolicies, seen: CacheContents,
         return  # a word of it is gone since, which is no contradiction
 
 
-def _created(
-    backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, fence: Mapping[str, int]
+def _commit_new(
+    backend: Backend, compiled: tuple[Compiled, ...], names: Sequence[str], by: str, guards: Mapping[str, int]
 ) -> WrittenPolicies:
     now = int(backend.now() * 1000)
     # a millisecond apart, so that the order of the text is the order of their age
-    policies = tuple(
-        _policy(one, name, now + number, by) for number, (one, name) in enumerate(zip(compiled, names, strict=True))
-    )
-    puts = tuple(
-        assignment
-        for policy, one in zip(policies, compiled, strict=True)
-        if not one.plan.dynamic
-        for assignment in static_assignments(policy.id, one.plan, policy.created)
-    )
-    expect = {**fence, **{f"policy/{policy.id}": 0 for policy in policies}}
-    done = backend.store.commit(Draft(by, puts=puts, policies=policies, expect=expect))
-    cached = (CachedPolicy(policy, done.version, one.plan) for policy, one in zip(policies, compiled, strict=True))
-    return WrittenPolicies(tuple(cached), done.epoch, compiled)
+    pairs = enumerate(zip(compiled, names, strict=True))
+    policies = [new_policy(one, name, now + number, by) for number, (one, name) in pairs]
+    plans = [one.plan for one in compiled]
+    expect = {**guards, **{f"policy/{policy.id}": 0 for policy in policies}}
+    puts = static_puts(zip(policies, plans, strict=True))
+    done = backend.store.commit(Draft(by, puts=puts, policies=tuple(policies), expect=expect))
+    cached = tuple(CachedPolicy(policy, done.version, plan) for policy, plan in zip(policies, plans, strict=True))
+    return WrittenPolicies(cached, done.epoch, tuple(one.warnings for one in compiled))
 
 
-def _policy(one: Compiled, name: str, created: int, by: str) -> Policy:
+def new_policy(one: Compiled, policy_id: str, created: int, by: str, origin: str = "") -> Policy:
+    """The policy of a sentence.
+
+    :param created: unix time in milliseconds
+    """
     return Policy(
-        id=name,
+        id=policy_id,
         source=one.source,
         text=one.text,
         plan=one.plan.to_data(),
         dynamic=one.plan.dynamic,
         created=created,
         created_by=by,
+        origin=origin,
     )
 
 
@@ -158,10 +156,10 @@ def delete_policy(
     :raises NotFound: when there is none of this id
     :raises PreconditionFailed: when it is not at ``version``
     """
-    old, found = _standing(backend, policy_id, version)
+    old = _standing(backend, policy_id, version)
     allow([old.plan])
     try:
-        done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": found}))
+        done = backend.store.commit(Draft(by, policy_drops=(policy_id,), expect={f"policy/{policy_id}": old.version}))
     except Conflict:
         # somebody deleted or replaced it just now: say which
         _standing(backend, policy_id, version)
@@ -180,36 +178,29 @@ def keep_policy(
     :raises CallerError: when it is static, so that it would only change its name
     :raises PreconditionFailed: when it is not at ``version``
     """
-    for _ in range(_TRIES):
-        old, found = _standing(backend, policy_id, version)
+
+    def change() -> WrittenPolicies:
+        old = _standing(backend, policy_id, version)
         allow([old.plan])
         if not old.policy.dynamic:
             raise CallerError(f"policy `{policy_id}` is static: there is nothing to keep of it but itself")
         # the version comes before what it guards: an actor that fires in between makes us try again
-        expect = {f"policy/{policy_id}": found, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
+        expect = {f"policy/{policy_id}": old.version, f"state/{policy_id}": backend.store.version(f"state/{policy_id}")}
         in_force = [one for one in backend.store.assignments() if one.policy == policy_id]
-        kept = freeze_policy(old, in_force, new_id(), by) if in_force else None
         draft = Draft(by, policy_drops=(policy_id,), expect=expect)
-        if kept:
-            new, puts = kept
-            draft = Draft(by, puts, policies=(new.policy,), policy_drops=(policy_id,), expect=expect)
-        try:
-            done = backend.store.commit(draft)
-        except Conflict:
-            continue
-        if kept is None:
-            return WrittenPolicies((), done.epoch)
-        return WrittenPolicies((CachedPolicy(kept[0].policy, done.version, kept[0].plan),), done.epoch)
-    raise Conflict(f"policy `{policy_id}` changes faster than it can be kept")
+        if not in_force:
+            return WrittenPolicies((), backend.store.commit(draft).epoch)
+        new, puts = freeze_policy(old, in_force, new_id(), by)
+        done = backend.store.commit(replace(draft, puts=puts, policies=(new.policy,)))
+        return WrittenPolicies((replace(new, version=done.version),), done.epoch)
+
+    return reference_guards.retry_conflicts(change, f"policy `{policy_id}` changes faster than it can be kept")
 
 
-def _standing(backend: Backend, policy_id: str, version: int | None) -> tuple[CachedPolicy, int]:
-    cached = backend.policy_cache.contents().policies.get(policy_id)
-    if cached is None:
-        raise NotFound(f"there is no policy `{policy_id}`")
-    if version is not None and version != cached.version:
-        raise PreconditionFailed(f"policy `{policy_id}` is at version {cached.version}, `If-Match` names {version}")
-    return cached, cached.version
+def _standing(backend: Backend, policy_id: str, version: int | None) -> CachedPolicy:
+    cached = find_cached(backend.policy_cache.contents(), policy_id)
+    check_version(f"policy `{policy_id}`", cached.version, version)
+    return cached
 
 
 def forget_node(backend: Backend, node: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_core import activation
 from sluice_core.activation import FILTER_HOLE, LONGEST_TIMEOUT, LONGEST_URL, check_url
@@ -58,7 +59,7 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterA
     try:
         found = entries.find(backend, Activation, ACTIVATION, info.keyword, "activation URL", expected)
     except NotFound:
-        entries.check_version(f"filter `{keyword}`", 0, expected)
+        check_version(f"filter `{keyword}`", 0, expected)
         return FilterActivation(info, default_activation(info.keyword), False)
     return FilterActivation(info, found.thing, True, found.version)
 

@@ -15,6 +15,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import StoredRecord
 from sluice_controller.catalog.vocabulary_index import metric_info
 from sluice_controller.code import metrics
+from sluice_controller.errors import check_version
 from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
 from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_key
@@ -63,7 +64,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> Registered
     """
     native = backend.native.metric(name)
     if native is not None:
-        entries.check_version(f"metric `{native.name}`", 0, expected)
+        check_version(f"metric `{native.name}`", 0, expected)
         return _of_plugin(native)
     if name.upper() in metrics.uploaded_metrics(backend.policy_cache.contents()):
         found = metrics.find(backend, name, expected)

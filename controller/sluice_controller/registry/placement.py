@@ -7,6 +7,7 @@ import difflib
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import Page, StoredRecord
+from sluice_controller.errors import check_version
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
@@ -56,7 +57,7 @@ def put(
         old = find(backend, account, expected)
     except NotFound:
         if expected is not None:
-            entries.check_version(f"placement of account `{account}`", 0, expected)
+            check_version(f"placement of account `{account}`", 0, expected)
         return entries.create(backend, new, by), True
     return entries.update(backend, old, new, by), False
 

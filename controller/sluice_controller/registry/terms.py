@@ -9,6 +9,7 @@ from typing import Any, Final
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
 from sluice_core.errors import CallerError, Conflict
@@ -38,7 +39,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> StoredReco
     """
     name = name.upper()
     if is_builtin(backend, name):
-        entries.check_version(f"term `{name}`", 0, expected)
+        check_version(f"term `{name}`", 0, expected)
         return StoredRecord(Term(name, tuple(backend.native.terms[name])), 0)
     return entries.find(backend, Term, TERM, name, "term", expected)
 

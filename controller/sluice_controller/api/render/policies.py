@@ -14,6 +14,7 @@ from sluice_core.describe import ActionInfo, MetricInfo
 from sluice_core.messages.policies import Firing, NodeReport, Policy, Revision, Target, Upload, policy_of_assignment
 from sluice_core.store.records import Head
 from sluice_dsl.compile import Compiled
+from sluice_dsl.diagnostics import Diagnostic
 from sluice_dsl.plan import Plan
 from sluice_dsl.syntax.keywords import QUOTED
 
@@ -73,24 +74,18 @@ def firing_data(firing: Firing) -> dict[str, Any]:
     return {"at": iso_time(firing.at), "what": firing.what, "member": firing.member, "window": firing.window}
 
 
-def created_data(view: PolicyView, compiled: Compiled) -> dict[str, Any]:
-    """A policy that was created just now, with what the compiler had doubts about."""
-    return {**policy_data(view), "warnings": _warnings(compiled)}
-
-
-def revised_data(view: PolicyView, compiled: Iterable[Compiled]) -> dict[str, Any]:
-    """A policy as it is now; doubts are about a text that came just now."""
-    warnings = [data for one in compiled for data in _warnings(one)]
-    return {**policy_data(view), "warnings": warnings}
+def written_data(view: PolicyView, warnings: Iterable[Diagnostic]) -> dict[str, Any]:
+    """A policy that was created or changed just now, with the warnings about its text."""
+    return {**policy_data(view), "warnings": [one.to_data() for one in warnings]}
 
 
 def checked_data(compiled: Compiled) -> dict[str, Any]:
     """A sentence that was checked only."""
-    return {**_sentence(compiled, compiled.plan), "plan": compiled.plan.to_data(), "warnings": _warnings(compiled)}
-
-
-def _warnings(compiled: Compiled) -> list[dict[str, Any]]:
-    return [problem.to_data() for problem in compiled.warnings]
+    return {
+        **_sentence(compiled, compiled.plan),
+        "plan": compiled.plan.to_data(),
+        "warnings": [one.to_data() for one in compiled.warnings],
+    }
 
 
 def node_data(node: NodeReport, cluster: Cluster) -> dict[str, Any]:

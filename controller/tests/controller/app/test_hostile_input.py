@@ -48,14 +48,14 @@ def test_parameters_of_a_filter_are_a_list_or_left_out(api):
 
 
 def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_taken_back(backend, monkeypatch):
-    created = services._created
+    created = services._commit_new
 
     def overtaken(*given):
-        monkeypatch.setattr(services, "_created", created)
+        monkeypatch.setattr(services, "_commit_new", created)
         services.create_policies(backend, f"{SENTENCE}zstd", "first")
         return created(*given)
 
-    monkeypatch.setattr(services, "_created", overtaken)
+    monkeypatch.setattr(services, "_commit_new", overtaken)
     with pytest.raises(PolicyConflict):
         services.create_policies(backend, f"{SENTENCE}lz4", "second")
     assert [one.policy.created_by for one in backend.policy_cache.contents().ordered] == ["first"]
@@ -63,14 +63,14 @@ def test_of_two_contradicting_policies_that_were_checked_at_once_the_second_is_t
 
 
 def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch):
-    created = services._created
+    created = services._commit_new
 
     def overtaken(*given):
-        monkeypatch.setattr(services, "_created", created)
+        monkeypatch.setattr(services, "_commit_new", created)
         services.create_policies(backend, "FOR TENANT AUTH_y DO SET compression", "first")
         return created(*given)
 
-    monkeypatch.setattr(services, "_created", overtaken)
+    monkeypatch.setattr(services, "_commit_new", overtaken)
     seconds = itertools.count(1.0)  # two of one millisecond stand in the order of their names
     object.__setattr__(backend, "now", lambda: next(seconds))
     services.create_policies(backend, f"{SENTENCE}lz4", "second")

@@ -99,7 +99,7 @@ class PoliciesView(View):
             written = services.create_policies(self.backend, text, by, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
-        data = [render_policies.created_data(view, one) for view, one in zip(views, written.compiled, strict=True)]
+        data = [render_policies.written_data(view, each) for view, each in zip(views, written.warnings, strict=True)]
         if len(data) > 1:
             return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
         headers = {"Location": f"/policies/{data[0]['id']}", "ETag": etag(data[0]["version"])}
@@ -187,7 +187,7 @@ class PolicyView(View):
         wait_acknowledged(self.backend, written.epoch, seconds)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
-        data = render_policies.revised_data(view, written.compiled)
+        data = render_policies.written_data(view, written.warnings[0])
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @extend_schema(
