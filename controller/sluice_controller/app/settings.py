@@ -48,8 +48,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "PolicyStateEnum": "sluice_controller.catalog.selectors.STATES",
-        "NodeStateEnum": "sluice_controller.api.serializers.policies.NODE_STATES",
-        "HealthEnum": "sluice_controller.api.serializers.policies.HEALTH",
+        "NodeStateEnum": "sluice_controller.api.serializers.nodes.NODE_STATES",
+        "HealthEnum": "sluice_controller.api.serializers.nodes.HEALTH",
         "PlaceEnum": "sluice_core.describe.PLACES",
         "EnvironmentEnum": "sluice_core.describe.ENVIRONMENTS",
         "MetricInstanceEnum": "sluice_controller.code.rollout.METRIC_STATES",

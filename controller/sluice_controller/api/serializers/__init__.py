@@ -1,1 +1,1 @@
-"""Shapes of requests and answers, for the schema."""
+"""The shapes of requests and answers."""

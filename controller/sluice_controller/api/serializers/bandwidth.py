@@ -1,4 +1,4 @@
-"""The shapes below ``/bw``, for the schema only."""
+"""The shapes below ``/bw``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.policies import PolicySerializer, ProblemSerializer
-from sluice_controller.api.serializers.registry import PageSerializer, example
+from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer, ProblemSerializer
 from sluice_controller.bandwidth.services import NAMES
 from sluice_core.messages.bandwidth import METHODS, SIDES
+from sluice_dsl.syntax.units import write_value
 
 _RATE: Final = "bytes per second"
 #: Who knows what a node can move.
@@ -57,7 +58,7 @@ class MeasuredPageSerializer(PageSerializer):
     )
 
 
-class OwnerSerializer(s.Serializer):
+class OwnerSerializer(Serializer):
     """Whose bytes, by which method and under which storage policy."""
 
     account = s.CharField(allow_blank=True, help_text="empty for replication, which moves everybody's")
@@ -87,7 +88,7 @@ class FlowPageSerializer(MeasuredPageSerializer):
     flows = FlowSerializer(many=True)
 
 
-class NodeBandwidthSerializer(s.Serializer):
+class NodeBandwidthSerializer(Serializer):
     """What one side of a node could move, is given and moves by one method; rates in bytes per second."""
 
     node = s.CharField()
@@ -123,7 +124,7 @@ class PartPageSerializer(MeasuredPageSerializer):
     parts = PartSerializer(many=True)
 
 
-class DeviceBandwidthSerializer(s.Serializer):
+class DeviceBandwidthSerializer(Serializer):
     """What a device moves by one method."""
 
     node = s.CharField()
@@ -147,29 +148,29 @@ class PromiseSerializer(PolicySerializer):
     warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
 
 
-class ClearedSerializer(s.Serializer):
+class ClearedSerializer(Serializer):
     """Values that were taken back."""
 
     policies = s.ListField(child=s.CharField(), help_text="ids of their policies, which are gone")
 
 
-class InfeasibleSerializer(s.Serializer):
-    """What is missing to keep a promise."""
-
-    shortfall = s.FloatField(help_text=_RATE)
-
-
-class ObjectiveSerializer(s.Serializer):
+class ObjectiveSerializer(Serializer):
     """A service level objective of a tenant, over the whole cluster."""
 
     account = s.CharField()
-    label = s.CharField(allow_blank=True, help_text="the project's name, where it was called by that")
+    label = s.CharField(
+        source="policy.plan.target.label", allow_blank=True, help_text="the project's name, where it was called by that"
+    )
     name = s.ChoiceField(NAMES)
     value = s.FloatField(help_text=_RATE)
-    text = s.CharField(help_text="the same with its unit")
+    text = computed(
+        lambda objective: write_value(objective.value, "rate"), s.CharField(help_text="the same with its unit")
+    )
     storage_policy = s.CharField(allow_blank=True, help_text="empty: all")
-    policy = s.CharField(help_text="id of the policy that it stands in, with the tenant's others")
-    enabled = s.BooleanField()
+    policy = s.CharField(
+        source="policy.policy.id", help_text="id of the policy that it stands in, with the tenant's others"
+    )
+    enabled = s.BooleanField(source="policy.policy.enabled")
     infeasible = InfeasibleSerializer(allow_null=True, help_text="null when nothing is missing, or nobody measures")
 
 
@@ -186,11 +187,11 @@ class ObjectiveResultSerializer(ObjectiveSerializer):
     warnings = ProblemSerializer(many=True, help_text="what is doubtful about it, when it is new")
 
 
-class ObjectiveValueSerializer(s.Serializer):
+class ObjectiveValueSerializer(Serializer):
     """What is promised."""
 
     value = s.JSONField(help_text="a rate with its unit, as `30MBps`; a bare number is MB/s")
 
 
 #: Accepted as they stand; a test sends them.
-VALUES: Final = [*example("with a unit", {"value": "30MBps"}), *example("in MB/s", {"value": 30})]
+VALUES: Final = examples(("with a unit", {"value": "30MBps"}), ("in MB/s", {"value": 30}))

@@ -1,113 +1,28 @@
-"""The shapes of ``/registry`` and ``/stereotypes``, for the schema only."""
+"""The shapes of ``/registry``: terms, aliases, metrics and activation URLs."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.policies import FilterSerializer
+from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.filters import FilterSerializer
 from sluice_controller.api.serializers.uploads import CodeSerializer
+from sluice_controller.registry.activations import FilterActivation
 from sluice_controller.registry.aliases import OF
-from sluice_controller.registry.metrics import GRANULARITIES, UNITS
-
-
-def example(name: str, value: Any) -> list[OpenApiExample]:
-    """A request body that is accepted as it stands; a test sends it."""
-    return [OpenApiExample(name, value=value, request_only=True)]
-
-
-class PageSerializer(s.Serializer):
-    """Where a page ends."""
-
-    next_marker = s.CharField(allow_null=True, help_text="`marker` of the next page; null on the last one")
-
-
-class EntrySerializer(s.Serializer):
-    """What all entries say of themselves."""
-
-    created_at = s.DateTimeField(allow_null=True, help_text="null for what came with the software")
-    created_by = s.CharField(allow_blank=True)
-
-
-class MemberSerializer(s.Serializer):
-    """A member; `label` are the words that it was added by where they differ."""
-
-    path = s.CharField()
-    label = s.CharField(allow_blank=True)
-
-
-class MemberPageSerializer(PageSerializer):
-    """Members by path."""
-
-    members = MemberSerializer(many=True)
-
-
-class TenantGroupSerializer(EntrySerializer):
-    """Tenants under one name."""
-
-    id = s.CharField()
-    name = s.CharField()
-    tenants = s.ListField(child=s.CharField(), help_text="accounts")
-    labels = s.DictField(child=s.CharField(), help_text="by account, where it was named otherwise")
-
-
-class ContainerGroupSerializer(EntrySerializer):
-    """Containers under one name."""
-
-    id = s.CharField()
-    name = s.CharField()
-    containers = s.ListField(child=s.CharField(), help_text="`account/container`")
-    labels = s.DictField(child=s.CharField(), help_text="by path, where it was named otherwise")
-
-
-class TenantGroupPageSerializer(PageSerializer):
-    """Groups by name."""
-
-    gtenants = TenantGroupSerializer(many=True)
-
-
-class ContainerGroupPageSerializer(PageSerializer):
-    """Groups by name."""
-
-    gcontainers = ContainerGroupSerializer(many=True)
-
-
-class NewTenantGroupSerializer(s.Serializer):
-    """A group to be."""
-
-    name = s.CharField()
-    tenants = s.ListField(child=s.CharField(), required=False)
-
-
-class NewContainerGroupSerializer(s.Serializer):
-    """A group to be."""
-
-    name = s.CharField()
-    containers = s.ListField(child=s.CharField(), required=False)
-
-
-class TenantsSerializer(s.Serializer):
-    """One of both: a member to add, or all that shall be members."""
-
-    tenant = s.CharField(required=False)
-    tenants = s.ListField(child=s.CharField(), required=False)
-
-
-class ContainersSerializer(s.Serializer):
-    """One of both: a member to add, or all that shall be members."""
-
-    container = s.CharField(required=False)
-    containers = s.ListField(child=s.CharField(), required=False)
+from sluice_controller.registry.metrics import GRANULARITIES, UNITS, RegisteredMetric
+from sluice_core.messages.policies import Upload
 
 
 class CoinedTermSerializer(EntrySerializer):
     """A coined word for types, such as DOCS."""
 
-    term = s.CharField()
-    patterns = s.ListField(child=s.CharField())
-    builtin = s.BooleanField(help_text="came with the software and cannot be changed")
+    term = s.CharField(source="thing.name")
+    patterns = s.ListField(source="thing.values", child=s.CharField())
+    builtin = computed(
+        lambda found: not found.created, s.BooleanField(help_text="came with the software and cannot be changed")
+    )
 
 
 class CoinedTermPageSerializer(PageSerializer):
@@ -116,14 +31,14 @@ class CoinedTermPageSerializer(PageSerializer):
     terms = CoinedTermSerializer(many=True)
 
 
-class NewTermSerializer(s.Serializer):
+class NewTermSerializer(Serializer):
     """A term to be."""
 
     term = s.CharField(required=False, help_text="kept in upper case; fixed once coined")
     patterns = s.ListField(child=s.CharField(), help_text="extensions and media types: pdf, text/plain, image/*")
 
 
-class NewAliasSerializer(s.Serializer):
+class NewAliasSerializer(Serializer):
     """An alias to be."""
 
     name = s.CharField(required=False)
@@ -136,11 +51,11 @@ class NewAliasSerializer(s.Serializer):
 class AliasSerializer(EntrySerializer):
     """Another word for a filter, a metric or a target."""
 
-    name = s.CharField()
-    of = s.ChoiceField(OF)
-    text = s.CharField()
-    level = s.CharField(allow_blank=True)
-    params = s.DictField()
+    name = s.CharField(source="thing.name")
+    of = s.ChoiceField(OF, source="thing.of")
+    text = s.CharField(source="thing.text")
+    level = s.CharField(source="thing.level", allow_blank=True)
+    params = s.DictField(source="thing.params")
 
 
 class AliasPageSerializer(PageSerializer):
@@ -149,21 +64,39 @@ class AliasPageSerializer(PageSerializer):
     aliases = AliasSerializer(many=True)
 
 
+#: For what was not uploaded.
+_NO_CODE: Final = Upload("", "", "", "", "", 0, revision=0)
+
+
 class MeasuredSerializer(CodeSerializer):
     """A workload metric; without `uploaded` there is no code of it here."""
 
-    name = s.CharField()
-    unit = s.CharField()
+    name = s.CharField(source="info.name")
+    unit = s.CharField(source="info.unit")
+    help = s.CharField(source="info.help", allow_blank=True)
+    granularities = s.ListField(source="info.granularities", child=s.CharField())
+    period = s.FloatField(source="info.period", help_text="seconds of a window")
+    aliases = s.ListField(source="info.aliases", child=s.CharField())
     type = s.CharField(help_text="gauge, counter or rate")
-    help = s.CharField(allow_blank=True)
-    granularities = s.ListField(child=s.CharField())
-    period = s.FloatField(help_text="seconds of a window")
-    aliases = s.ListField(child=s.CharField())
     location = s.CharField(help_text="exchange and routing key of its batches")
     registered = s.BooleanField(help_text="described here by somebody, so it can be described anew")
-    uploaded = s.BooleanField(help_text="native code that was uploaded, so it can be stopped and rolled back")
-    running = s.BooleanField(help_text="false: it was uploaded and is not measured")
-    main = s.CharField(allow_blank=True, help_text="the class that counts")
+    uploaded = computed(
+        lambda metric: metric.upload is not None,
+        s.BooleanField(help_text="native code that was uploaded, so it can be stopped and rolled back"),
+    )
+    running = computed(
+        lambda metric: metric.upload is None or metric.upload.running,
+        s.BooleanField(help_text="false: it was uploaded and is not measured"),
+    )
+    main = computed(
+        lambda metric: metric.upload.main if metric.upload else "",
+        s.CharField(allow_blank=True, help_text="the class that counts"),
+    )
+
+    @classmethod
+    def show(cls, thing: RegisteredMetric, **given: Any) -> dict[str, Any]:
+        """A metric of a plugin, an uploaded or a registered one."""
+        return super().show(thing, **CodeSerializer.show(thing.upload or _NO_CODE), **given)
 
 
 class MeasuredPageSerializer(PageSerializer):
@@ -172,7 +105,7 @@ class MeasuredPageSerializer(PageSerializer):
     metrics = MeasuredSerializer(many=True)
 
 
-class NewMetricSerializer(s.Serializer):
+class NewMetricSerializer(Serializer):
     """A metric to be; what a change does not name stays."""
 
     name = s.CharField(required=False, help_text="upper case letters, digits and `_`")
@@ -184,7 +117,7 @@ class NewMetricSerializer(s.Serializer):
     location = s.CharField(required=False, allow_blank=True)
 
 
-class ActivationSerializer(s.Serializer):
+class ActivationSerializer(Serializer):
     """What is called when a policy sets a filter, and takes it back; `{target}` and `{filter}` are filled in."""
 
     url = s.CharField()
@@ -198,6 +131,12 @@ class RegisteredFilterSerializer(FilterSerializer):
 
     activation = ActivationSerializer()
 
+    @classmethod
+    def show(cls, thing: FilterActivation, **given: Any) -> dict[str, Any]:
+        """A keyword with its own activation URL or that of our deploy call."""
+        activation = ActivationSerializer.show(thing.activation, federated=thing.federated)
+        return super().show(thing.info, activation=activation, **given)
+
 
 class RegisteredFilterPageSerializer(PageSerializer):
     """Keywords in order."""
@@ -205,7 +144,7 @@ class RegisteredFilterPageSerializer(PageSerializer):
     filters = RegisteredFilterSerializer(many=True)
 
 
-class NewActivationSerializer(s.Serializer):
+class NewActivationSerializer(Serializer):
     """The service that activates a filter."""
 
     keyword = s.CharField(required=False)
@@ -214,74 +153,21 @@ class NewActivationSerializer(s.Serializer):
     timeout = s.FloatField(required=False, help_text="seconds of an attempt")
 
 
-class NewStereotypeSerializer(s.Serializer):
-    """A stereotype to be; what a change does not name stays."""
-
-    name = s.CharField(required=False)
-    text = s.CharField(required=False, help_text="sentences `FOR {target} …`")
-    help = s.CharField(required=False, allow_blank=True)
-
-
-class AppliedSerializer(s.Serializer):
-    """Where a stereotype is applied."""
-
-    level = s.CharField(help_text="tenant or container")
-    target = s.CharField()
-    label = s.CharField(allow_blank=True)
-    policies = s.ListField(child=s.CharField(), help_text="ids")
-
-
-class StereotypeSerializer(EntrySerializer):
-    """A named set of sentences with a hole for the target."""
-
-    name = s.CharField()
-    text = s.CharField()
-    help = s.CharField(allow_blank=True)
-
-
-class ShownStereotypeSerializer(StereotypeSerializer):
-    """With the number of targets that it is applied to."""
-
-    applied = s.IntegerField(help_text="to so many targets")
-
-
-class StereotypePageSerializer(PageSerializer):
-    """Stereotypes by name."""
-
-    stereotypes = StereotypeSerializer(many=True)
-
-
-class AppliedPageSerializer(PageSerializer):
-    """Targets in order."""
-
-    targets = AppliedSerializer(many=True)
-
-
-class ApplicationSerializer(AppliedSerializer):
-    """What applying it has left behind."""
-
-    changed = s.BooleanField(help_text="false when all of it stood already")
-
-
 #: Accepted as they stand, in this order; a test sends them.
-GTENANT: Final = example("two tenants", {"name": "gold", "tenants": ["AUTH_test", "AUTH_a"]})
-GCONTAINER: Final = example("a container", {"name": "archives", "containers": ["AUTH_test/logs"]})
-TERM: Final = example("spreadsheets", {"term": "SHEETS", "patterns": ["ods", "xlsx", "text/csv"]})
-ALIAS: Final = [
-    *example("of a filter", {"name": "tight", "of": "filter", "text": "compression", "params": {"engine": "zstd"}}),
-    *example("of a metric", {"name": "GET_SEC_TENANT", "of": "metric", "text": "GETS_SEC", "level": "tenant"}),
-    *example("of a target", {"name": "C1", "of": "target", "text": "AUTH_test/logs"}),
-]
-METRIC: Final = example("of a collector", {"name": "CPU_BUSY", "unit": "fraction", "granularities": ["node"]})
-ACTIVATION: Final = example(
-    "of another site",
-    {"keyword": "compression", "url": "https://filters.example.org/filters/{target}/deploy/{filter}", "timeout": 3},
+TERM: Final = examples(("spreadsheets", {"term": "SHEETS", "patterns": ["ods", "xlsx", "text/csv"]}))
+ALIAS: Final = examples(
+    ("of a filter", {"name": "tight", "of": "filter", "text": "compression", "params": {"engine": "zstd"}}),
+    ("of a metric", {"name": "GET_SEC_TENANT", "of": "metric", "text": "GETS_SEC", "level": "tenant"}),
+    ("of a target", {"name": "C1", "of": "target", "text": "AUTH_test/logs"}),
 )
-STEREOTYPE: Final = example(
-    "for archives",
-    {
-        "name": "archive",
-        "text": "FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression",
-        "help": "documents are kept",
-    },
+METRIC: Final = examples(("of a collector", {"name": "CPU_BUSY", "unit": "fraction", "granularities": ["node"]}))
+ACTIVATION: Final = examples(
+    (
+        "of another site",
+        {
+            "keyword": "compression",
+            "url": "https://filters.example.org/filters/{target}/deploy/{filter}",
+            "timeout": 3,
+        },
+    )
 )

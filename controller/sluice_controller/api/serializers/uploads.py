@@ -1,14 +1,16 @@
-"""The shapes of registered filters and of uploaded code, for the schema only."""
+"""The shapes of registered filters and of uploaded code."""
 
 from __future__ import annotations
 
-from drf_spectacular.utils import OpenApiExample
+from typing import Final
+
 from rest_framework import serializers as s
 
+from sluice_controller.api.serializers.base import MillisecondsField, Serializer, computed, examples
 from sluice_core.describe import ENVIRONMENTS
 
 
-class RegistrationSerializer(s.Serializer):
+class RegistrationSerializer(Serializer):
     """What a filter is.
 
     One for an isolated environment is described here.  A `native` one says `reverse`, `capabilities`, `parameters` and
@@ -35,29 +37,33 @@ class RegistrationSerializer(s.Serializer):
     )
 
 
-class EarlierRevisionSerializer(s.Serializer):
+class EarlierRevisionSerializer(Serializer):
     """Code that was uploaded before and can be gone back to."""
 
-    revision = s.IntegerField()
+    revision = s.IntegerField(source="number")
     sha256 = s.CharField()
     size = s.IntegerField()
     main = s.CharField(allow_blank=True)
-    uploaded_at = s.DateTimeField(allow_null=True)
-    uploaded_by = s.CharField(allow_blank=True)
+    uploaded_at = MillisecondsField(source="created", allow_null=True)
+    uploaded_by = s.CharField(source="created_by", allow_blank=True)
 
 
-class CodeSerializer(s.Serializer):
+class CodeSerializer(Serializer):
     """What all uploaded code says of its revisions."""
+
+    trailing = True
 
     sha256 = s.CharField(allow_blank=True)
     size = s.IntegerField()
     revision = s.IntegerField()
-    uploaded_at = s.DateTimeField(allow_null=True, help_text="when the present code came; null while there is none")
+    uploaded_at = MillisecondsField(
+        source="uploaded", allow_null=True, help_text="when the present code came; null while there is none"
+    )
     uploaded_by = s.CharField(allow_blank=True)
     revisions = EarlierRevisionSerializer(many=True, help_text="earlier ones, newest first; so many are kept")
 
 
-class CodeRefusalSerializer(s.Serializer):
+class CodeRefusalSerializer(Serializer):
     """A node that cannot run the newest revision."""
 
     node = s.CharField()
@@ -65,7 +71,7 @@ class CodeRefusalSerializer(s.Serializer):
     revision = s.IntegerField(help_text="the earlier one that it goes on with; 0: none")
 
 
-class RolloutSerializer(s.Serializer):
+class RolloutSerializer(Serializer):
     """How many of all nodes can run the newest revision; each of the others is in one of the lists."""
 
     total = s.IntegerField()
@@ -75,35 +81,43 @@ class RolloutSerializer(s.Serializer):
     away = s.ListField(child=s.CharField(), help_text="have not reported for a while")
 
 
-class UploadSerializer(CodeSerializer):
-    """A registered filter; without ``sha256`` it has no code yet and cannot be used."""
+class _FilterSerializer(CodeSerializer):
+    """What a registered filter is, and its code."""
 
-    id = s.CharField()
+    id = s.CharField(source="keyword")
     keyword = s.CharField()
     environment = s.ChoiceField(ENVIRONMENTS)
     language = s.CharField(allow_blank=True)
     main = s.CharField(allow_blank=True)
     reverse = s.BooleanField()
-    capabilities = s.DictField()
-    parameters = s.ListField(child=s.DictField())
-    help = s.CharField(allow_blank=True)
     self_service = s.BooleanField()
-    rollout = RolloutSerializer()
+    help = computed(lambda upload: upload.info.get("help", ""), s.CharField(allow_blank=True))
+    parameters = computed(lambda upload: upload.info.get("parameters", []), s.ListField(child=s.DictField()))
+    capabilities = computed(
+        lambda upload: {name: value for name, value in upload.info.items() if name not in ("help", "parameters")},
+        s.DictField(),
+    )
+
+
+class UploadSerializer(_FilterSerializer):
+    """A registered filter; without ``sha256`` it has no code yet and cannot be used."""
+
     created = s.IntegerField(help_text="unix milliseconds")
     created_by = s.CharField(allow_blank=True)
+    rollout = RolloutSerializer()
 
 
-class RollbackSerializer(s.Serializer):
+class RollbackSerializer(Serializer):
     """Which code is wanted again; without a number that of the revision before."""
 
     revision = s.IntegerField(required=False, min_value=1, help_text="one of `revisions`")
 
 
 #: Accepted as they stand; a test posts them.
-REGISTRATIONS = [
-    OpenApiExample(
+REGISTRATIONS: Final = examples(
+    (
         "a WebAssembly filter that can be undone",
-        value={
+        {
             "keyword": "scramble",
             "environment": "wasm",
             "language": "wasm",
@@ -111,17 +125,12 @@ REGISTRATIONS = [
             "capabilities": {"changes_length": False, "stage": 450},
             "help": "not a cipher",
         },
-        request_only=True,
     ),
-    OpenApiExample(
+    (
         "a native filter, whose code says what it is",
-        value={"keyword": "watermark", "environment": "native", "self_service": True},
-        request_only=True,
+        {"keyword": "watermark", "environment": "native", "self_service": True},
     ),
-]
+)
 
 #: Accepted where there is such a revision; a test posts them.
-ROLLBACKS = [
-    OpenApiExample("to the one before", value={}, request_only=True),
-    OpenApiExample("to the first one", value={"revision": 1}, request_only=True),
-]
+ROLLBACKS: Final = examples(("to the one before", {}), ("to the first one", {"revision": 1}))

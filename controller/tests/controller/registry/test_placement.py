@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.test import override_settings
 
-from sluice_controller.api.serializers.operations import PLACEMENTS
+from sluice_controller.api.serializers.placement import PLACEMENTS
 from sluice_controller.testing.swift import fake_swift
 
 

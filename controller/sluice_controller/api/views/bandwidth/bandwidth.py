@@ -16,7 +16,12 @@ from sluice_controller.api import prometheus_bandwidth
 from sluice_controller.api.openapi import REQUEST_ID, answers, query
 from sluice_controller.api.permissions import seen
 from sluice_controller.api.prometheus import CONTENT_TYPE
-from sluice_controller.api.serializers import bandwidth as shapes
+from sluice_controller.api.serializers.bandwidth import (
+    DeviceBandwidthPageSerializer,
+    FlowPageSerializer,
+    NodeBandwidthPageSerializer,
+    PartPageSerializer,
+)
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import LIST, page
 from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
@@ -81,7 +86,7 @@ class FlowsView(MeasuredView):
     @described(
         "flows",
         "List what tenants and containers are promised, get and move",
-        shapes.FlowPageSerializer,
+        FlowPageSerializer,
         *filters,
         query("short", OpenApiTypes.BOOL, "only those whose floor cannot be met", default=False),
     )
@@ -101,7 +106,7 @@ class NodeBandwidthView(MeasuredView):
     rules = {"get": "sluice:bandwidth:nodes"}
     filters = (_NODE, _SIDE, _METHOD)
 
-    @described("nodes", "List what nodes can move, are given and move", shapes.NodeBandwidthPageSerializer, *filters)
+    @described("nodes", "List what nodes can move, are given and move", NodeBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """A page of sides of nodes."""
         _, wanted = self.wanted(request)
@@ -115,7 +120,7 @@ class PartsView(MeasuredView):
     rules = {"get": "sluice:bandwidth:parts"}
     filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY, _NODE, _SIDE, _DEVICE)
 
-    @described("parts", "List on which nodes and devices flows move how much", shapes.PartPageSerializer, *filters)
+    @described("parts", "List on which nodes and devices flows move how much", PartPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """A page of parts."""
         _, wanted = self.wanted(request)
@@ -129,7 +134,7 @@ class DevicesView(MeasuredView):
     rules = {"get": "sluice:bandwidth:devices"}
     filters = (_NODE, _DEVICE, _METHOD)
 
-    @described("devices", "List what devices move", shapes.DeviceBandwidthPageSerializer, *filters)
+    @described("devices", "List what devices move", DeviceBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """A page of devices."""
         _, wanted = self.wanted(request)

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header
-from sluice_controller.api.render import policies
-from sluice_controller.api.serializers import bandwidth as shapes
+from sluice_controller.api.serializers.bandwidth import TABLE, ClearedSerializer, PromiseSerializer
+from sluice_controller.api.serializers.policies import PolicySerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import ETAG, in_path, shown
 from sluice_controller.bandwidth import iostack, services
@@ -37,7 +37,7 @@ def told(name: str, summary: str, *parameters: Any) -> Any:
         summary=summary,
         description=_SHAPE,
         parameters=[*parameters, REQUEST_ID, _AT, _LEFT_OUT],
-        responses=answers({200: OpenApiResponse(shapes.TABLE, "the table")}, 400),
+        responses=answers({200: OpenApiResponse(TABLE, "the table")}, 400),
     )
 
 
@@ -49,7 +49,7 @@ def promised(name: str, summary: str, *parameters: Any) -> Any:
         description=_FLOOR,
         parameters=[*parameters, WAIT, REQUEST_ID, ETAG],
         request=None,
-        responses=answers({200: shapes.PromiseSerializer}, 404, 409, *WITH_BODY),
+        responses=answers({200: PromiseSerializer}, 404, 409, *WITH_BODY),
     )
 
 
@@ -60,7 +60,7 @@ def taken_back(name: str, summary: str, *parameters: Any) -> Any:
         summary=summary,
         parameters=[*parameters, WAIT, REQUEST_ID],
         request=None,
-        responses=answers({200: shapes.ClearedSerializer}, 409, *WITH_BODY),
+        responses=answers({200: ClearedSerializer}, 409, *WITH_BODY),
     )
 
 
@@ -122,7 +122,7 @@ class PromiseView(View):
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)
-        return shown({**policies.policy_data(found), **done.to_data()}, found.cached.version)
+        return shown({**PolicySerializer.show(found), **done.to_data()}, found.cached.version)
 
 
 class SetBandwidthView(PromiseView):

@@ -12,7 +12,13 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, query
 from sluice_controller.api.permissions import authorize, project_of, seen
-from sluice_controller.api.serializers import bandwidth as shapes
+from sluice_controller.api.serializers.bandwidth import (
+    VALUES,
+    ObjectivePageSerializer,
+    ObjectiveResultSerializer,
+    ObjectiveSerializer,
+    ObjectiveValueSerializer,
+)
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import ETAG, GONE, LIST, gone, page, shown
@@ -22,7 +28,6 @@ from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.validation.bodies import Body
 from sluice_core.messages.bandwidth_report import BandwidthReport
-from sluice_dsl.syntax.units import write_value
 
 _NAME: Final = OpenApiParameter(
     "name", OpenApiTypes.STR, OpenApiParameter.PATH, description="what is promised", enum=NAMES
@@ -35,18 +40,8 @@ _TOGETHER: Final = (
 
 def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
-    policy = one.policy.policy
-    return {
-        "account": one.account,
-        "label": one.policy.plan.target.label,
-        "name": one.name,
-        "value": one.value,
-        "text": write_value(one.value, "rate"),
-        "storage_policy": one.storage_policy,
-        "policy": policy.id,
-        "enabled": policy.enabled,
-        "infeasible": bandwidth_report.shortfall(report, policy.id, one.name),
-    }
+    infeasible = bandwidth_report.shortfall(report, one.policy.policy.id, one.name)
+    return ObjectiveSerializer.show(one, infeasible=infeasible)
 
 
 class ObjectivesView(View):
@@ -64,7 +59,7 @@ class ObjectivesView(View):
             query("name", OpenApiTypes.STR, "only of this name", enum=NAMES),
             *LIST,
         ],
-        responses=answers({200: shapes.ObjectivePageSerializer}, 400),
+        responses=answers({200: ObjectivePageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of objectives."""
@@ -115,7 +110,7 @@ class OneView(View):
 
 
 def _shown(name: str, summary: str, *parameters: Any) -> Any:
-    found = answers({200: shapes.ObjectiveSerializer}, 400, 404)
+    found = answers({200: ObjectiveSerializer}, 400, 404)
     return extend_schema(
         operation_id=name, summary=summary, parameters=[*parameters, REQUEST_ID, ETAG], responses=found
     )
@@ -127,9 +122,9 @@ def _set(name: str, summary: str, *parameters: Any) -> Any:
         summary=summary,
         description=_TOGETHER,
         parameters=[*parameters, WAIT, REQUEST_ID, ETAG],
-        request=shapes.ObjectiveValueSerializer,
-        responses=answers({200: shapes.ObjectiveResultSerializer}, 404, 409, *WITH_BODY),
-        examples=shapes.VALUES,
+        request=ObjectiveValueSerializer,
+        responses=answers({200: ObjectiveResultSerializer}, 404, 409, *WITH_BODY),
+        examples=VALUES,
     )
 
 

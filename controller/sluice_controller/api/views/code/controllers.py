@@ -12,9 +12,13 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.openapi import query as in_query
 from sluice_controller.api.parsers import RawParser
-from sluice_controller.api.render.code import controller_data, controller_instance_data
-from sluice_controller.api.serializers import code as shapes
-from sluice_controller.api.serializers import uploads
+from sluice_controller.api.serializers.controllers import (
+    ControllerInstanceSerializer,
+    ControllerInstancesSerializer,
+    ControllerPageSerializer,
+    ControllerSerializer,
+)
+from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
 from sluice_controller.api.views.listing import ETAG, GONE, IF_MATCH, LIST, LOCATION, gone, in_path, page, shown, url
@@ -24,7 +28,7 @@ from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.validation.parameters import empty_body
 
 _NAME = in_path("controller", "the controller's name")
-_OK = {200: shapes.ControllerSerializer}
+_OK = {200: ControllerSerializer}
 
 
 class ControllerBase(View):
@@ -33,7 +37,7 @@ class ControllerBase(View):
     def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The controller and how it fares."""
         where = controllers.instances(self.backend).get(found.upload.keyword, [])
-        return shown(controller_data(found.upload, where), found.version, location)
+        return shown(ControllerSerializer.show_on(where, found.upload), found.version, location)
 
     def seconds(self, request: Request) -> float:
         """How long the answer may wait."""
@@ -55,7 +59,7 @@ class ControllersView(View):
         operation_id="list_controllers",
         summary="List global controllers and how each of them fares",
         parameters=[*LIST, in_query("state", str, "only controllers in this state", enum=controllers.STATES)],
-        responses=answers({200: shapes.ControllerPageSerializer}, 400),
+        responses=answers({200: ControllerPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of controllers."""
@@ -63,7 +67,7 @@ class ControllersView(View):
         state = given_query.one_of("state", controllers.STATES)
         where = controllers.instances(self.backend)
         known = {
-            name: controller_data(one, where.get(name, []))
+            name: ControllerSerializer.show_on(where.get(name, []), one)
             for name, one in controllers.list_controllers(self.backend.policy_cache.contents()).items()
         }
         wanted = {name: one for name, one in known.items() if state in ("", one["state"])}
@@ -128,9 +132,7 @@ class ControllerDataView(ControllerBase):
         ),
         parameters=[_NAME, MAIN, WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG, LOCATION],
         request=BYTES,
-        responses=answers(
-            {**_OK, HTTPStatus.CREATED.value: shapes.ControllerSerializer}, 404, 409, 412, 422, *WITH_BODY
-        ),
+        responses=answers({**_OK, HTTPStatus.CREATED.value: ControllerSerializer}, 404, 409, 412, 422, *WITH_BODY),
     )
     def put(self, request: Request, controller: str) -> Response:
         """The controller as its code describes it."""
@@ -195,9 +197,9 @@ class ControllerRollbackView(ControllerBase):
         operation_id="roll_back_controller",
         summary="Give a controller the code of an earlier revision again, as a new revision",
         parameters=[_NAME, WAIT, IF_MATCH, REQUEST_ID, ETAG],
-        request=uploads.RollbackSerializer,
+        request=RollbackSerializer,
         responses=answers(_OK, 404, 409, 412, *WITH_BODY),
-        examples=uploads.ROLLBACKS,
+        examples=ROLLBACKS,
     )
     def post(self, request: Request, controller: str) -> Response:
         """The controller with the code that it had."""
@@ -217,10 +219,10 @@ class ControllerInstancesView(View):
         operation_id="list_controller_instances",
         summary="List the actor hosts that run a controller: one, but while it moves",
         parameters=[_NAME, *LIST],
-        responses=answers({200: shapes.ControllerInstancesSerializer}, 400, 404),
+        responses=answers({200: ControllerInstancesSerializer}, 400, 404),
     )
     def get(self, request: Request, controller: str) -> Response:
         """A page of hosts."""
         name = controllers.find(self.backend, controller).upload.keyword
         where = {one.host: one for one in controllers.instances(self.backend).get(name, [])}
-        return page(self, request, "instances", where, controller_instance_data)
+        return page(self, request, "instances", where, ControllerInstanceSerializer.show)

@@ -12,8 +12,14 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.permissions import authorize, target_of
-from sluice_controller.api.render.registry import dependency_data
-from sluice_controller.api.serializers import deploy as shapes
+from sluice_controller.api.serializers.filters import (
+    DEPENDENCY,
+    AttachmentSerializer,
+    DependencyPageSerializer,
+    DependencySerializer,
+    DeployedDependencyPageSerializer,
+    NewDependencySerializer,
+)
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import SHA256, content_length
 from sluice_controller.api.views.listing import (
@@ -47,26 +53,26 @@ class DependenciesView(View):
         operation_id="list_dependencies",
         summary="List files that registered filters may need",
         parameters=LIST,
-        responses=answers({200: shapes.DependencyPageSerializer}, 400),
+        responses=answers({200: DependencyPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of dependencies."""
-        return page(self, request, "dependencies", dependencies.list_all(self.backend), dependency_data)
+        return page(self, request, "dependencies", dependencies.list_all(self.backend), DependencySerializer.show)
 
     @extend_schema(
         operation_id="create_dependency",
         summary="Describe a file; its data follow",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewDependencySerializer,
-        responses=answers({201: shapes.DependencySerializer}, 409, *WITH_BODY),
-        examples=shapes.DEPENDENCY,
+        request=NewDependencySerializer,
+        responses=answers({201: DependencySerializer}, 409, *WITH_BODY),
+        examples=DEPENDENCY,
     )
     def post(self, request: Request) -> Response:
         """The new dependency."""
         self.query(request)
         one = dependencies.create(self.backend, request.data, request.user.name)
         where = url("filters", "dependencies", one.found.thing.name)
-        return shown(dependency_data(one), one.found.version, where)
+        return shown(DependencySerializer.show(one), one.found.version, where)
 
 
 class DependencyView(View):
@@ -83,27 +89,27 @@ class DependencyView(View):
         operation_id="show_dependency",
         summary="Show a file and the filters that use it",
         parameters=[_NAME, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.DependencySerializer}, 400, 404),
+        responses=answers({200: DependencySerializer}, 400, 404),
     )
     def get(self, request: Request, dependency: str) -> Response:
         """The dependency."""
         self.query(request)
         one = dependencies.find(self.backend, dependency)
-        return shown(dependency_data(one), one.found.version)
+        return shown(DependencySerializer.show(one), one.found.version)
 
     @extend_schema(
         operation_id="update_dependency",
         summary="Describe a file anew",
         parameters=[_NAME, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewDependencySerializer,
-        responses=answers({200: shapes.DependencySerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewDependencySerializer,
+        responses=answers({200: DependencySerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, dependency: str) -> Response:
         """The dependency as it is now."""
         self.query(request)
         expected = expected_version(request)
         one = dependencies.update(self.backend, dependency, request.data, request.user.name, expected)
-        return shown(dependency_data(one), one.found.version)
+        return shown(DependencySerializer.show(one), one.found.version)
 
     @extend_schema(
         operation_id="delete_dependency",
@@ -143,7 +149,7 @@ class DependencyDataView(View):
         summary="Give a file its data, or other ones; filters that use it have them with the same change",
         parameters=[_NAME, WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG],
         request={"application/octet-stream": OpenApiTypes.BINARY},
-        responses=answers({200: shapes.DependencySerializer}, 404, 409, 412, 422, *WITH_BODY),
+        responses=answers({200: DependencySerializer}, 404, 409, 412, 422, *WITH_BODY),
     )
     def put(self, request: Request, dependency: str) -> Response:
         """The dependency with its new data."""
@@ -158,7 +164,7 @@ class DependencyDataView(View):
             expected_version(request),
         )
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return shown(dependency_data(one), one.found.version)
+        return shown(DependencySerializer.show(one), one.found.version)
 
 
 class DeployedDependenciesView(View):
@@ -171,7 +177,7 @@ class DeployedDependenciesView(View):
         operation_id="list_deployed_dependencies",
         summary="List the files that filters deployed at a target use",
         parameters=[TARGET, *LIST],
-        responses=answers({200: shapes.DeployedDependencyPageSerializer}, 400),
+        responses=answers({200: DeployedDependencyPageSerializer}, 400),
     )
     def get(self, request: Request, target: str) -> Response:
         """A page of dependencies."""
@@ -192,8 +198,8 @@ class DeployDependencyView(View):
         operation_id="deploy_dependency",
         summary="Attach a file to the named filters, or to those registered ones that are deployed at the target",
         parameters=[TARGET, _NAME, WAIT, REQUEST_ID, ETAG],
-        request=shapes.AttachmentSerializer,
-        responses=answers({200: shapes.DependencySerializer}, 404, 409, *WITH_BODY),
+        request=AttachmentSerializer,
+        responses=answers({200: DependencySerializer}, 404, 409, *WITH_BODY),
     )
     def put(self, request: Request, target: str, dependency: str) -> Response:
         """The dependency and all filters that use it."""
@@ -201,7 +207,7 @@ class DeployDependencyView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         one = dependencies.deploy(self.backend, where, dependency, request.data, request.user.name)
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return shown(dependency_data(one), one.found.version)
+        return shown(DependencySerializer.show(one), one.found.version)
 
 
 class UndeployDependencyView(View):
@@ -214,8 +220,8 @@ class UndeployDependencyView(View):
         operation_id="undeploy_dependency",
         summary="Detach a file from the named filters, or from those that are deployed at the target",
         parameters=[TARGET, _NAME, WAIT, REQUEST_ID, ETAG],
-        request=shapes.AttachmentSerializer,
-        responses=answers({200: shapes.DependencySerializer}, 404, 409, *WITH_BODY),
+        request=AttachmentSerializer,
+        responses=answers({200: DependencySerializer}, 404, 409, *WITH_BODY),
     )
     def put(self, request: Request, target: str, dependency: str) -> Response:
         """The dependency and the filters that still use it."""
@@ -223,4 +229,4 @@ class UndeployDependencyView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         one = dependencies.undeploy(self.backend, where, dependency, request.data, request.user.name)
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return shown(dependency_data(one), one.found.version)
+        return shown(DependencySerializer.show(one), one.found.version)

@@ -11,10 +11,15 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
 from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.permissions import authorize
-from sluice_controller.api.render import policies
-from sluice_controller.api.render.code import filter_data
-from sluice_controller.api.serializers import uploads as serializers_uploads
-from sluice_controller.api.serializers.deploy import FilterPageSerializer
+from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
+from sluice_controller.api.serializers.uploads import (
+    REGISTRATIONS,
+    ROLLBACKS,
+    RegistrationSerializer,
+    RollbackSerializer,
+    RolloutSerializer,
+    UploadSerializer,
+)
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import (
     BYTES,
@@ -45,7 +50,11 @@ class RegistrationView(View):
 
     def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The registration and how far its code has come."""
-        return shown(filter_data(found.upload, rollout_now(self.backend, found)), found.version, location)
+        return shown(
+            UploadSerializer.show(found.upload, rollout=RolloutSerializer.show(rollout_now(self.backend, found))),
+            found.version,
+            location,
+        )
 
     def allow_native(self, request: Request, keyword: str) -> None:
         """Nobody touches a native filter who may not upload native code."""
@@ -68,7 +77,7 @@ class FiltersView(RegistrationView):
         """A page of installed and registered filters."""
         known = self.backend.catalogue.actions.items()
         usable = {word: one for word, one in known if one.available and one.kind == FILTER}
-        return page(self, request, "filters", usable, policies.action_data)
+        return page(self, request, "filters", usable, FilterSerializer.show)
 
     @extend_schema(
         operation_id="register_filter",
@@ -79,9 +88,9 @@ class FiltersView(RegistrationView):
             "it runs with all rights of Swift's processes.**"
         ),
         parameters=[REQUEST_ID, ETAG, header("Location", "path of the registration", 201)],
-        request=serializers_uploads.RegistrationSerializer,
-        responses=answers({201: serializers_uploads.UploadSerializer}, 409, *WITH_BODY),
-        examples=serializers_uploads.REGISTRATIONS,
+        request=RegistrationSerializer,
+        responses=answers({201: UploadSerializer}, 409, *WITH_BODY),
+        examples=REGISTRATIONS,
     )
     def post(self, request: Request) -> Response:
         """The registration."""
@@ -106,7 +115,7 @@ class FilterView(RegistrationView):
         operation_id="show_filter",
         summary="Show a registered filter, its revisions, and how far the newest one has come",
         parameters=[REQUEST_ID, ETAG],
-        responses=answers({200: serializers_uploads.UploadSerializer}, 400, 404),
+        responses=answers({200: UploadSerializer}, 400, 404),
     )
     def get(self, request: Request, keyword: str) -> Response:
         """The registration."""
@@ -117,8 +126,8 @@ class FilterView(RegistrationView):
         operation_id="update_filter",
         summary="Change the description of a registered filter; what is not named stays",
         parameters=[IF_MATCH, REQUEST_ID, ETAG],
-        request=serializers_uploads.RegistrationSerializer,
-        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, *WITH_BODY),
+        request=RegistrationSerializer,
+        responses=answers({200: UploadSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, keyword: str) -> Response:
         """The registration as it is now."""
@@ -174,7 +183,7 @@ class FilterDataView(RegistrationView):
         ),
         parameters=[MAIN, WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG],
         request=BYTES,
-        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, 422, *WITH_BODY),
+        responses=answers({200: UploadSerializer}, 404, 409, 412, 422, *WITH_BODY),
     )
     def put(self, request: Request, keyword: str) -> Response:
         """The registration with its new code."""
@@ -201,9 +210,9 @@ class FilterRollbackView(RegistrationView):
             "An earlier revision of a native filter must be able to read what newer ones have stored."
         ),
         parameters=[WAIT, IF_MATCH, REQUEST_ID, ETAG],
-        request=serializers_uploads.RollbackSerializer,
-        responses=answers({200: serializers_uploads.UploadSerializer}, 404, 409, 412, *WITH_BODY),
-        examples=serializers_uploads.ROLLBACKS,
+        request=RollbackSerializer,
+        responses=answers({200: UploadSerializer}, 404, 409, 412, *WITH_BODY),
+        examples=ROLLBACKS,
     )
     def post(self, request: Request, keyword: str) -> Response:
         """The registration with the code that it had."""

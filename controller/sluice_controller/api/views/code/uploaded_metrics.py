@@ -12,10 +12,9 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, query
 from sluice_controller.api.parsers import RawParser
-from sluice_controller.api.render.registry import measured_data
-from sluice_controller.api.serializers import registry as shapes
-from sluice_controller.api.serializers import uploads
-from sluice_controller.api.serializers.code import MetricInstancesSerializer
+from sluice_controller.api.serializers.controllers import MetricInstancesSerializer
+from sluice_controller.api.serializers.registry import MeasuredSerializer
+from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
 from sluice_controller.api.views.listing import ETAG, IF_MATCH, LIST, LOCATION, in_path, page, shown, url
@@ -29,11 +28,11 @@ from sluice_controller.validation.parameters import empty_body
 
 _METRIC = in_path("metric", "the metric's name")
 _INSISTING = query("force", OpenApiTypes.BOOL, "even while policies watch it, which then see silence", default=False)
-_OK = {200: shapes.MeasuredSerializer}
+_OK = {200: MeasuredSerializer}
 
 
 def _shown(found: RegisteredCode, location: str = "") -> Response:
-    return shown(measured_data(metrics.uploaded_metric(found.upload, found.version)), found.version, location)
+    return shown(MeasuredSerializer.show(metrics.uploaded_metric(found.upload, found.version)), found.version, location)
 
 
 class MetricDataView(View):
@@ -61,7 +60,7 @@ class MetricDataView(View):
         description=f"{NATIVE_WARNING} It counts inside Swift's proxies, and must be quick.",
         parameters=[_METRIC, MAIN, WAIT, SHA256, IF_MATCH, REQUEST_ID, ETAG, LOCATION],
         request=BYTES,
-        responses=answers({**_OK, HTTPStatus.CREATED.value: shapes.MeasuredSerializer}, 404, 409, 412, 422, *WITH_BODY),
+        responses=answers({**_OK, HTTPStatus.CREATED.value: MeasuredSerializer}, 404, 409, 412, 422, *WITH_BODY),
     )
     def put(self, request: Request, metric: str) -> Response:
         """The metric as its code describes it."""
@@ -128,9 +127,9 @@ class MetricRollbackView(View):
         operation_id="roll_back_metric",
         summary="Give an uploaded metric the code of an earlier revision again, as a new revision",
         parameters=[_METRIC, WAIT, IF_MATCH, REQUEST_ID, ETAG],
-        request=uploads.RollbackSerializer,
+        request=RollbackSerializer,
         responses=answers(_OK, 404, 409, 412, *WITH_BODY),
-        examples=uploads.ROLLBACKS,
+        examples=ROLLBACKS,
     )
     def post(self, request: Request, metric: str) -> Response:
         """The metric with the code that it had."""

@@ -10,8 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
-from sluice_controller.api.render import changes as render_changes
-from sluice_controller.api.serializers.operations import ChangeDetailSerializer, ChangePageSerializer, OutcomeSerializer
+from sluice_controller.api.serializers.changes import (
+    ChangeDetailSerializer,
+    ChangePageSerializer,
+    DifferenceSerializer,
+    OutcomeSerializer,
+)
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
 from sluice_controller.catalog.selectors import LARGEST_PAGE
@@ -83,7 +87,7 @@ class ChangesView(View):
         wanted = changes.ChangeFilter(given.text("policy"), given.text("by"), read_since(given.text("since")))
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = changes.list_changes(self.backend, wanted, limit, given.text("marker"))
-        return Response(render_changes.page_data(page))
+        return Response(ChangePageSerializer.show(page))
 
 
 class ChangeView(View):
@@ -101,7 +105,10 @@ class ChangeView(View):
         """The change."""
         self.query(request)
         found = changes.find_change(self.backend, read_epoch(epoch))
-        return Response(render_changes.detail_data(found), headers={"ETag": etag(found.change.epoch)})
+        known = found.differences
+        differences = None if known is None else DifferenceSerializer.show_all(known)
+        data = ChangeDetailSerializer.show(found.change, differences=differences)
+        return Response(data, headers={"ETag": etag(found.change.epoch)})
 
 
 class RollbackView(View):
@@ -130,4 +137,4 @@ class RollbackView(View):
         expected, allow = expected_version(request), allowing_code(request)
         outcome = replace_configuration(self.backend, wanted, request.user.name, plan, force, expected, allow)
         wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(render_changes.outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})
+        return Response(OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})

@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
-from sluice_controller.api.render.changes import outcome_data
-from sluice_controller.api.serializers.operations import OutcomeSerializer
+from sluice_controller.api.serializers.changes import OutcomeSerializer
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
 from sluice_controller.api.views.negotiation import OtherView, YamlRenderer
@@ -112,4 +111,4 @@ class ImportView(View):
 
         outcome = replace_configuration(self.backend, wanted, name, plan, force, expected, allowing_code(request))
         wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(outcome_data(outcome, plan), headers={"ETag": etag(outcome.version)})
+        return Response(OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})

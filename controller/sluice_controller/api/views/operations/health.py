@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REASONS, REQUEST_ID
 from sluice_controller.api.permissions import OPEN
-from sluice_controller.api.serializers import policies
+from sluice_controller.api.serializers.nodes import HealthSerializer
 from sluice_controller.api.serializers.policies import ErrorSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog.liveness import dependencies
@@ -31,11 +31,11 @@ class HealthView(View):
         parameters=[REQUEST_ID],
         auth=[],
         responses={
-            200: policies.HealthSerializer,
+            200: HealthSerializer,
             400: OpenApiResponse(ErrorSerializer, REASONS[400]),
             406: OpenApiResponse(ErrorSerializer, REASONS[406]),
             **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (414, 431, 500)},
-            503: OpenApiResponse(policies.HealthSerializer, "Redis is away: nothing can be read or changed"),
+            503: OpenApiResponse(HealthSerializer, "Redis is away: nothing can be read or changed"),
         },
     )
     def get(self, request: Request) -> Response:

@@ -10,8 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers, query
-from sluice_controller.api.render import policies
-from sluice_controller.api.serializers import policies as serializers_policies
+from sluice_controller.api.serializers.nodes import NODE_STATES, HeadSerializer, NodeListSerializer, NodeSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog import selectors
 from sluice_controller.policies import services
@@ -29,25 +28,23 @@ class NodesView(View):
         parameters=[
             query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
             query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-            query("state", OpenApiTypes.STR, "only nodes in this state", enum=serializers_policies.NODE_STATES),
+            query("state", OpenApiTypes.STR, "only nodes in this state", enum=NODE_STATES),
             query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
             REQUEST_ID,
         ],
-        responses=answers({200: serializers_policies.NodeListSerializer}, 400),
+        responses=answers({200: NodeListSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of nodes."""
         given = self.query(request, "limit", "marker", "state", "refusing")
         limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
         cluster = selectors.cluster_now(self.backend)
-        wanted = selectors.NodeFilter(
-            given.text("marker"), given.one_of("state", serializers_policies.NODE_STATES), given.flag("refusing")
-        )
+        wanted = selectors.NodeFilter(given.text("marker"), given.one_of("state", NODE_STATES), given.flag("refusing"))
         nodes = [node for node in cluster.nodes if wanted.wants(node, cluster)]
         data = {
-            "nodes": [policies.node_data(node, cluster) for node in nodes[:limit]],
+            "nodes": [NodeSerializer.show(node, state=cluster.state(node)) for node in nodes[:limit]],
             "next_marker": nodes[limit - 1].node if len(nodes) > limit else None,
-            "head": policies.head_data(cluster.head),
+            "head": HeadSerializer.show(cluster.head),
         }
         return Response(data)
 
@@ -61,13 +58,14 @@ class NodeView(View):
         operation_id="show_node",
         summary="Show a node",
         parameters=[REQUEST_ID],
-        responses=answers({200: serializers_policies.NodeSerializer}, 400, 404),
+        responses=answers({200: NodeSerializer}, 400, 404),
     )
     def get(self, request: Request, node: str) -> Response:
         """The node's last report."""
         self.query(request)
         cluster = selectors.cluster_now(self.backend)
-        return Response(policies.node_data(selectors.find_node(cluster, node), cluster))
+        found = selectors.find_node(cluster, node)
+        return Response(NodeSerializer.show(found, state=cluster.state(found)))
 
     @extend_schema(
         operation_id="forget_node",
@@ -96,10 +94,10 @@ class AdoptView(View):
         ),
         parameters=[REQUEST_ID],
         request=None,
-        responses=answers({200: serializers_policies.HeadSerializer}, *WITH_BODY),
+        responses=answers({200: HeadSerializer}, *WITH_BODY),
     )
     def post(self, request: Request) -> Response:
         """The history that is adopted."""
         self.query(request)
         empty_body(request.data)
-        return Response(policies.head_data(services.adopt_history(self.backend, request.user.name)))
+        return Response(HeadSerializer.show(services.adopt_history(self.backend, request.user.name)))

@@ -9,8 +9,13 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.permissions import authorize, target_of
-from sluice_controller.api.render.registry import deployed_data
-from sluice_controller.api.serializers import deploy as shapes
+from sluice_controller.api.serializers.filters import (
+    DEPLOYMENT,
+    DeployedPageSerializer,
+    DeployedSerializer,
+    DeploymentResultSerializer,
+    DeploymentSerializer,
+)
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.listing import ETAG, LIST, in_path, page, shown
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
@@ -32,7 +37,7 @@ class DeploymentsView(View):
         operation_id="list_deployments",
         summary="List the filters that are set for just this target by policies without metrics",
         parameters=[TARGET, *LIST],
-        responses=answers({200: shapes.DeployedPageSerializer}, 400),
+        responses=answers({200: DeployedPageSerializer}, 400),
     )
     def get(self, request: Request, target: str) -> Response:
         """A page of filters, by keyword."""
@@ -40,7 +45,7 @@ class DeploymentsView(View):
         contents = self.backend.policy_cache.contents()
         authorize(request, self.rules["get"], target_of(Plan(where, ()), settings.SLUICE, contents.uploads))
         known = {one.action.keyword: one for one in deployments.list_deployed(contents, where)}
-        return page(self, request, "filters", known, deployed_data, target=where.name, level=where.level)
+        return page(self, request, "filters", known, DeployedSerializer.show, target=where.name, level=where.level)
 
 
 class DeployView(View):
@@ -53,9 +58,9 @@ class DeployView(View):
         operation_id="deploy_filter",
         summary="Set a filter for a target; the same again changes nothing, other parameters replace it",
         parameters=[TARGET, _KEYWORD, WAIT, REQUEST_ID, ETAG],
-        request=shapes.DeploymentSerializer,
-        responses=answers({200: shapes.DeploymentResultSerializer}, 404, 409, *WITH_BODY),
-        examples=shapes.DEPLOYMENT,
+        request=DeploymentSerializer,
+        responses=answers({200: DeploymentResultSerializer}, 404, 409, *WITH_BODY),
+        examples=DEPLOYMENT,
     )
     def put(self, request: Request, target: str, keyword: str) -> Response:
         """The deployment."""
@@ -65,7 +70,7 @@ class DeployView(View):
         done = deployments.deploy(self.backend, where, keyword, request.data, request.user.name, allow)
         wait_acknowledged(self.backend, done.epoch, seconds)
         one = deployments.find_deployment(self.backend, done.policies[0].id)
-        return shown({**deployed_data(one), "changed": done.changed}, one.policy.version)
+        return shown({**DeployedSerializer.show(one), "changed": done.changed}, one.policy.version)
 
 
 class UndeployView(View):
@@ -79,7 +84,7 @@ class UndeployView(View):
         summary="Take back what deploying a filter has set",
         parameters=[TARGET, _KEYWORD, WAIT, REQUEST_ID],
         request=None,
-        responses=answers({200: shapes.DeployedPageSerializer}, 404, 409, *WITH_BODY),
+        responses=answers({200: DeployedPageSerializer}, 404, 409, *WITH_BODY),
     )
     def put(self, request: Request, target: str, keyword: str) -> Response:
         """What is still deployed there."""
@@ -89,5 +94,5 @@ class UndeployView(View):
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.allowing(request))
         wait_acknowledged(self.backend, done.epoch, seconds)
         left = deployments.list_deployed(self.backend.policy_cache.contents(), where)
-        data = {"target": where.name, "level": where.level, "filters": [deployed_data(one) for one in left]}
+        data = {"target": where.name, "level": where.level, "filters": [DeployedSerializer.show(one) for one in left]}
         return Response({**data, "next_marker": None})

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, answers, query
 from sluice_controller.api.permissions import authorize, project_of
-from sluice_controller.api.render.effective import effective_data
-from sluice_controller.api.serializers.operations import EffectiveSerializer
+from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.policies.affected_assignments import ResourcePath
 from sluice_controller.policies.effective import effective
@@ -58,7 +57,7 @@ class EffectiveView(View):
         authorize(request, self.rules["get"], target)
         limit = given.integer("limit", 100, 1, 1000)
         found = effective(self.backend, place, read_facts(given, place))
-        return Response(effective_data(found, contents, limit))
+        return Response(EffectiveSerializer.show_most(found, contents, limit))
 
 
 def read_facts(given: Query, place: ResourcePath) -> Facts:

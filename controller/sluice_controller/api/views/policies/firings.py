@@ -8,8 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, answers, query
-from sluice_controller.api.render import policies
-from sluice_controller.api.serializers.operations import FiringPageSerializer
+from sluice_controller.api.serializers.policies import FiringPageSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog import selectors
 from sluice_controller.policies import firings
@@ -43,5 +42,4 @@ class FiringsView(View):
         self.allowing(request)([found.cached.plan])
         known = found.state.firings if found.state else ()
         page = firings.page_of(known, limit, given.text("marker"), kind, given.text("member"))
-        shown = [policies.firing_data(one) for one in page.firings]
-        return Response({"firings": shown, "next_marker": page.next_marker or None})
+        return Response(FiringPageSerializer.show(page))

@@ -14,9 +14,19 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
 from sluice_controller.api.permissions import seen
-from sluice_controller.api.render import policies as render_policies
-from sluice_controller.api.serializers import policies as serializers_policies
-from sluice_controller.api.serializers.activation import CheckResultSerializer, ShownPolicySerializer
+from sluice_controller.api.serializers.policies import (
+    REVISIONS,
+    CheckedPolicySerializer,
+    CheckResultSerializer,
+    CreatedListSerializer,
+    CreatedSerializer,
+    PolicyPageSerializer,
+    PolicySerializer,
+    PolicyTextSerializer,
+    ProblemSerializer,
+    RevisionSerializer,
+    ShownPolicySerializer,
+)
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog import selectors
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
@@ -34,7 +44,7 @@ REPEATED = OpenApiParameter(
 ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
 CREATED = PolymorphicProxySerializer(
     "Creation",
-    [serializers_policies.CreatedSerializer, serializers_policies.CreatedListSerializer],
+    [CreatedSerializer, CreatedListSerializer],
     resource_type_field_name=None,
 )
 
@@ -59,7 +69,7 @@ class PoliciesView(View):
             query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
             REQUEST_ID,
         ],
-        responses=answers({200: serializers_policies.PolicyPageSerializer}, 400),
+        responses=answers({200: PolicyPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of policies."""
@@ -72,8 +82,7 @@ class PoliciesView(View):
             state=given.one_of("state", selectors.STATES),
             accounts=seen(request, self.rules["get"]),
         )
-        policies = [render_policies.policy_data(one) for one in page.policies]
-        return Response({"policies": policies, "next_marker": page.next_marker or None})
+        return Response(PolicyPageSerializer.show(page))
 
     @extend_schema(
         operation_id="create_policies",
@@ -84,7 +93,7 @@ class PoliciesView(View):
             "got no answer can ask again."
         ),
         parameters=[WAIT, REPEATED, REQUEST_ID, LOCATION, ETAG],
-        request=serializers_policies.PolicyTextSerializer,
+        request=PolicyTextSerializer,
         responses=answers({201: CREATED}, 409, *WITH_BODY),
         examples=sentence_examples(),
     )
@@ -99,7 +108,10 @@ class PoliciesView(View):
             written = services.create_policies(self.backend, text, by, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
-        data = [render_policies.written_data(view, each) for view, each in zip(views, written.warnings, strict=True)]
+        data = [
+            CreatedSerializer.show(view, warnings=ProblemSerializer.show_all(warnings))
+            for view, warnings in zip(views, written.warnings, strict=True)
+        ]
         if len(data) > 1:
             return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
         headers = {"Location": f"/policies/{data[0]['id']}", "ETag": etag(data[0]["version"])}
@@ -115,7 +127,7 @@ class CheckView(View):
         operation_id="check_policies",
         summary="Check sentences; changes nothing",
         parameters=[REQUEST_ID],
-        request=serializers_policies.PolicyTextSerializer,
+        request=PolicyTextSerializer,
         responses=answers({200: CheckResultSerializer}, 409, *WITH_BODY),
         examples=sentence_examples(),
     )
@@ -126,7 +138,7 @@ class CheckView(View):
         self.allowing(request)([one.plan for one in compiled])
         entries = self.backend.policy_cache.contents().entries
         checked = [
-            {**render_policies.checked_data(one), "activations": activations.activation_calls(one.plan, entries)}
+            CheckedPolicySerializer.show(one, activations=activations.activation_calls(one.plan, entries))
             for one in compiled
         ]
         return Response({"policies": checked})
@@ -154,11 +166,8 @@ class PolicyView(View):
         found = selectors.find_policy(self.backend, policy_id)
         self.allowing(request)([found.cached.plan])
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
-        data = {
-            **render_policies.policy_data(found),
-            "activations": calls,
-            **bandwidth_checks.bandwidth_status(self.backend, found.cached),
-        }
+        status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
+        data = ShownPolicySerializer.show(found, activations=calls, **status)
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @extend_schema(
@@ -174,9 +183,9 @@ class PolicyView(View):
             REQUEST_ID,
             ETAG,
         ],
-        request=serializers_policies.RevisionSerializer,
-        responses=answers({200: serializers_policies.CreatedSerializer}, 404, 409, 412, *WITH_BODY),
-        examples=serializers_policies.REVISIONS,
+        request=RevisionSerializer,
+        responses=answers({200: CreatedSerializer}, 404, 409, 412, *WITH_BODY),
+        examples=REVISIONS,
     )
     def put(self, request: Request, policy_id: str) -> Response:
         """The policy as it is now."""
@@ -187,7 +196,7 @@ class PolicyView(View):
         wait_acknowledged(self.backend, written.epoch, seconds)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
-        data = render_policies.written_data(view, written.warnings[0])
+        data = CreatedSerializer.show(view, warnings=ProblemSerializer.show_all(written.warnings[0]))
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @extend_schema(
@@ -205,7 +214,7 @@ class PolicyView(View):
             ETAG,
         ],
         responses=answers(
-            {200: serializers_policies.PolicySerializer, 204: OpenApiResponse(description="deleted")},
+            {200: PolicySerializer, 204: OpenApiResponse(description="deleted")},
             400,
             404,
             409,
@@ -226,5 +235,5 @@ class PolicyView(View):
 def _kept(views: list[Any]) -> Response:
     if not views:
         return Response(status=HTTPStatus.NO_CONTENT)
-    data = render_policies.policy_data(views[0])
+    data = PolicySerializer.show(views[0])
     return Response(data, headers={"ETag": etag(data["version"])})

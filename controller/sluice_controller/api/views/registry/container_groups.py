@@ -7,7 +7,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.serializers.groups import (
+    GCONTAINER,
+    ContainerGroupPageSerializer,
+    ContainerGroupSerializer,
+    ContainersSerializer,
+    MemberPageSerializer,
+    MemberSerializer,
+    NewContainerGroupSerializer,
+)
 from sluice_controller.api.views.listing import ETAG, FORCE, GONE, IF_MATCH, LIST, LOCATION
 from sluice_controller.api.views.registry.group_views import (
     CONTAINER,
@@ -24,12 +32,13 @@ class ContainerGroupsView(GroupsView):
     """Groups of containers."""
 
     sort, folder = CONTAINERS, "gcontainers"
+    serializer = ContainerGroupSerializer
 
     @extend_schema(
         operation_id="list_gcontainers",
         summary="List groups of containers",
         parameters=LIST,
-        responses=answers({200: shapes.ContainerGroupPageSerializer}, 400),
+        responses=answers({200: ContainerGroupPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
@@ -39,9 +48,9 @@ class ContainerGroupsView(GroupsView):
         operation_id="create_gcontainers",
         summary="Put containers under one name",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewContainerGroupSerializer,
-        responses=answers({201: shapes.ContainerGroupSerializer}, 409, *WITH_BODY),
-        examples=shapes.GCONTAINER,
+        request=NewContainerGroupSerializer,
+        responses=answers({201: ContainerGroupSerializer}, 409, *WITH_BODY),
+        examples=GCONTAINER,
     )
     def post(self, request: Request) -> Response:
         """The new group."""
@@ -52,12 +61,13 @@ class ContainerGroupView(GroupView):
     """One group of containers."""
 
     sort = CONTAINERS
+    serializer = ContainerGroupSerializer
 
     @extend_schema(
         operation_id="show_gcontainers",
         summary="Show a group's containers",
         parameters=ONE,
-        responses=answers({200: shapes.ContainerGroupSerializer}, 400, 404),
+        responses=answers({200: ContainerGroupSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str) -> Response:
         """The group."""
@@ -67,8 +77,8 @@ class ContainerGroupView(GroupView):
         operation_id="update_gcontainers",
         summary="Add a container to a group, or name all its containers anew",
         parameters=[*ONE, IF_MATCH],
-        request=shapes.ContainersSerializer,
-        responses=answers({200: shapes.ContainerGroupSerializer}, 404, 409, 412, *WITH_BODY),
+        request=ContainersSerializer,
+        responses=answers({200: ContainerGroupSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, group: str) -> Response:
         """The group as it is now."""
@@ -94,7 +104,7 @@ class ContainerMembersView(MembersView):
         operation_id="list_gcontainers_members",
         summary="List the containers of a group",
         parameters=[ONE[0], ETAG, *LIST],
-        responses=answers({200: shapes.MemberPageSerializer}, 400, 404),
+        responses=answers({200: MemberPageSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str) -> Response:
         """A page of members."""
@@ -110,7 +120,7 @@ class ContainerMemberView(MemberView):
         operation_id="show_gcontainers_member",
         summary="Show whether a container is in a group",
         parameters=[*ONE, CONTAINER],
-        responses=answers({200: shapes.MemberSerializer}, 400, 404),
+        responses=answers({200: MemberSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str, member: str) -> Response:
         """The member."""
@@ -121,7 +131,7 @@ class ContainerMemberView(MemberView):
         summary="Add a container to a group",
         parameters=[*ONE, CONTAINER, IF_MATCH],
         request=None,
-        responses=answers({200: shapes.MemberSerializer}, 404, 409, 412, *WITH_BODY),
+        responses=answers({200: MemberSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, group: str, member: str) -> Response:
         """The member."""

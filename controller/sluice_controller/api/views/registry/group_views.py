@@ -8,7 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID
-from sluice_controller.api.render.registry import group_data, member_data
+from sluice_controller.api.serializers.base import Serializer
+from sluice_controller.api.serializers.groups import MemberSerializer
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import ETAG, gone, in_path, page, shown, url
 from sluice_controller.catalog import groups
@@ -25,25 +26,27 @@ class GroupsView(View):
 
     sort: ClassVar[GroupKind]
     folder: ClassVar[str]
+    serializer: ClassVar[type[Serializer]]
     rules = {"get": "sluice:groups:list", "post": "sluice:groups:create"}
 
     def listed(self, request: Request) -> Response:
         """A page of groups."""
         known = groups.list_all(self.backend, self.sort)
-        return page(self, request, self.folder, known, lambda one: group_data(self.sort, one))
+        return page(self, request, self.folder, known, self.serializer.show)
 
     def created(self, request: Request) -> Response:
         """The new group."""
         self.query(request)
         found = groups.create(self.backend, self.sort, request.data, request.user.name)
         where = url("registry", self.folder, found.thing.name)
-        return shown(group_data(self.sort, found), found.version, where)
+        return shown(self.serializer.show(found), found.version, where)
 
 
 class GroupView(View):
     """One group."""
 
     sort: ClassVar[GroupKind]
+    serializer: ClassVar[type[Serializer]]
     http_method_names = ("get", "put", "delete", "head")
     rules = {"get": "sluice:groups:show", "put": "sluice:groups:update", "delete": "sluice:groups:delete"}
 
@@ -51,14 +54,14 @@ class GroupView(View):
         """The group."""
         self.query(request)
         found = groups.find(self.backend, self.sort, group)
-        return shown(group_data(self.sort, found), found.version)
+        return shown(self.serializer.show(found), found.version)
 
     def changed(self, request: Request, group: str) -> Response:
         """The group as it is now."""
         self.query(request)
         expected = expected_version(request)
         found = groups.update(self.backend, self.sort, group, request.data, request.user.name, expected)
-        return shown(group_data(self.sort, found), found.version)
+        return shown(self.serializer.show(found), found.version)
 
     def deleted(self, request: Request, group: str) -> Response:
         """204."""
@@ -78,7 +81,7 @@ class MembersView(View):
         """A page of members."""
         found = groups.find(self.backend, self.sort, group)
         known = {one.path: one for one in groups.members(found.thing)}
-        answer = page(self, request, "members", known, member_data)
+        answer = page(self, request, "members", known, MemberSerializer.show)
         answer["ETag"] = f'"{found.version}"'
         return answer
 
@@ -95,7 +98,7 @@ class MemberView(View):
         self.query(request)
         found = groups.find(self.backend, self.sort, group)
         one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
-        return shown(member_data(one), found.version)
+        return shown(MemberSerializer.show(one), found.version)
 
     def added(self, request: Request, group: str, member: str) -> Response:
         """The member, in the group now."""
@@ -103,7 +106,7 @@ class MemberView(View):
         empty_body(request.data)
         found = groups.add(self.backend, self.sort, group, member, request.user.name, expected_version(request))
         one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
-        return shown(member_data(one), found.version)
+        return shown(MemberSerializer.show(one), found.version)
 
     def removed(self, request: Request, group: str, member: str) -> Response:
         """204."""

@@ -7,7 +7,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.serializers.groups import (
+    GTENANT,
+    MemberPageSerializer,
+    MemberSerializer,
+    NewTenantGroupSerializer,
+    TenantGroupPageSerializer,
+    TenantGroupSerializer,
+    TenantsSerializer,
+)
 from sluice_controller.api.views.listing import ETAG, FORCE, GONE, IF_MATCH, LIST, LOCATION
 from sluice_controller.api.views.registry.group_views import ONE, TENANT, GroupsView, GroupView, MembersView, MemberView
 from sluice_controller.catalog.groups import TENANTS
@@ -17,12 +25,13 @@ class TenantGroupsView(GroupsView):
     """Groups of tenants."""
 
     sort, folder = TENANTS, "gtenants"
+    serializer = TenantGroupSerializer
 
     @extend_schema(
         operation_id="list_gtenants",
         summary="List groups of tenants",
         parameters=LIST,
-        responses=answers({200: shapes.TenantGroupPageSerializer}, 400),
+        responses=answers({200: TenantGroupPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
@@ -32,9 +41,9 @@ class TenantGroupsView(GroupsView):
         operation_id="create_gtenants",
         summary="Put tenants under one name",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewTenantGroupSerializer,
-        responses=answers({201: shapes.TenantGroupSerializer}, 409, *WITH_BODY),
-        examples=shapes.GTENANT,
+        request=NewTenantGroupSerializer,
+        responses=answers({201: TenantGroupSerializer}, 409, *WITH_BODY),
+        examples=GTENANT,
     )
     def post(self, request: Request) -> Response:
         """The new group."""
@@ -45,12 +54,13 @@ class TenantGroupView(GroupView):
     """One group of tenants."""
 
     sort = TENANTS
+    serializer = TenantGroupSerializer
 
     @extend_schema(
         operation_id="show_gtenants",
         summary="Show a group's tenants",
         parameters=ONE,
-        responses=answers({200: shapes.TenantGroupSerializer}, 400, 404),
+        responses=answers({200: TenantGroupSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str) -> Response:
         """The group."""
@@ -60,8 +70,8 @@ class TenantGroupView(GroupView):
         operation_id="update_gtenants",
         summary="Add a tenant to a group, or name all its tenants anew",
         parameters=[*ONE, IF_MATCH],
-        request=shapes.TenantsSerializer,
-        responses=answers({200: shapes.TenantGroupSerializer}, 404, 409, 412, *WITH_BODY),
+        request=TenantsSerializer,
+        responses=answers({200: TenantGroupSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, group: str) -> Response:
         """The group as it is now."""
@@ -87,7 +97,7 @@ class TenantMembersView(MembersView):
         operation_id="list_gtenants_members",
         summary="List the tenants of a group",
         parameters=[ONE[0], ETAG, *LIST],
-        responses=answers({200: shapes.MemberPageSerializer}, 400, 404),
+        responses=answers({200: MemberPageSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str) -> Response:
         """A page of members."""
@@ -103,7 +113,7 @@ class TenantMemberView(MemberView):
         operation_id="show_gtenants_member",
         summary="Show whether a tenant is in a group",
         parameters=[*ONE, TENANT],
-        responses=answers({200: shapes.MemberSerializer}, 400, 404),
+        responses=answers({200: MemberSerializer}, 400, 404),
     )
     def get(self, request: Request, group: str, member: str) -> Response:
         """The member."""
@@ -114,7 +124,7 @@ class TenantMemberView(MemberView):
         summary="Add a tenant to a group",
         parameters=[*ONE, TENANT, IF_MATCH],
         request=None,
-        responses=answers({200: shapes.MemberSerializer}, 404, 409, 412, *WITH_BODY),
+        responses=answers({200: MemberSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, group: str, member: str) -> Response:
         """The member."""

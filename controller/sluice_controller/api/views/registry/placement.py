@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
-from sluice_controller.api.serializers.operations import (
+from sluice_controller.api.serializers.placement import (
     PLACEMENTS,
     ContainerSerializer,
     LocalitySerializer,
@@ -21,14 +20,11 @@ from sluice_controller.api.serializers.operations import (
     StoragePolicySerializer,
 )
 from sluice_controller.api.views.base import View, etag, expected_version
-from sluice_controller.catalog.entries import LARGEST_PAGE, StoredRecord
+from sluice_controller.catalog.entries import LARGEST_PAGE
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
-from sluice_controller.registry import placement, swift_rings
-from sluice_controller.registry.swift_client import Locality, Location, SwiftClient
-from sluice_controller.registry.swift_rings import Device, StoragePolicy
+from sluice_controller.registry import placement
+from sluice_controller.registry.swift_client import SwiftClient
 from sluice_controller.validation.bodies import Body
-from sluice_controller.validation.times import iso_time
-from sluice_core.messages.registry import Placement
 
 VERSION = header("ETag", "the placement's version, for `If-Match`", 200, 201)
 IF_MATCH = header("If-Match", "the `ETag` that it must still have")
@@ -37,47 +33,6 @@ IF_MATCH = header("If-Match", "the `ETag` that it must still have")
 def read_policy(request: Request) -> str:
     """The storage policy in the body."""
     return Body(request.data, "storage_policy").text("storage_policy", longest=256)
-
-
-def placement_data(found: StoredRecord[Placement]) -> dict[str, str]:
-    """A placement."""
-    return {
-        "account": found.thing.name,
-        "storage_policy": found.thing.storage_policy,
-        "created_at": iso_time(found.created / 1000),
-        "created_by": found.created_by,
-    }
-
-
-def locality_data(found: Locality, swift_dir: str) -> dict[str, Any]:
-    """Where an object is, with what Swift's files say of it, if there are any."""
-    policy = swift_rings.storage_policy(swift_dir, found.policy_index) if swift_dir else None
-    devices = swift_rings.devices(swift_dir, found.policy_index) if swift_dir else {}
-    return {
-        "storage_policy_index": found.policy_index,
-        "storage_policy": policy and policy.name,
-        "type": policy and policy.type,
-        "needed": policy and policy.needed,
-        "partition": found.partition,
-        "locations": [
-            _location_data(one, policy, devices.get((one.address, one.port, one.device))) for one in found.locations
-        ],
-    }
-
-
-def _location_data(one: Location, policy: StoragePolicy | None, device: Device | None) -> dict[str, Any]:
-    return {
-        "number": one.number,
-        "fragment": policy and policy.fragment(one.number),
-        "address": one.address,
-        "port": one.port,
-        "device": one.device,
-        "url": one.url,
-        "region": device and device.region,
-        "zone": device and device.zone,
-        "replication_address": device and device.replication_address,
-        "replication_port": device and device.replication_port,
-    }
 
 
 class LocalityView(View):
@@ -100,8 +55,8 @@ class LocalityView(View):
         self.query(request)
         account = placement.account_of(self.backend.native, account)
         found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
-        data = {"account": account, "container": container, "object": object_name}
-        return Response({**data, **locality_data(found, settings.SLUICE.swift_dir)})
+        path = {"account": account, "container": container, "object": object_name}
+        return Response(LocalitySerializer.show_in(settings.SLUICE.swift_dir, found, **path))
 
 
 class ContainerView(View):
@@ -151,8 +106,7 @@ class PlacementsView(View):
         given = self.query(request, "limit", "marker", "storage_policy")
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = placement.list_placements(self.backend, limit, given.text("marker"), given.text("storage_policy"))
-        shown = [placement_data(one) for one in page.things]
-        return Response({"placements": shown, "next_marker": page.next_marker or None})
+        return Response(PlacementPageSerializer.show(page))
 
 
 class PlacementView(View):
@@ -175,7 +129,7 @@ class PlacementView(View):
         """The placement."""
         self.query(request)
         found = placement.find(self.backend, placement.account_of(self.backend.native, account))
-        return Response(placement_data(found), headers={"ETag": etag(found.version)})
+        return Response(PlacementSerializer.show(found), headers={"ETag": etag(found.version)})
 
     @extend_schema(
         operation_id="put_placement",
@@ -199,7 +153,7 @@ class PlacementView(View):
         )
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
         status = HTTPStatus.CREATED if new else HTTPStatus.OK
-        return Response(placement_data(found), status, headers={"ETag": etag(found.version)})
+        return Response(PlacementSerializer.show(found), status, headers={"ETag": etag(found.version)})
 
     @extend_schema(
         operation_id="delete_placement",

@@ -7,8 +7,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.render.registry import measured_data, registered_data
-from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.serializers.registry import (
+    ACTIVATION,
+    METRIC,
+    MeasuredPageSerializer,
+    MeasuredSerializer,
+    NewActivationSerializer,
+    NewMetricSerializer,
+    RegisteredFilterPageSerializer,
+    RegisteredFilterSerializer,
+)
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
@@ -38,25 +46,25 @@ class RegistryFiltersView(View):
         operation_id="list_registered_filters",
         summary="List every keyword of DO SET with its activation URL, also those that this cluster cannot enforce",
         parameters=LIST,
-        responses=answers({200: shapes.RegisteredFilterPageSerializer}, 400),
+        responses=answers({200: RegisteredFilterPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of keywords."""
-        return page(self, request, "filters", activations.list_all(self.backend), registered_data)
+        return page(self, request, "filters", activations.list_all(self.backend), RegisteredFilterSerializer.show)
 
     @extend_schema(
         operation_id="register_activation",
         summary="Name the federated service that activates a filter",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewActivationSerializer,
-        responses=answers({201: shapes.RegisteredFilterSerializer}, 404, 409, *WITH_BODY),
-        examples=shapes.ACTIVATION,
+        request=NewActivationSerializer,
+        responses=answers({201: RegisteredFilterSerializer}, 404, 409, *WITH_BODY),
+        examples=ACTIVATION,
     )
     def post(self, request: Request) -> Response:
         """The keyword with its service."""
         self.query(request)
         one = activations.create(self.backend, request.data, request.user.name)
-        return shown(registered_data(one), one.version, url("registry", "filters", one.info.keyword))
+        return shown(RegisteredFilterSerializer.show(one), one.version, url("registry", "filters", one.info.keyword))
 
 
 class RegistryFilterView(View):
@@ -73,26 +81,26 @@ class RegistryFilterView(View):
         operation_id="show_activation",
         summary="Show a keyword and its activation URL",
         parameters=[_KEYWORD, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.RegisteredFilterSerializer}, 400, 404),
+        responses=answers({200: RegisteredFilterSerializer}, 400, 404),
     )
     def get(self, request: Request, keyword: str) -> Response:
         """The keyword."""
         self.query(request)
         one = activations.find(self.backend, keyword)
-        return shown(registered_data(one), one.version)
+        return shown(RegisteredFilterSerializer.show(one), one.version)
 
     @extend_schema(
         operation_id="update_activation",
         summary="Name another service that activates a filter, or the first one",
         parameters=[_KEYWORD, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewActivationSerializer,
-        responses=answers({200: shapes.RegisteredFilterSerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewActivationSerializer,
+        responses=answers({200: RegisteredFilterSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, keyword: str) -> Response:
         """The keyword with its service."""
         self.query(request)
         one = activations.update(self.backend, keyword, request.data, request.user.name, expected_version(request))
-        return shown(registered_data(one), one.version)
+        return shown(RegisteredFilterSerializer.show(one), one.version)
 
     @extend_schema(
         operation_id="delete_activation",
@@ -116,25 +124,25 @@ class RegistryMetricsView(View):
         operation_id="list_metrics",
         summary="List workload metrics",
         parameters=LIST,
-        responses=answers({200: shapes.MeasuredPageSerializer}, 400),
+        responses=answers({200: MeasuredPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of metrics."""
-        return page(self, request, "metrics", metrics.list_all(self.backend), measured_data)
+        return page(self, request, "metrics", metrics.list_all(self.backend), MeasuredSerializer.show)
 
     @extend_schema(
         operation_id="register_metric",
         summary="Register a metric that something else than our plugins publishes",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewMetricSerializer,
-        responses=answers({201: shapes.MeasuredSerializer}, 409, *WITH_BODY),
-        examples=shapes.METRIC,
+        request=NewMetricSerializer,
+        responses=answers({201: MeasuredSerializer}, 409, *WITH_BODY),
+        examples=METRIC,
     )
     def post(self, request: Request) -> Response:
         """The metric."""
         self.query(request)
         one = metrics.create(self.backend, request.data, request.user.name)
-        return shown(measured_data(one), one.version, url("registry", "metrics", one.info.name))
+        return shown(MeasuredSerializer.show(one), one.version, url("registry", "metrics", one.info.name))
 
 
 class RegistryMetricView(View):
@@ -147,26 +155,26 @@ class RegistryMetricView(View):
         operation_id="show_metric",
         summary="Show a metric",
         parameters=[_METRIC, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.MeasuredSerializer}, 400, 404),
+        responses=answers({200: MeasuredSerializer}, 400, 404),
     )
     def get(self, request: Request, metric: str) -> Response:
         """The metric."""
         self.query(request)
         one = metrics.find(self.backend, metric)
-        return shown(measured_data(one), one.version)
+        return shown(MeasuredSerializer.show(one), one.version)
 
     @extend_schema(
         operation_id="update_metric",
         summary="Describe a registered metric anew",
         parameters=[_METRIC, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewMetricSerializer,
-        responses=answers({200: shapes.MeasuredSerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewMetricSerializer,
+        responses=answers({200: MeasuredSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, metric: str) -> Response:
         """The metric as it is now."""
         self.query(request)
         one = metrics.update(self.backend, metric, request.data, request.user.name, expected_version(request))
-        return shown(measured_data(one), one.version)
+        return shown(MeasuredSerializer.show(one), one.version)
 
     @extend_schema(
         operation_id="delete_metric",

@@ -11,8 +11,16 @@ from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
 from sluice_controller.api.permissions import authorize, target_of
-from sluice_controller.api.render.registry import applied_data, stereotype_data
-from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.serializers.stereotypes import (
+    STEREOTYPE,
+    ApplicationSerializer,
+    AppliedPageSerializer,
+    AppliedSerializer,
+    NewStereotypeSerializer,
+    ShownStereotypeSerializer,
+    StereotypePageSerializer,
+    StereotypeSerializer,
+)
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
@@ -48,25 +56,25 @@ class StereotypesView(View):
         operation_id="list_stereotypes",
         summary="List stereotypes",
         parameters=LIST,
-        responses=answers({200: shapes.StereotypePageSerializer}, 400),
+        responses=answers({200: StereotypePageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of stereotypes."""
-        return page(self, request, "stereotypes", stereotypes.list_all(self.backend), stereotype_data)
+        return page(self, request, "stereotypes", stereotypes.list_all(self.backend), StereotypeSerializer.show)
 
     @extend_schema(
         operation_id="create_stereotype",
         summary="Name a set of sentences with a hole for the target",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewStereotypeSerializer,
-        responses=answers({201: shapes.StereotypeSerializer}, 409, *WITH_BODY),
-        examples=shapes.STEREOTYPE,
+        request=NewStereotypeSerializer,
+        responses=answers({201: StereotypeSerializer}, 409, *WITH_BODY),
+        examples=STEREOTYPE,
     )
     def post(self, request: Request) -> Response:
         """The new stereotype."""
         self.query(request)
         found = stereotypes.create(self.backend, request.data, request.user.name, settings.SLUICE.text_limit)
-        return shown(stereotype_data(found), found.version, url("stereotypes", found.thing.name))
+        return shown(StereotypeSerializer.show(found), found.version, url("stereotypes", found.thing.name))
 
 
 class StereotypeView(View):
@@ -83,21 +91,21 @@ class StereotypeView(View):
         operation_id="show_stereotype",
         summary="Show a stereotype",
         parameters=[_NAME, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.ShownStereotypeSerializer}, 400, 404),
+        responses=answers({200: ShownStereotypeSerializer}, 400, 404),
     )
     def get(self, request: Request, stereotype: str) -> Response:
         """The stereotype."""
         self.query(request)
         found = stereotypes.find(self.backend, stereotype)
         places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
-        return shown({**stereotype_data(found), "applied": len(places)}, found.version)
+        return shown({**StereotypeSerializer.show(found), "applied": len(places)}, found.version)
 
     @extend_schema(
         operation_id="update_stereotype",
         summary="Change a stereotype, and with it every target that it is applied to; in one change, or not at all",
         parameters=[_NAME, WAIT, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewStereotypeSerializer,
-        responses=answers({200: shapes.ShownStereotypeSerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewStereotypeSerializer,
+        responses=answers({200: ShownStereotypeSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, stereotype: str) -> Response:
         """The stereotype as it is now."""
@@ -112,7 +120,7 @@ class StereotypeView(View):
         )
         wait_acknowledged(self.backend, done.epoch, seconds)
         places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
-        return shown({**stereotype_data(found), "applied": len(places)}, found.version)
+        return shown({**StereotypeSerializer.show(found), "applied": len(places)}, found.version)
 
     @extend_schema(
         operation_id="delete_stereotype",
@@ -137,14 +145,14 @@ class StereotypeTargetsView(View):
         operation_id="list_stereotype_targets",
         summary="List the tenants and containers that a stereotype is applied to",
         parameters=[_NAME, ETAG, *LIST],
-        responses=answers({200: shapes.AppliedPageSerializer}, 400, 404),
+        responses=answers({200: AppliedPageSerializer}, 400, 404),
     )
     def get(self, request: Request, stereotype: str) -> Response:
         """A page of targets, by path."""
         found = stereotypes.find(self.backend, stereotype)
         places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         known = {path: policies for (_, path), policies in places.items()}
-        answer = page(self, request, "targets", known, applied_data)
+        answer = page(self, request, "targets", known, AppliedSerializer.show)
         answer["ETag"] = f'"{found.version}"'
         return answer
 
@@ -167,20 +175,20 @@ class StereotypeTargetView(View):
         operation_id="show_stereotype_target",
         summary="Show what a stereotype has set for a target",
         parameters=[_NAME, _TARGET, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.AppliedSerializer}, 400, 404),
+        responses=answers({200: AppliedSerializer}, 400, 404),
     )
     def get(self, request: Request, stereotype: str, target: str) -> Response:
         """The target."""
         self.query(request)
         policies = stereotypes.policies_applied_at(self.backend, stereotype, self._target(request, stereotype, target))
-        return shown(applied_data(policies), max(one.version for one in policies))
+        return shown(AppliedSerializer.show(policies), max(one.version for one in policies))
 
     @extend_schema(
         operation_id="apply_stereotype",
         summary="Apply a stereotype to a tenant or a container: all of its sentences, or none",
         parameters=[_NAME, _TARGET, WAIT, REQUEST_ID, ETAG],
         request=None,
-        responses=answers({200: shapes.ApplicationSerializer}, 404, 409, *WITH_BODY),
+        responses=answers({200: ApplicationSerializer}, 404, 409, *WITH_BODY),
     )
     def put(self, request: Request, stereotype: str, target: str) -> Response:
         """The target; the same again changes nothing."""
@@ -190,7 +198,7 @@ class StereotypeTargetView(View):
         done = stereotypes.apply(self.backend, stereotype, where, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         policies = stereotypes.policies_applied_at(self.backend, stereotype, where)
-        data = {**applied_data(policies), "changed": done.changed}
+        data = {**AppliedSerializer.show(policies), "changed": done.changed}
         return shown(data, max(one.version for one in policies))
 
     @extend_schema(

@@ -7,8 +7,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.render.registry import alias_data, term_data
-from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.serializers.registry import (
+    ALIAS,
+    TERM,
+    AliasPageSerializer,
+    AliasSerializer,
+    CoinedTermPageSerializer,
+    CoinedTermSerializer,
+    NewAliasSerializer,
+    NewTermSerializer,
+)
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.listing import (
     ETAG,
@@ -38,25 +46,25 @@ class RegistryTermsView(View):
         operation_id="list_terms",
         summary="List coined terms such as DOCS",
         parameters=LIST,
-        responses=answers({200: shapes.CoinedTermPageSerializer}, 400),
+        responses=answers({200: CoinedTermPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of terms."""
-        return page(self, request, "terms", terms.list_all(self.backend), term_data)
+        return page(self, request, "terms", terms.list_all(self.backend), CoinedTermSerializer.show)
 
     @extend_schema(
         operation_id="coin_term",
         summary="Coin a term",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewTermSerializer,
-        responses=answers({201: shapes.CoinedTermSerializer}, 409, *WITH_BODY),
-        examples=shapes.TERM,
+        request=NewTermSerializer,
+        responses=answers({201: CoinedTermSerializer}, 409, *WITH_BODY),
+        examples=TERM,
     )
     def post(self, request: Request) -> Response:
         """The new term."""
         self.query(request)
         found = terms.create(self.backend, request.data, request.user.name)
-        return shown(term_data(found), found.version, url("registry", "terms", found.thing.name))
+        return shown(CoinedTermSerializer.show(found), found.version, url("registry", "terms", found.thing.name))
 
 
 class RegistryTermView(View):
@@ -69,27 +77,27 @@ class RegistryTermView(View):
         operation_id="show_term",
         summary="Show a coined term",
         parameters=[_TERM, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.CoinedTermSerializer}, 400, 404),
+        responses=answers({200: CoinedTermSerializer}, 400, 404),
     )
     def get(self, request: Request, term: str) -> Response:
         """The term."""
         self.query(request)
         found = terms.find(self.backend, term)
-        return shown(term_data(found), found.version)
+        return shown(CoinedTermSerializer.show(found), found.version)
 
     @extend_schema(
         operation_id="update_term",
         summary="Let a coined term stand for other types; built-in ones cannot be changed",
         parameters=[_TERM, FORCE, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewTermSerializer,
-        responses=answers({200: shapes.CoinedTermSerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewTermSerializer,
+        responses=answers({200: CoinedTermSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, term: str) -> Response:
         """The term as it is now."""
         force = self.query(request, "force").flag("force")
         expected = expected_version(request)
         found = terms.update(self.backend, term, request.data, request.user.name, force, expected)
-        return shown(term_data(found), found.version)
+        return shown(CoinedTermSerializer.show(found), found.version)
 
     @extend_schema(
         operation_id="delete_term",
@@ -113,25 +121,25 @@ class AliasesView(View):
         operation_id="list_aliases",
         summary="List aliases of filters, metrics and targets",
         parameters=LIST,
-        responses=answers({200: shapes.AliasPageSerializer}, 400),
+        responses=answers({200: AliasPageSerializer}, 400),
     )
     def get(self, request: Request) -> Response:
         """A page of aliases."""
-        return page(self, request, "aliases", aliases.list_all(self.backend), alias_data)
+        return page(self, request, "aliases", aliases.list_all(self.backend), AliasSerializer.show)
 
     @extend_schema(
         operation_id="create_alias",
         summary="Give a filter with parameters, a metric at a granularity, or a target another name",
         parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=shapes.NewAliasSerializer,
-        responses=answers({201: shapes.AliasSerializer}, 409, *WITH_BODY),
-        examples=shapes.ALIAS,
+        request=NewAliasSerializer,
+        responses=answers({201: AliasSerializer}, 409, *WITH_BODY),
+        examples=ALIAS,
     )
     def post(self, request: Request) -> Response:
         """The new alias."""
         self.query(request)
         found = aliases.create(self.backend, request.data, request.user.name)
-        return shown(alias_data(found), found.version, url("registry", "aliases", found.thing.name))
+        return shown(AliasSerializer.show(found), found.version, url("registry", "aliases", found.thing.name))
 
 
 class AliasView(View):
@@ -144,27 +152,27 @@ class AliasView(View):
         operation_id="show_alias",
         summary="Show an alias",
         parameters=[_ALIAS, REQUEST_ID, ETAG],
-        responses=answers({200: shapes.AliasSerializer}, 400, 404),
+        responses=answers({200: AliasSerializer}, 400, 404),
     )
     def get(self, request: Request, alias: str) -> Response:
         """The alias."""
         self.query(request)
         found = aliases.find(self.backend, alias)
-        return shown(alias_data(found), found.version)
+        return shown(AliasSerializer.show(found), found.version)
 
     @extend_schema(
         operation_id="update_alias",
         summary="Let an alias stand for something else of its sort",
         parameters=[_ALIAS, FORCE, IF_MATCH, REQUEST_ID, ETAG],
-        request=shapes.NewAliasSerializer,
-        responses=answers({200: shapes.AliasSerializer}, 404, 409, 412, *WITH_BODY),
+        request=NewAliasSerializer,
+        responses=answers({200: AliasSerializer}, 404, 409, 412, *WITH_BODY),
     )
     def put(self, request: Request, alias: str) -> Response:
         """The alias as it is now."""
         force = self.query(request, "force").flag("force")
         expected = expected_version(request)
         found = aliases.update(self.backend, alias, request.data, request.user.name, force, expected)
-        return shown(alias_data(found), found.version)
+        return shown(AliasSerializer.show(found), found.version)
 
     @extend_schema(
         operation_id="delete_alias",

@@ -1,0 +1,143 @@
+"""The shapes of ``GET /effective``: what holds for a request, and why everything else does not."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rest_framework import serializers as s
+
+from sluice_controller.api.serializers.base import Serializer, computed
+from sluice_controller.api.serializers.policies import TargetSerializer, condition_text
+from sluice_controller.catalog.policy_cache import CacheContents
+from sluice_controller.code.controllers import controller_of
+from sluice_controller.policies.effective import (
+    CONDITION,
+    DELETED,
+    DISABLED,
+    NARROWER,
+    NEWER,
+    NO_VALUE,
+    REASONS,
+    UNKNOWN,
+    WAITING,
+    Effective,
+    Overridden,
+    decided_by,
+)
+from sluice_core.describe import KINDS, PLACES
+
+_MESSAGES: Final = {
+    DISABLED: "the policy is disabled",
+    WAITING: "its actor has set nothing here, and has not said yet what it observes",
+    NO_VALUE: "its actor has set nothing here: a metric that it waits for has no value",
+    CONDITION: "its condition does not hold",
+    UNKNOWN: "its condition asks for what is not known of this request",
+    NEWER: "a newer policy sets the same keyword for the same target",
+    DELETED: "a DELETE names it",
+    NARROWER: "a policy of a narrower scope decides this kind",
+}
+#: Reasons that have nothing to do with the policy's condition.
+_NOT_ITS_OWN: Final = (DISABLED, NEWER, DELETED, NARROWER)
+
+
+class PlaceSerializer(Serializer):
+    """What a request is about."""
+
+    account = s.CharField()
+    container = s.CharField(allow_blank=True)
+    object = s.CharField(allow_blank=True)
+
+
+class FactsSerializer(Serializer):
+    """What is known of the request; null is unknown."""
+
+    method = s.CharField()
+    size = s.IntegerField(allow_null=True)
+    type = s.CharField(source="content_type", allow_null=True)
+    tags = computed(
+        lambda facts: None if facts.tags is None else sorted(facts.tags),
+        s.ListField(child=s.CharField(), allow_null=True),
+    )
+
+
+class StepSerializer(Serializer):
+    """An action that holds."""
+
+    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
+    controller = computed(
+        lambda assignment: controller_of(assignment.policy),
+        s.CharField(allow_blank=True, help_text="the controller that has set it, else empty"),
+    )
+    assignment = s.CharField(source="id")
+    verb = s.ChoiceField(("set", "delete"))
+    keyword = s.CharField()
+    params = s.DictField()
+    place = s.ChoiceField(PLACES)
+    stage = s.IntegerField()
+    protective = s.BooleanField(help_text="inherited through narrower scopes")
+    target = TargetSerializer()
+    member = s.CharField(allow_blank=True)
+
+
+class OverriddenSerializer(Serializer):
+    """An action that does not hold."""
+
+    policy = s.CharField(help_text="`controller:<name>` when a controller has set it")
+    controller = computed(
+        lambda overridden: controller_of(overridden.policy),
+        s.CharField(allow_blank=True, help_text="the controller that has set it, else empty"),
+    )
+    assignment = computed(
+        lambda overridden: overridden.assignment.id if overridden.assignment else "",
+        s.CharField(allow_blank=True, help_text="empty when its policy has set nothing here"),
+    )
+    keyword = s.CharField()
+    reason = s.ChoiceField(REASONS)
+    by = s.ListField(child=s.CharField(), help_text="the policies that override it")
+    message = s.CharField()
+    observed = s.DictField(
+        child=s.FloatField(allow_null=True), help_text="the metric values that its actor saw; null was silent"
+    )
+
+
+class VerdictSerializer(Serializer):
+    """What holds of one kind."""
+
+    kind = s.ChoiceField(KINDS)
+    decided_by = computed(
+        lambda verdict: decided_by(verdict.pipeline, verdict.deletes),
+        s.ListField(child=s.CharField(), help_text="policies"),
+    )
+    pipeline = StepSerializer(many=True, help_text="in running order on PUT")
+    deletes = StepSerializer(many=True, help_text="DELETE actions that hold")
+    overridden = OverriddenSerializer(many=True)
+    more = s.IntegerField(help_text="how many more are overridden and not shown")
+
+
+class EffectiveSerializer(Serializer):
+    """What holds for a request, and why everything else does not."""
+
+    target = PlaceSerializer(source="place")
+    request = FactsSerializer(source="facts")
+    epoch = s.IntegerField(help_text="the newest change that is in it")
+    kinds = VerdictSerializer(many=True)
+
+    @classmethod
+    def show_most(cls, effective: Effective, contents: CacheContents, most: int) -> dict[str, Any]:
+        """The whole answer; at most ``most`` overridden actions of each kind."""
+        kinds = []
+        for verdict in effective.verdicts:
+            overridden = [
+                OverriddenSerializer.show(one, message=_message(one, contents)) for one in verdict.overridden[:most]
+            ]
+            more = max(0, len(verdict.overridden) - most)
+            kinds.append(VerdictSerializer.show(verdict, overridden=overridden, more=more))
+        return cls.show(effective, kinds=kinds)
+
+
+def _message(overridden: Overridden, contents: CacheContents) -> str:
+    """Why an action does not hold, with the policy's condition where that is why."""
+    message = _MESSAGES[overridden.reason]
+    cached = contents.policies.get(overridden.policy)
+    condition = condition_text(cached.policy.text) if cached else ""
+    return f"{message}: `{condition}`" if condition and overridden.reason not in _NOT_ITS_OWN else message

@@ -1,0 +1,144 @@
+"""The shapes of filters, and below ``/filters/{target}`` and ``/filters/dependencies``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rest_framework import serializers as s
+
+from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, examples
+from sluice_controller.registry.dependencies import UsedDependency
+from sluice_core.describe import ENVIRONMENTS, KINDS, PARAMETER_TYPES, PLACES
+
+
+class ParameterSerializer(Serializer):
+    """A parameter of an action."""
+
+    name = s.CharField()
+    type = s.ChoiceField(PARAMETER_TYPES)
+    help = s.CharField()
+    default = s.JSONField(help_text="a value of the type, or null")
+    choices = s.ListField(child=s.JSONField())
+    minimum = s.FloatField(allow_null=True)
+    maximum = s.FloatField(allow_null=True)
+    required = s.BooleanField()
+
+
+class FilterSerializer(Serializer):
+    """A keyword of `DO SET` and what it declares of itself."""
+
+    keyword = s.CharField()
+    kind = s.ChoiceField(KINDS)
+    help = s.CharField()
+    parameters = ParameterSerializer(many=True)
+    places = s.ListField(child=s.ChoiceField(PLACES))
+    default_place = s.ChoiceField(PLACES)
+    stage = s.IntegerField()
+    version = s.IntegerField()
+    on_put = s.BooleanField()
+    on_get = s.BooleanField()
+    changes_content = s.BooleanField()
+    changes_length = s.BooleanField()
+    reversible = s.BooleanField()
+    random_access = s.BooleanField()
+    needs_whole_object = s.BooleanField()
+    protective = s.BooleanField()
+    available = s.BooleanField(help_text="whether this cluster can enforce it")
+    on_request = s.BooleanField(help_text="whether it accompanies whole requests")
+    environment = s.ChoiceField(ENVIRONMENTS, help_text="who runs its code")
+
+
+class FilterPageSerializer(PageSerializer):
+    """Filters by keyword."""
+
+    filters = FilterSerializer(many=True)
+
+
+class DeploymentSerializer(Serializer):
+    """How a filter is to be set."""
+
+    params = s.DictField(required=False, help_text="by name; values as a sentence would have them")
+    place = s.ChoiceField(PLACES, required=False, help_text="the filter's own choice when missing")
+
+
+class DeployedSerializer(Serializer):
+    """A filter that is set for a target by a policy without metrics."""
+
+    keyword = s.CharField(source="action.keyword")
+    params = s.DictField(source="action.params", help_text="values in base units")
+    place = s.ChoiceField(PLACES, source="action.place")
+    policy = s.CharField(source="policy.policy.id", help_text="id of the policy that sets it")
+    text = s.CharField(source="policy.policy.text", help_text="that policy's sentence")
+    origin = s.CharField(
+        source="policy.policy.origin", allow_blank=True, help_text="`deploy/<keyword>` when it was deployed here"
+    )
+    enabled = s.BooleanField(source="policy.policy.enabled")
+
+
+class DeployedPageSerializer(PageSerializer):
+    """Filters by keyword."""
+
+    target = s.CharField()
+    level = s.CharField(help_text="tenant, container or object")
+    filters = DeployedSerializer(many=True)
+
+
+class DeploymentResultSerializer(DeployedSerializer):
+    """A filter as it is deployed now."""
+
+    changed = s.BooleanField(help_text="false when it stood like that already")
+
+
+class NewDependencySerializer(Serializer):
+    """A file to be; what a change does not name stays."""
+
+    name = s.CharField(required=False, help_text="of the file beside the code of the filter")
+    help = s.CharField(required=False, allow_blank=True)
+
+
+class DependencySerializer(EntrySerializer):
+    """A file; without ``sha256`` it has no data yet."""
+
+    id = s.CharField(source="thing.name")
+    name = s.CharField(source="thing.name")
+    help = s.CharField(source="thing.help", allow_blank=True)
+    sha256 = s.CharField(source="thing.sha256", allow_blank=True)
+    size = s.IntegerField(source="thing.size")
+    revision = s.IntegerField(source="thing.revision")
+    filters = s.ListField(child=s.CharField(), help_text="that use it")
+
+    @classmethod
+    def show(cls, thing: UsedDependency, **given: Any) -> dict[str, Any]:
+        """A dependency with the filters that use it."""
+        return super().show(thing.found, filters=list(thing.filters), **given)
+
+
+class DependencyPageSerializer(PageSerializer):
+    """Dependencies by name."""
+
+    dependencies = DependencySerializer(many=True)
+
+
+class AttachmentSerializer(Serializer):
+    """Which filters; those that are deployed at the target when missing."""
+
+    filters = s.ListField(child=s.CharField(), required=False)
+
+
+class DeployedDependencySerializer(Serializer):
+    """A dependency that filters at a target use."""
+
+    name = s.CharField()
+    filters = s.ListField(child=s.CharField())
+
+
+class DeployedDependencyPageSerializer(PageSerializer):
+    """Dependencies by name."""
+
+    target = s.CharField()
+    dependencies = DeployedDependencySerializer(many=True)
+
+
+#: Accepted as they stand; a test sends them.
+DEPLOYMENT: Final = examples(("with an engine", {"params": {"engine": "gzip"}}))
+DEPENDENCY: Final = examples(("a jar", {"name": "commons-io.jar", "help": "what the parser needs"}))
