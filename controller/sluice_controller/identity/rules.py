@@ -1,7 +1,7 @@
 """What may be done by whom: one rule per operation, decided by oslo.policy.
 
-* ``rules_table.OPERATIONS`` names every operation, its default and the calls that it stands for.  A policy file puts
-  other rules in their place; ``sluice-api --sample-policy`` prints all of them.
+* ``operations.OPERATIONS`` names every operation and its default.  A policy file puts other
+  rules in their place; ``sluice-api --sample-policy`` prints all of them.
 * A rule sees the credentials of :meth:`sluice_controller.identity.caller.Identity.credentials` and a *target*, a flat
   dictionary of texts: ``project_id`` (the project whose account the thing is in), ``level`` (tenant, container,
   object, …) and ``self_service`` (``True`` or ``False``).  What does not apply is left out, and a check of
@@ -81,12 +81,3 @@ def _check_file(policy_file: str) -> None:
             raise ValueError(f"rule `{name}` is no text")
         if text.strip() != "!" and str(policy.RuleDefault(name, text).check) == "!":
             raise ValueError(f"rule `{name}` is `{text}`, which is no rule")
-
-
-def sample() -> str:
-    """A policy file that changes nothing: every rule commented out, below what it is for."""
-    lines: list[str] = []
-    for one in (*PARTS, *OPERATIONS):
-        lines += [f"# {text}" for text in (one.help, *one.calls)]
-        lines += [f'#"{one.name}": "{one.check}"', ""]
-    return "\n".join(lines)
