@@ -22,8 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.actor import Context, NoGroups, PolicyActor, policy_actor
+from sluice_actors.policies.actor import Context, PolicyActor
+from sluice_actors.policies.actor_factory import policy_actor
 from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, plan_of
@@ -84,9 +86,9 @@ def spawn(context: Context, system: ActorSystem, actors: int) -> list[PolicyActo
 
 async def run(actors: int, ticks: int, moving: float, seed: int) -> Result:
     dice = random.Random(seed)
-    clock, system, office = Clock(1000.0), ActorSystem(), RecordingListener()
-    hub = MetricRouter(system, clock=clock)
-    context = Context(office, hub.feed, NoGroups(), ConditionCache(), 2, clock)
+    clock, system, listener = Clock(1000.0), ActorSystem(), RecordingListener()
+    router = MetricRouter(system, clock=clock)
+    context = Context(listener, router.subscription, GroupIndex(), ConditionCache(), 2, clock)
     gc.collect()
     before = resident()
     made = spawn(context, system, actors)
@@ -100,13 +102,13 @@ async def run(actors: int, ticks: int, moving: float, seed: int) -> Result:
         gc.collect()
         began = time.process_time()
         clock.now = window + 1.05
-        hub.receive("metric.PUTS_SEC.node1", body)
+        router.aggregators.receive("metric.PUTS_SEC.node1", body)
         clock.now = window + 1.3
-        hub.turn("PUTS_SEC")
+        router.aggregators.close_due("PUTS_SEC")
         await system.idle()
         if window >= 1003:  # the first ones find out who is alive
             costs.append(time.process_time() - began)
-        office.reports.clear()
+        listener.reports.clear()
         del body
     gc.collect()
     size = (resident() - before) / actors
@@ -114,7 +116,7 @@ async def run(actors: int, ticks: int, moving: float, seed: int) -> Result:
     expected = sum(busy)
     if active < expected:
         raise RuntimeError(f"{active} actors active, expected at least {expected}")
-    hub.close()
+    router.aggregators.close()
     await system.close()
     median = statistics.median(costs)
     reached = median < TO_REACH_CPU and size <= TO_REACH_BYTES

@@ -76,14 +76,14 @@ class Host:
         self.name: str = settings["host"]
         self.store = AsyncStore(settings["redis_url"], settings["redis_prefix"])
         self.system = ActorSystem()
-        self.teamwork = ClusterServices(settings, clock) if team else None
-        backlog = None if self.teamwork is None else self.teamwork.backlog
-        self.hub = MetricRouter(self.system, settings["close_delay_ms"] / 1000, self._metric_used, clock, backlog)
-        self.consumer = Consumer(settings["amqp_url"], self.hub.receive)
+        self.cluster = ClusterServices(settings, clock) if team else None
+        backlog = None if self.cluster is None else self.cluster.backlog
+        self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, self._metric_used, clock, backlog)
+        self.consumer = Consumer(settings["amqp_url"], self.router.aggregators.receive)
         fences = None
-        if self.teamwork is not None:
-            ownership = fences = self.teamwork.team
-            self.teamwork.attach(self.hub, self.consumer)
+        if self.cluster is not None:
+            ownership = fences = self.cluster.team
+            self.cluster.attach(self.router, self.consumer)
         self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
         self.writer = DecisionWriter(
             self.store,
@@ -99,7 +99,7 @@ class Host:
         self._groups = GroupIndex()
         context = Context(
             self.writer,
-            self.hub.feed,
+            self.router.subscription,
             self._groups,
             ConditionCache(),
             settings["transient_windows"],
@@ -115,11 +115,13 @@ class Host:
         # Held by whichever task changes what runs.
         self._turn = asyncio.Lock()
         self._clock = clock
-        self.witness = ChangeObserver(self.store, self.activations, self._ownership, clock)
-        self.showing = StatusPublisher(self.name, self.store, self.system, self.hub, self._actors, self.report, clock)
+        self.change_observer = ChangeObserver(self.store, self.activations, self._ownership, clock)
+        self.status_publisher = StatusPublisher(
+            self.name, self.store, self.system, self.router, self._actors, self.report, clock
+        )
         self.controllers = ControllerManager(
-            settings, self.store, self.writer, self.hub, self._ownership, fences, clock,
-            self.activations.committed, self.showing.soon,
+            settings, self.store, self.writer, self.router, self._ownership, fences, clock,
+            self.activations.committed, self.status_publisher.soon,
         )  # fmt: skip
         self.bandwidth = Bandwidth(settings, self.store, self._ownership, self._groups, clock)
         self._started = 0.0
@@ -133,18 +135,18 @@ class Host:
     def start(self) -> None:
         """Begin to work, on the running loop."""
         self._started = self._clock()
-        self._ownership.on_change(self._resync_soon if self.teamwork is None else self._moved.set)
+        self._ownership.on_change(self._resync_soon if self.cluster is None else self._moved.set)
         self.consumer.start()
         self.bandwidth.start(self._spawn_task)
-        if self.teamwork is not None:
-            self.teamwork.start()
+        if self.cluster is not None:
+            self.cluster.start()
             self._spawn_task(repeat_forever("own", self._own))
-            self._spawn_task(repeat_forever("team", self.teamwork.step))
+            self._spawn_task(repeat_forever("team", self.cluster.step))
         self._spawn_task(repeat_forever("follow", self._follow))
         self._spawn_task(self.writer.run())
         self._spawn_task(self.activations.run())
         self._spawn_task(repeat_forever("controllers", self.controllers.step))
-        self._spawn_task(repeat_forever("show", self.showing.step))
+        self._spawn_task(repeat_forever("show", self.status_publisher.step))
 
     async def failed(self) -> None:
         """Return never; raise what ended one of the tasks, which is a bug of ours."""
@@ -158,15 +160,15 @@ class Host:
         await self.controllers.close()
         await self.bandwidth.close()
         await self.consumer.close()
-        self.hub.close()
+        self.router.aggregators.close()
         await self.system.idle()
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 await self.writer.flush()
         except (PeerError, TimeoutError) as error:
             log.warning("%d policies were not written at the end: %s", self.writer.pending, error)
-        if self.teamwork is not None:
-            await self.teamwork.close()
+        if self.cluster is not None:
+            await self.cluster.close()
         await self.system.close()
         await self.store.close()
 
@@ -207,7 +209,7 @@ class Host:
         self._groups.replace(entries)
         self.bandwidth.reread()
         self.activations.replace(entries)
-        await self.witness.reread(self.writer.history)
+        await self.change_observer.reread(self.writer.history)
         self.controllers.replace((await self.store.uploads()).values())
         there: set[str] = set()
         names = await read_names(self.store, self._ownership.owns_slot)
@@ -216,7 +218,7 @@ class Host:
             self._begin(await self._settle_all(found))
         for name in self._actors.keys() - there:
             self._stop(name)
-        if self.teamwork is None:
+        if self.cluster is None:
             self.synced.set()
 
     async def _settle_all(self, found: list[StoredPolicy]) -> list[PolicyActor]:
@@ -233,7 +235,7 @@ class Host:
         self.bandwidth.apply(change)
         self.activations.apply(change)
         self.controllers.apply(change)
-        await self.witness.apply(change)
+        await self.change_observer.apply(change)
         for name in change.policies:
             await self._read_policy(name)
 
@@ -251,7 +253,7 @@ class Host:
 
     async def _own(self) -> None:
         """Act for what is ours and for nothing else."""
-        assert self.teamwork is not None
+        assert self.cluster is not None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_AGAIN):
                 await self._moved.wait()
@@ -259,22 +261,22 @@ class Host:
             self._moved.clear()
             try:
                 await self._refresh()
-                moved = await self.teamwork.team.settle()
+                moved = await self.cluster.team.settle()
                 for name in [one for one in self._actors if slot_of(one) in moved.lost]:
                     self._stop(name)
                 self._unread = (self._unread - moved.lost) | moved.gained
                 if self._unread:
-                    await self._take_over(self.teamwork.backlog)
+                    await self._take_over(self.cluster.backlog)
             except PeerError:
                 self._moved.set()
                 raise
-        if self.teamwork.team.held and not self._unread:
+        if self.cluster.team.held and not self._unread:
             self.synced.set()
         if moved.gained or moved.lost:
             self.controllers.look_at_all()
             self.bandwidth.look()
-            self.witness.gained(moved.gained)
-            self.showing.soon()
+            self.change_observer.gained(moved.gained)
+            self.status_publisher.soon()
 
     async def _take_over(self, backlog: Backlog) -> None:
         """Read and begin what became ours; it sees the windows again that nobody may have looked at.
@@ -347,8 +349,8 @@ class Host:
     # -- metrics
 
     def _metric_used(self, metric: str, used: bool) -> None:
-        if self.teamwork is not None:
-            self.teamwork.used(metric, used)
+        if self.cluster is not None:
+            self.cluster.used(metric, used)
             return
         pattern = metric_routing_key(metric, "*")
         if used:
@@ -370,12 +372,12 @@ class Host:
             "history": self._stream.head.history,
             "epoch": self._stream.head.epoch,
             "bus": self.consumer.connected.is_set(),
-            "undecodable": self.hub.undecodable,
+            "undecodable": self.router.aggregators.undecodable,
             "activations": self.activations.report(),
             "controllers": self.controllers.report(),
-            "metrics": self.hub.report(),
+            "metrics": self.router.aggregators.report(),
             "bandwidth": self.bandwidth.report(),
-            **({} if self.teamwork is None else self.teamwork.report()),
+            **({} if self.cluster is None else self.cluster.report()),
         }
 
     # -- tasks

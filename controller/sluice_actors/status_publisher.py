@@ -23,7 +23,7 @@ class StatusPublisher:
         name: str,
         store: AsyncStore,
         system: ActorSystem,
-        hub: MetricRouter,
+        router: MetricRouter,
         actors: Mapping[str, PolicyActor],
         report: Callable[[], dict[str, Any]],
         clock: Callable[[], float],
@@ -31,7 +31,7 @@ class StatusPublisher:
         self._name = name
         self._store = store
         self._system = system
-        self._hub = hub
+        self._router = router
         self._actors = actors
         self._report = report
         self._clock = clock
@@ -40,7 +40,7 @@ class StatusPublisher:
     def soon(self) -> None:
         """Report at once."""
         self._reported = 0.0
-        self._hub.delivered.set()
+        self._router.delivered.set()
 
     async def step(self) -> None:
         """One turn of the host's task for this.
@@ -49,14 +49,15 @@ class StatusPublisher:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORT_INTERVAL):
-                await self._hub.delivered.wait()
+                await self._router.delivered.wait()
         await self._system.idle()
-        self._hub.delivered.clear()
+        self._router.delivered.clear()
         now = self._clock()
         shown = {}
         for name in await self._store.watched(now):
             actor = self._actors.get(name)
-            observed = None if actor is None else self._hub.observed(actor)
+            subscription = None if actor is None else actor.subscription
+            observed = None if actor is None or subscription is None else subscription.observed(actor)
             if observed is not None:
                 shown[name] = observed
         if shown:

@@ -53,7 +53,7 @@ class ControllerManager:
         settings: Mapping[str, Any],
         store: AsyncStore,
         writer: DecisionWriter,
-        hub: MetricRouter,
+        router: MetricRouter,
         ownership: Ownership,
         fences: WriteFence | None,
         clock: Callable[[], float],
@@ -64,8 +64,19 @@ class ControllerManager:
         source = CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"]))
         memory = settings["controller_memory_mb"] << 20
         self._registered = UploadIndex()
-        self._office = ControllerContext(
-            store, writer, hub, source, self._registered, ownership, fences, memory, clock, committed, told, self.look
+        self._context = ControllerContext(
+            store,
+            writer,
+            router,
+            source,
+            self._registered,
+            ownership,
+            fences,
+            memory,
+            clock,
+            committed,
+            told,
+            self.look,
         )
         self._running: dict[str, _Running] = {}
         self._dirty: set[str] = set()
@@ -121,22 +132,22 @@ class ControllerManager:
             await self._end(name)
 
     async def _settle(self, name: str) -> None:
-        office = self._office
+        context = self._context
         key = upload_key(CONTROLLER_CODE, name)
         running = self._running.get(name)
-        found = await _read(office, key) if office.ownership.owns(key) else None
+        found = await _read(context, key) if context.ownership.owns(key) else None
         if found is None or not found[0].running or not found[0].sha256:
             if running is not None:
                 await self._end(name)
-                office.told()
+                context.told()
         elif running is not None and not running.task.done():
             running.controlled.update(*found)
         else:
-            controlled = ControllerRunner(office, *found)
+            controlled = ControllerRunner(context, *found)
             task = asyncio.get_running_loop().create_task(controlled.run())
             task.add_done_callback(partial(self._ended, name))
             self._running[name] = _Running(controlled, task)
-            office.told()
+            context.told()
 
     async def _end(self, name: str) -> None:
         task = self._running[name].task
@@ -153,13 +164,13 @@ class ControllerManager:
             asyncio.get_running_loop().call_later(_BUG_PAUSE, self.look, name)
 
 
-async def _read(office: ControllerContext, key: str) -> tuple[Upload, int] | None:
+async def _read(context: ControllerContext, key: str) -> tuple[Upload, int] | None:
     """An upload and its version, read together."""
-    keys = office.store.keys
+    keys = context.store.keys
 
     def parse(replies: list[Any]) -> tuple[Upload, int] | None:
         upload = decoded(Upload, key, replies[0])
         return None if upload is None else (upload, int(replies[1] or 0))
 
     commands = (("HGET", keys.uploads, key), ("HGET", keys.versions, f"upload/{key}"))
-    return await office.store.run(Operation(commands, parse, atomic=True))
+    return await context.store.run(Operation(commands, parse, atomic=True))

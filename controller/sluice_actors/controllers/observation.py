@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from sluice_actors.metrics.aggregator import ClosedWindow
 from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.control import Observation
 from sluice_core.describe import Scalar
 
@@ -31,12 +31,12 @@ class MetricObserver:
     """
 
     def __init__(
-        self, name: str, hub: MetricRouter, period: Callable[[str], float], clock: Callable[[], float]
+        self, name: str, router: MetricRouter, period: Callable[[str], float], clock: Callable[[], float]
     ) -> None:
         #: Set when a window was closed; whoever waits clears it.
         self.news = asyncio.Event()
         self._who = f"controller/{name}"
-        self._hub = hub
+        self._router = router
         self._period = period
         self._clock = clock
         self._last: dict[str, ClosedWindow] = {}
@@ -46,13 +46,13 @@ class MetricObserver:
         """Have the windows of exactly these metrics from now on."""
         wanted = set(metrics)
         for metric in self._since.keys() - wanted:
-            self._hub.untap(metric, self._who)
+            self._router.untap(metric, self._who)
             del self._since[metric]
             self._last.pop(metric, None)
         for metric in sorted(wanted - self._since.keys()):
             self._since[metric] = asyncio.get_running_loop().time()
-            self._hub.tap(metric, self._closed, self._who)
-            last = self._hub.last(metric)
+            self._router.tap(metric, self._closed, self._who)
+            last = self._router.last_window(metric)
             if last is not None:
                 self._closed(last)
 

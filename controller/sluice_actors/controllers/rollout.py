@@ -48,7 +48,7 @@ class _Pause:
 class _Tried(Generic[T]):
     """A process that has answered, and what."""
 
-    child: ControllerProcess
+    process: ControllerProcess
     answer: T
 
 
@@ -59,7 +59,7 @@ class Rollout:
         self.upload = upload
         self._source = source
         self._memory = memory
-        self._child: ControllerProcess | None = None
+        self._process: ControllerProcess | None = None
         self._running: Revision | None = None
         self._proven = 0
         self._pauses: dict[int, _Pause] = {}
@@ -74,7 +74,7 @@ class Rollout:
     @property
     def pid(self) -> int:
         """Of its process; 0 when there is none."""
-        return 0 if self._child is None else self._child.pid
+        return 0 if self._process is None else self._process.pid
 
     @property
     def complaint(self) -> str:
@@ -99,23 +99,23 @@ class Rollout:
         :raises Unfit: when none can
         """
         await self._take_tried()
-        if self._child is not None:
+        if self._process is not None:
             self._try_beside(observe, compiled)
         else:
             for revision in self._candidates():
                 tried = await self._try(revision, observe(revision), compiled)
                 if tried is not None:
-                    await self._take(revision, tried.child)
+                    await self._take(revision, tried.process)
                     return tried.answer
-        child, running = self._child, self._running
-        if child is None or running is None:
+        process, running = self._process, self._running
+        if process is None or running is None:
             raise ControllerError(self._why())
         try:
-            return await compiled(await child.observe(observe(running), time_limit(running)))
+            return await compiled(await process.observe(observe(running), time_limit(running)))
         except ControllerEnded as error:
-            self._child = None
+            self._process = None
             self._later(running, str(error))
-            await child.close()
+            await process.close()
             raise
 
     async def close(self) -> None:
@@ -126,9 +126,9 @@ class Rollout:
             await asyncio.wait((attempt[1],))
             if not attempt[1].cancelled() and attempt[1].exception() is None:
                 await self._discard(attempt[1].result())
-        child, self._child = self._child, None
-        if child is not None:
-            await child.close()
+        process, self._process = self._process, None
+        if process is not None:
+            await process.close()
 
     def _try_beside(
         self, observe: Callable[[Revision], Observation], compiled: Callable[[list[Assign]], Awaitable[Any]]
@@ -146,29 +146,29 @@ class Rollout:
         (revision, task), self._attempt = self._attempt, None
         tried = task.result()
         if tried is not None and revision.number > self._proven:
-            await self._take(revision, tried.child)
+            await self._take(revision, tried.process)
         else:
             await self._discard(tried)
 
-    async def _take(self, revision: Revision, child: ControllerProcess) -> None:
-        """``child`` runs ``revision``, which has answered, in place of what ran."""
-        old, self._child = self._child, child
+    async def _take(self, revision: Revision, process: ControllerProcess) -> None:
+        """``process`` runs ``revision``, which has answered, in place of what ran."""
+        old, self._process = self._process, process
         self._running, self._proven = revision, revision.number
         self._pauses = {number: pause for number, pause in self._pauses.items() if number > revision.number}
-        log.info("controller `%s` runs, revision %d, process %d", self.upload.keyword, revision.number, child.pid)
+        log.info("controller `%s` runs, revision %d, process %d", self.upload.keyword, revision.number, process.pid)
         if old is not None:
             await old.close()
 
     @staticmethod
     async def _discard(tried: _Tried[Any] | None) -> None:
         if tried is not None:
-            await tried.child.close()
+            await tried.process.close()
 
     def _candidates(self) -> Iterator[Revision]:
         """What may take the place of what runs, newest first; what failed lately is left out."""
         now = asyncio.get_running_loop().time()
         for revision in (self.upload.current, *self.upload.revisions):
-            if self._child is not None and self._running is not None and revision.number <= self._running.number:
+            if self._process is not None and self._running is not None and revision.number <= self._running.number:
                 return
             if revision.number < self._proven:
                 return
@@ -180,19 +180,19 @@ class Rollout:
         self, revision: Revision, observation: Observation, compiled: Callable[[list[Assign]], Awaitable[T]]
     ) -> _Tried[T] | None:
         """A process of ``revision`` that has answered; None when it does not."""
-        child = None
+        process = None
         try:
-            child = await begin(await self._code(revision))
-            return _Tried(child, await compiled(await child.observe(observation, time_limit(revision))))
+            process = await begin(await self._code(revision))
+            return _Tried(process, await compiled(await process.observe(observation, time_limit(revision))))
         except ControllerError as error:
             log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)
             self._later(revision, str(error))
-            if child is not None:
-                await child.close()
+            if process is not None:
+                await process.close()
             return None
         except BaseException:
-            if child is not None:
-                await child.close()
+            if process is not None:
+                await process.close()
             raise
 
     async def _code(self, revision: Revision) -> ControllerCode:

@@ -52,7 +52,7 @@ class ControllerContext:
 
     store: AsyncStore
     writer: DecisionWriter
-    hub: MetricRouter
+    router: MetricRouter
     source: CodeSource
     registered: UploadIndex
     ownership: Ownership
@@ -79,13 +79,13 @@ class ControllerState:
 class ControllerRunner:
     """Runs one controller; :meth:`run` is a task of its own."""
 
-    def __init__(self, office: ControllerContext, upload: Upload, version: int) -> None:
+    def __init__(self, context: ControllerContext, upload: Upload, version: int) -> None:
         self.name = upload.keyword
-        self.state = ControllerState(since=office.clock())
-        self._office = office
+        self.state = ControllerState(since=context.clock())
+        self._context = context
         self._version = version
-        self._revisions = Rollout(upload, office.source, office.memory)
-        self._observer = MetricObserver(self.name, office.hub, office.registered.period, office.clock)
+        self._revisions = Rollout(upload, context.source, context.memory)
+        self._observer = MetricObserver(self.name, context.router, context.registered.period, context.clock)
         self._answers = AssignmentCompiler(self.name, upload.created)
         # What the store holds; None: not read, or not sure.
         self._stored: Assignments | None = None
@@ -144,7 +144,7 @@ class ControllerRunner:
             if self._observer.observation(self._revisions.metrics, nodes) is None:
                 self._say(WAITING, f"no window of {', '.join(self._revisions.metrics)} comes")
                 return
-            self.state.last_run = self._office.clock()
+            self.state.last_run = self._context.clock()
             wanted = await self._revisions.answer(lambda revision: self._seen(revision, nodes), self._compiled)
             self.state.seconds = asyncio.get_running_loop().time() - began
             await self._write(wanted)
@@ -157,53 +157,53 @@ class ControllerRunner:
             self._say(RUNNING, self._revisions.complaint)
 
     async def _nodes(self) -> NodeStatus:
-        found = await self._office.store.nodes()
+        found = await self._context.store.nodes()
         return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
 
     def _seen(self, revision: Revision, nodes: NodeStatus) -> Observation:
         seen = self._observer.observation(metrics_of(revision), nodes)
-        return Observation(float(int(self._office.clock())), {}, nodes) if seen is None else seen
+        return Observation(float(int(self._context.clock())), {}, nodes) if seen is None else seen
 
     async def _compiled(self, assigns: list[Assign]) -> Assignments:
-        return await self._answers.compile(assigns, self._office.registered.catalogue)
+        return await self._answers.compile(assigns, self._context.registered.catalogue)
 
     async def _write(self, wanted: Assignments) -> None:
         """Have exactly ``wanted`` in force.
 
         :raises PeerError: when the store is away, or we are cut off from the team
         """
-        office, version = self._office, self._version
+        context, version = self._context, self._version
         stored = await self._read() if self._stored is None else self._stored
         puts = tuple(one for name, one in wanted.items() if stored.get(name) != one)
         drops = tuple(name for name in stored if name not in wanted)
         if not puts and not drops:
             return
-        if office.fences is not None and not office.fences.acting:
+        if context.fences is not None and not context.fences.acting:
             raise PeerError("cut off from the team of actor hosts")
         key = self._revisions.upload.key
         draft = Draft(
-            office.writer.by, puts, drops, expect={f"upload/{key}": version},
-            history=office.writer.history, fence=office.ownership.fence((f"controller/{self.name}",)),
+            context.writer.by, puts, drops, expect={f"upload/{key}": version},
+            history=context.writer.history, fence=context.ownership.fence((f"controller/{self.name}",)),
         )  # fmt: skip
         try:
-            await office.store.commit(draft)
+            await context.store.commit(draft)
         except Fenced as fenced:
             self._stored = None
-            if office.fences is not None:
-                office.fences.refused(fenced.slot)
+            if context.fences is not None:
+                context.fences.refused(fenced.slot)
             raise PeerError(f"another host acts for it: {fenced}") from fenced
         except Conflict as conflict:
             self._stored = None
-            office.moved(self.name)
+            context.moved(self.name)
             raise PeerError(f"it was changed meanwhile: {conflict}") from conflict
         if self._version == version:  # else somebody may have taken it back already
             self._stored = wanted
             self.state.assignments = len(wanted)
-        office.committed(puts, [stored[name] for name in drops])
+        context.committed(puts, [stored[name] for name in drops])
 
     async def _read(self) -> Assignments:
         """What is in force by this controller's will."""
-        store, version = self._office.store, self._version
+        store, version = self._context.store, self._version
         names = await store.run(fencing.names(store.keys.assignments))
         mine = fencing.of_policies(names, {policy_id(self.name)})
         found: Assignments = {}
@@ -221,6 +221,6 @@ class ControllerRunner:
         if name == FAILED:
             log.warning("controller `%s` failed: %s", self.name, reason)
         if state.name != name:
-            state.since = self._office.clock()
+            state.since = self._context.clock()
         state.name, state.reason = name, reason
-        self._office.told()
+        self._context.told()

@@ -57,11 +57,11 @@ class ClusterServices:
         self._joined = False
         self._tidied = 0.0
 
-    def attach(self, hub: MetricRouter, batches: Consumer) -> None:
-        """Work for ``hub``, whose batches come by ``batches``."""
+    def attach(self, router: MetricRouter, batches: Consumer) -> None:
+        """Work for ``router``, whose batches come by ``batches``."""
         self._batches = batches
         keeper = self.team.keeper
-        self._exchange = MetricExchange(self.host, hub, self._publisher.publish, keeper, self._bind, self._clock)
+        self._exchange = MetricExchange(self.host, router, self._publisher.publish, keeper, self._bind, self._clock)
         mine = (values_routing_key(self.host), values_routing_key(EVERYBODY))
         self._consumer = Consumer(
             self._amqp_url, self._exchange.received, mine, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL

@@ -27,9 +27,9 @@ from typing import Any, Final
 
 from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
 from sluice_actors.hosts.metric_owner import MetricOwner
-from sluice_actors.metrics.aggregator import ClosedWindow
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.metrics.subscription import MetricSubscription
+from sluice_actors.metrics.windows import ClosedWindow
 from sluice_core.connections.exchanges import values_routing_key
 from sluice_core.errors import DecodeError
 
@@ -75,19 +75,19 @@ class MetricExchange:
     def __init__(
         self,
         host: str,
-        hub: MetricRouter,
+        router: MetricRouter,
         send: Send,
         keeper: Callable[[str], str],
         bind: Callable[[frozenset[str]], None],
         clock: Callable[[], float],
     ) -> None:
         self._host = host
-        self._hub = hub
+        self._router = router
         self._send = send
         self._keeper_of = keeper
         self._bind = bind
         self._clock = clock
-        self._keeper = MetricOwner(host, hub, lambda to, values: send(values_routing_key(to), pack(values)), clock)
+        self._keeper = MetricOwner(host, router, lambda to, values: send(values_routing_key(to), pack(values)), clock)
         self._asked: dict[str, RemoteSubscription] = {}
         self._not_before: dict[str, float] = {}
         self._used_here: set[str] = set()
@@ -96,7 +96,7 @@ class MetricExchange:
         self._flushing: asyncio.TimerHandle | None = None
         #: Messages that could not be read.
         self.undecodable = 0
-        hub.interest = self._interest
+        router.on_interest = self._interest
 
     # -- called by the host
 
@@ -125,9 +125,9 @@ class MetricExchange:
     def tick(self, alone: bool) -> None:
         """Look after all subscriptions."""
         now = self._clock()
-        for metric in self._hub.metrics:
+        for metric in self._router.metrics:
             self._look_after(metric, now)
-        for metric in self._asked.keys() - set(self._hub.metrics):
+        for metric in self._asked.keys() - set(self._router.metrics):
             del self._asked[metric]
         self._keeper.expire(now)
         if not alone and now - self._told_uses >= RENEW:
@@ -139,7 +139,7 @@ class MetricExchange:
 
     def report(self) -> dict[str, Any]:
         """For the host's report: metric → whom we follow, and how many hosts we serve."""
-        follows = {name: one.keeper for name, one in self._asked.items() if self._hub.follows(name)}
+        follows = {name: one.keeper for name, one in self._asked.items() if self._router.follows(name)}
         return {"follows": follows, "serves": self._keeper.serves(), "undecodable": self.undecodable}
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class MetricExchange:
             keeper = asked.keeper if asked is not None else self._host
         if keeper == self._host:
             self._asked.pop(metric, None)
-            self._hub.lead(metric)
+            self._router.aggregate_here(metric)
         elif asked is not None and asked.keeper != keeper:
             self._give_up(metric)
             self._ask(metric, keeper, now)
@@ -169,22 +169,22 @@ class MetricExchange:
             self._tell(metric, asked, {}, {})
 
     def _silent(self, metric: str, asked: RemoteSubscription, now: float) -> bool:
-        if not self._hub.follows(metric):
+        if not self._router.follows(metric):
             return now - asked.begun > AGAIN
-        windows = self._hub.windows(metric)
+        windows = self._router.history(metric)
         return windows.through is not None and windows.overdue(now) > PATIENCE
 
     def _give_up(self, metric: str) -> None:
-        if self._hub.follows(metric):
+        if self._router.follows(metric):
             keeper = self._asked[metric].keeper
             log.info("closing the windows of `%s` here, `%s` is late or not its keeper", metric, keeper)
         del self._asked[metric]
-        self._hub.lead(metric)
+        self._router.aggregate_here(metric)
 
     def _ask(self, metric: str, keeper: str, now: float) -> None:
         """Begin a session."""
         asked = self._asked[metric] = RemoteSubscription(keeper, now)
-        for feed in self._hub.waiting(metric):
+        for feed in self._router.subscriptions(metric):
             asked.paths.setdefault(feed.granularity, set()).update(feed.paths)
         self._tell(metric, asked, asked.paths, {})
 
@@ -204,7 +204,7 @@ class MetricExchange:
                 continue
             more: Paths = {}
             less: Paths = {}
-            waiting = self._hub.waiting(metric)
+            waiting = self._router.subscriptions(metric)
             for granularity, path in touched:
                 known = asked.paths.setdefault(granularity, set())
                 wanted = any(path in feed.paths for feed in waiting if feed.granularity == granularity)
@@ -217,7 +217,7 @@ class MetricExchange:
             self._tell(metric, asked, more, less)
 
     def _tell(self, metric: str, asked: RemoteSubscription, more: Paths, less: Paths) -> None:
-        everything = dict.fromkeys(feed.granularity for feed in self._hub.waiting(metric) if feed.everything)
+        everything = dict.fromkeys(feed.granularity for feed in self._router.subscriptions(metric) if feed.wants_all)
         wants = InterestUpdate(
             self._host, metric, asked.session, asked.number, _listed(more), _listed(less), tuple(everything)
         )  # fmt: skip
@@ -238,16 +238,16 @@ class MetricExchange:
 
     def _windows(self, metric: str, closed: ClosedWindow) -> None:
         """The keeper closed a window: tell it if it joins what was told before."""
-        if metric not in self._hub.metrics:
+        if metric not in self._router.metrics:
             return
-        through = self._hub.windows(metric).through
-        if self._hub.follows(metric):
+        through = self._router.history(metric).through
+        if self._router.follows(metric):
             if through is None or closed.window > through:
-                self._hub.relay(closed)
+                self._router.relay(closed)
         elif through is None or closed.window - through <= 1.5 * closed.period:
-            self._hub.follow(metric)
+            self._router.follow(metric)
             if through is None or closed.window > through:
-                self._hub.relay(closed)
+                self._router.relay(closed)
 
     def _rebind(self) -> None:
         self._bind(frozenset(self._used_here | self._used_there.keys()))

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final
 
 from sluice_actors.hosts.messages import InterestUpdate, WindowUpdate
-from sluice_actors.metrics.aggregator import ClosedWindow
 from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.metrics.windows import ClosedWindow
 
 #: A subscriber that says nothing for so long is gone.
 FORGOTTEN: Final = 4.0
@@ -74,10 +74,10 @@ class MetricOwner:
     """
 
     def __init__(
-        self, host: str, hub: MetricRouter, push: Callable[[str, WindowUpdate], None], clock: Callable[[], float]
+        self, host: str, router: MetricRouter, push: Callable[[str, WindowUpdate], None], clock: Callable[[], float]
     ) -> None:
         self._host = host
-        self._hub = hub
+        self._router = router
         self._push = push
         self._clock = clock
         self._served: dict[str, dict[str, _Served]] = {}
@@ -113,8 +113,8 @@ class MetricOwner:
         hosts = self._served.setdefault(wants.metric, {})
         hosts[wants.host] = served
         if len(hosts) == 1:
-            self._hub.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
-        last = self._hub.last(wants.metric)
+            self._router.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
+        last = self._router.last_window(wants.metric)
         if last is not None:
             self._push(wants.host, served.news(self._host, last))
 
@@ -123,7 +123,7 @@ class MetricOwner:
         del hosts[host]
         if not hosts:
             del self._served[metric]
-            self._hub.untap(metric, _WHO)
+            self._router.untap(metric, _WHO)
 
     def _closed(self, metric: str, closed: ClosedWindow) -> None:
         for host, served in self._served[metric].items():

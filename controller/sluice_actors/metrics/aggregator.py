@@ -1,52 +1,33 @@
-"""One metric over all nodes: batches in, closed windows out.  No timer and no I/O.
+"""Merges the batches of one metric over all nodes into closed windows.  No timer, no I/O.
 
-A window is *closed* when every node known to be alive has delivered its batch, or when its time is
-over (its end plus the close delay); windows close in their order.  A node is alive for three windows
-after the last one it delivered, so a dead node is waited for three times.  After a silence of all
-nodes (start, broker cut) it is not known who is alive: for three windows only time closes.
+Theory of operation
 
-An empty batch says that nothing happened on a node.  *No* batch says nothing at all: a window for
-which no node delivered is never closed, and nobody is told that it was silent.
-
-A batch for a closed window is late: counted and dropped.  One that is further in the future than any
-clock should be is counted as skewed and dropped.
+* A window *closes* when every live node has delivered its batch, or when its time is over: the end of the window plus
+  the close delay.  Windows close in their order.
+* A node is *live* for three windows after the last one it delivered, so a dead node is waited for three times.
+  After a silence of all nodes (start, broker cut) the live nodes are not known: for three windows only time
+  closes a window.
+* An empty batch says that nothing happened on a node.  *No* batch says nothing at all: a window for
+  which no node delivered never closes, and no subscriber receives it.
+* A batch for a closed window is *late*: it is counted and dropped.  A batch whose window lies further ahead than
+  any clock should be is *skewed*: it is counted and dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
 from sluice_core.messages.policies import MetricBatch
 from sluice_core.metrics.merge import Merged
 
-CLOSE_DELAY: Final = 0.25
 ALIVE_WINDOWS: Final = 3
 #: A first batch that comes after the time is over gives the other nodes this much more.
 GRACE: Final = 0.1
 #: How far a node's clock may be ahead of ours, and ours may be set back.
 SKEW: Final = 10.0
-#: Policies over several metrics wait for the slowest of them.
-_REMEMBERED: Final = 3
 _FORGOTTEN_AFTER: Final = 60
-
-#: Granularity → path → value.
-WindowValues = Mapping[str, Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedWindow:
-    """A closed window of one metric; ``values`` has all that is known about it."""
-
-    metric: str
-    window: int
-    period: float
-    values: WindowValues
-
-    def at(self, granularity: str) -> Mapping[str, float]:
-        """Path → value at ``granularity``."""
-        return self.values.get(granularity, {})
 
 
 @dataclass(slots=True)
@@ -56,9 +37,6 @@ class _Open:
     first: float
     merged: Merged = field(default_factory=Merged)
     delivered: dict[str, set[int]] = field(default_factory=dict)
-
-    def add(self, batch: MetricBatch) -> None:
-        self.merged.add(batch)
 
     def closed(self, metric: str) -> ClosedWindow:
         return ClosedWindow(metric, self.window, self.period, self.merged.values())
@@ -80,50 +58,6 @@ class AggregatorCounts:
     partial: int = 0
 
 
-class WindowHistory:
-    """The last closed windows of one metric, wherever they were closed."""
-
-    def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
-        self.metric = metric
-        self.period = 1.0
-        self._delay = close_delay
-        #: The window closed last.
-        self.through: int | None = None
-        self._closed: dict[int, ClosedWindow] = {}
-
-    def remember(self, closed: ClosedWindow) -> None:
-        """``closed`` is the newest now."""
-        self.through = closed.window
-        self._closed[closed.window] = closed
-        while len(self._closed) > _REMEMBERED:
-            del self._closed[next(iter(self._closed))]
-
-    def idle(self, window: int) -> bool:
-        """True when no node reports this metric, so that it has no value rather than an unknown one."""
-        return False
-
-    def closed(self, window: int, period: float) -> ClosedWindow | None:
-        """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
-        if self.period <= period:
-            return self._closed.get(window)
-        newest = self.last()
-        if newest is None or newest.window + 2 * newest.period + self._delay < window:
-            return None
-        return newest
-
-    def last(self) -> ClosedWindow | None:
-        """The window closed last."""
-        return next(reversed(self._closed.values()), None)
-
-    def overdue(self, now: float) -> float:
-        """For how many seconds the next window should have been closed."""
-        return 0.0 if self.through is None else now - (self.through + 2 * self.period + self._delay)
-
-    def after(self, window: int) -> list[ClosedWindow]:
-        """Those of the last closed ones that follow ``window``."""
-        return [closed for number, closed in self._closed.items() if number > window]
-
-
 class Aggregator(WindowHistory):
     """Merges the batches of one metric.
 
@@ -132,23 +66,23 @@ class Aggregator(WindowHistory):
 
     def __init__(self, metric: str, now: float, close_delay: float = CLOSE_DELAY) -> None:
         super().__init__(metric, close_delay)
-        self.tally = AggregatorCounts()
+        self.counts = AggregatorCounts()
         self._since = now
         self._nodes: dict[str, _Node] = {}
         self._open: dict[int, _Open] = {}
         self._learning_until = 0.0
 
     def add(self, batch: MetricBatch, now: float) -> None:
-        """Take a node's batch; look at ``due`` afterwards."""
+        """Merge a node's batch; call ``close_due`` afterwards."""
         if batch.window > now + SKEW:
-            self.tally.skewed += 1
+            self.counts.skewed += 1
             return
         if self.through is not None and self.through > now + SKEW:
             self._forget(now)
         self.period = batch.period
         self._note_node(batch)
         if self.through is not None and batch.window <= self.through:
-            self.tally.late += 1
+            self.counts.late += 1
             return
         window = self._open.get(batch.window)
         if window is None:
@@ -156,28 +90,28 @@ class Aggregator(WindowHistory):
         seen = window.delivered.setdefault(batch.node, set())
         if batch.seq not in seen:
             seen.add(batch.seq)
-            window.add(batch)
+            window.merged.add(batch)
 
-    def due(self, now: float) -> list[ClosedWindow]:
+    def close_due(self, now: float) -> list[ClosedWindow]:
         """The windows that close now, in their order."""
-        found = []
+        closing = []
         for number in sorted(self._open):
             window = self._open[number]
             complete = self._complete(window)
             if not complete and self._deadline(window) > now:
                 break
             del self._open[number]
-            self.tally.partial += not complete and number >= self._learning_until
+            self.counts.partial += not complete and number >= self._learning_until
             closed = window.closed(self.metric)
             self.remember(closed)
-            found.append(closed)
-        return found
+            closing.append(closed)
+        return closing
 
     def deadline(self) -> float | None:
-        """When ``due`` should be looked at even if no batch comes, in unix time."""
+        """When ``close_due`` must be called even if no batch comes, in unix time."""
         return min(map(self._deadline, self._open.values()), default=None)
 
-    def idle(self, window: int) -> bool:
+    def unreported(self, window: int) -> bool:
         return window >= self._since + ALIVE_WINDOWS * self.period and not self._alive(window)
 
     @property
@@ -207,7 +141,7 @@ class Aggregator(WindowHistory):
             self._nodes = {name: one for name, one in self._nodes.items() if one.window >= oldest}
             return
         # A smaller number is an agent that began anew, not a loss.
-        self.tally.lost += max(0, batch.seq - node.seq - 1)
+        self.counts.lost += max(0, batch.seq - node.seq - 1)
         node.seq = batch.seq
         node.window = max(node.window, batch.window)
 

@@ -1,7 +1,7 @@
-"""The subscribers of some metrics at one granularity, and how they get a closed window.
+"""The subscribers of some metrics at one granularity, and how they receive a closed window.
 
-A feed over several metrics delivers a window once, when each of its metrics has closed it.  A metric
-that no node reports any more counts as silent; one whose batches merely did not come makes the window
+A subscription to several metrics delivers a window once, when each of its metrics has closed it.  A metric
+that no node reports any more counts as silent.  A metric whose batches merely did not come makes the window
 a missing one, which is delivered to nobody.  When periods differ, the shortest sets the pace, and of
 the slower metrics the last value holds.
 """
@@ -9,123 +9,160 @@ the slower metrics the last value holds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from sluice_actors.metrics.aggregator import ClosedWindow, WindowHistory
-from sluice_actors.policies.actor import PolicyActor, SingleActor
-from sluice_actors.policies.conditions import Observed
-from sluice_actors.policies.state_machine import NO_WINDOW
-from sluice_actors.runtime.system import Delivery
-
-if TYPE_CHECKING:
-    from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
+from sluice_actors.runtime.system import Actor, Delivery
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]
+#: What one path has in a window: of one metric its value, of several a tuple of values, None for silence.
+Observed = float | Sequence[float | None] | None
 
-#: Members of a family whose values are shown to whoever looks.
+#: How many paths of a subscriber of all paths are published with their values.
 _SHOWN: Final = 100
+
+
+class Subscriber(Actor):
+    """An actor that receives closed windows, as messages ``(window, period, observed)``.
+
+    A subscriber of one path gets ``Observed``; one of all paths (``path`` is None) an iterator of path and
+    ``Observed``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def subscribed_path(self) -> str | None:
+        """The path whose values it receives; None for all paths."""
+        raise NotImplementedError
+
+    def active_paths(self) -> Iterable[str]:
+        """The paths whose values are published first, for a subscriber of all paths."""
+        raise NotImplementedError
+
+
+class WindowSource(Protocol):
+    """Where a subscription gets its windows from (``sluice_actors.metrics.metric_router``)."""
+
+    def activate(self, subscription: MetricSubscription) -> None:
+        """``subscription`` has a subscriber now."""
+
+    def deactivate(self, subscription: MetricSubscription) -> None:
+        """``subscription`` has no subscriber any more."""
+
+    def interest_changed(self, subscription: MetricSubscription, path: str | None) -> None:
+        """Somebody begins or ceases to wait for ``path`` (None: for all paths)."""
+
+    def history(self, metric: str) -> WindowHistory:
+        """The closed windows of ``metric``."""
+
+    def deliver(self, deliveries: Iterator[Delivery]) -> None:
+        """Hand a window to the actors."""
 
 
 class MetricSubscription:
     """The subscribers of some metrics at one granularity."""
 
-    def __init__(self, hub: MetricRouter, metrics: tuple[str, ...], granularity: str) -> None:
+    def __init__(self, source: WindowSource, metrics: tuple[str, ...], granularity: str) -> None:
         self.metrics = metrics
         self.granularity = granularity
-        self._hub = hub
-        self._singles: dict[str, tuple[SingleActor, ...]] = {}
-        self._families: dict[PolicyActor, None] = {}
-        self._engaged: dict[SingleActor, None] = {}
+        self._source = source
+        self._by_path: dict[str, tuple[Subscriber, ...]] = {}
+        self._of_all: dict[Subscriber, None] = {}
+        # Subscribers that are told of silence too, and their paths.
+        self._engaged: dict[Subscriber, str] = {}
         self._pending: dict[int, float] = {}
         self._last: tuple[int, Columns] | None = None
         self._size = 0
 
     # -- what policy actors call
 
-    def subscribe(self, actor: PolicyActor) -> None:
-        """Deliver to ``actor``; twice is once."""
-        if isinstance(actor, SingleActor):
-            known = self._singles.get(actor.path, ())
+    def subscribe(self, actor: Subscriber) -> None:
+        """Deliver to ``actor``; a second time changes nothing."""
+        path = actor.subscribed_path
+        if path is None:
+            if actor in self._of_all:
+                return
+            self._of_all[actor] = None
+            self._source.interest_changed(self, None)
+        else:
+            known = self._by_path.get(path, ())
             if actor in known:
                 return
-            self._singles[actor.path] = (*known, actor)
+            self._by_path[path] = (*known, actor)
             if not known:
-                self._hub.touched(self, actor.path)
-        elif actor in self._families:
-            return
-        else:
-            self._families[actor] = None
-            self._hub.touched(self, None)
+                self._source.interest_changed(self, path)
         self._size += 1
         if self._size == 1:
-            self._hub.open(self)
+            self._source.activate(self)
 
-    def unsubscribe(self, actor: PolicyActor) -> None:
+    def unsubscribe(self, actor: Subscriber) -> None:
         """Deliver nothing more; unknown ones are ignored."""
-        if isinstance(actor, SingleActor):
-            known = self._singles.get(actor.path, ())
+        path = actor.subscribed_path
+        if path is None:
+            if actor not in self._of_all:
+                return
+            del self._of_all[actor]
+            self._source.interest_changed(self, None)
+        else:
+            known = self._by_path.get(path, ())
             if actor not in known:
                 return
             rest = tuple(one for one in known if one is not actor)
             if rest:
-                self._singles[actor.path] = rest
+                self._by_path[path] = rest
             else:
-                del self._singles[actor.path]
-                self._hub.touched(self, actor.path)
+                del self._by_path[path]
+                self._source.interest_changed(self, path)
             self._engaged.pop(actor, None)
-        elif actor in self._families:
-            del self._families[actor]
-            self._hub.touched(self, None)
-        else:
-            return
         self._size -= 1
         if not self._size:
-            self._hub.shut(self)
+            self._source.deactivate(self)
 
-    def engage(self, actor: SingleActor) -> None:
-        """Tell ``actor`` of silent windows too."""
-        self._engaged[actor] = None
+    def engage(self, actor: Subscriber, path: str) -> None:
+        """Tell ``actor``, a subscriber of ``path``, of windows without a value for it too."""
+        self._engaged[actor] = path
 
-    def disengage(self, actor: SingleActor) -> None:
-        """Silence is no news for ``actor``."""
+    def disengage(self, actor: Subscriber) -> None:
+        """Tell ``actor`` of windows with a value only."""
         self._engaged.pop(actor, None)
 
-    # -- what others ask
+    # -- what hosts of a team ask
 
     @property
-    def through_all(self) -> int:
+    def delivered_through(self) -> int:
         """The window up to which there is nothing to wait for; others come, or came, by themselves."""
         if self._last is not None:
             return self._last[0]
-        found = [self._hub.windows(name).through for name in self.metrics]
+        found = [self._source.history(name).through for name in self.metrics]
         return min(NO_WINDOW if one is None else one for one in found)
 
     @property
     def paths(self) -> Collection[str]:
         """The paths that somebody waits for by name."""
-        return self._singles.keys()
+        return self._by_path.keys()
 
     @property
-    def everything(self) -> bool:
+    def wants_all(self) -> bool:
         """True when somebody waits for whatever path there is."""
-        return bool(self._families)
+        return bool(self._of_all)
 
-    def message(self, actor: PolicyActor, window: int, period: float, columns: Columns) -> tuple[int, float, Any]:
-        """A window as ``actor`` is told of it."""
-        path = actor.path if isinstance(actor, SingleActor) else None
+    def message_for(self, actor: Subscriber, window: int, period: float, columns: Columns) -> tuple[int, float, Any]:
+        """A window as the message that ``actor`` gets."""
+        path = actor.subscribed_path
         return window, period, _rows(columns) if path is None else _row(columns, path)
 
-    # -- what the hub calls
+    # -- what the router calls
 
-    def closed(self, closed: ClosedWindow) -> None:
+    def window_closed(self, closed: ClosedWindow) -> None:
         """One of the metrics closed a window: deliver what is complete now."""
         if len(self.metrics) == 1:
             self._deliver(closed.window, closed.period, (closed.at(self.granularity),))
             return
-        aggregators = [self._hub.windows(name) for name in self.metrics]
-        if any(one.period < closed.period and not one.idle(closed.window) for one in aggregators):
+        aggregators = [self._source.history(name) for name in self.metrics]
+        if any(one.period < closed.period and not one.unreported(closed.window) for one in aggregators):
             return
         self._pending[closed.window] = closed.period
         for window in sorted(self._pending):
@@ -136,14 +173,14 @@ class MetricSubscription:
         oldest = closed.window - 4 * closed.period
         self._pending = {one: period for one, period in self._pending.items() if one >= oldest}
 
-    def observed(self, actor: PolicyActor) -> dict[str, Any] | None:
+    def observed(self, actor: Subscriber) -> dict[str, Any] | None:
         """The values of the last delivered window as ``actor`` saw them; None before the first."""
         if self._last is None:
             return None
         window, columns = self._last
-        if isinstance(actor, SingleActor):
-            return {"window": window, "values": self._named(columns, actor.path), "members": {}}
-        paths = dict.fromkeys(member for member, _, _ in actor.in_force())
+        if actor.subscribed_path is not None:
+            return {"window": window, "values": self._named(columns, actor.subscribed_path), "members": {}}
+        paths = dict.fromkeys(actor.active_paths())
         for column in columns:
             paths.update(dict.fromkeys(heapq.nlargest(_SHOWN, column, key=column.__getitem__)))
         members = {path: self._named(columns, path) for path in list(paths)[:_SHOWN]}
@@ -158,7 +195,7 @@ class MetricSubscription:
             closed = aggregator.closed(window, period)
             if closed is not None:
                 columns.append(closed.at(self.granularity))
-            elif aggregator.idle(window):
+            elif aggregator.unreported(window):
                 columns.append({})
             else:
                 return None
@@ -166,25 +203,25 @@ class MetricSubscription:
 
     def _deliver(self, window: int, period: float, columns: Columns) -> None:
         self._last = (window, columns)
-        self._hub.deliver(self._deliveries(window, period, columns))
+        self._source.deliver(self._deliveries(window, period, columns))
 
     def _deliveries(self, window: int, period: float, columns: Columns) -> Iterator[Delivery]:
-        singles = self._singles
-        if len(columns) == 1 and len(columns[0]) <= len(singles):
+        by_path = self._by_path
+        if len(columns) == 1 and len(columns[0]) <= len(by_path):
             for path, value in columns[0].items():
-                for actor in singles.get(path, ()):
+                for actor in by_path.get(path, ()):
                     yield actor, (window, period, value)
         else:
-            for path, actors in list(singles.items()):
+            for path, actors in list(by_path.items()):
                 observed = _row(columns, path)
                 if observed is not None:
                     for actor in actors:
                         yield actor, (window, period, observed)
-        for actor in list(self._engaged):
-            if _row(columns, actor.path) is None:
+        for actor, path in list(self._engaged.items()):
+            if _row(columns, path) is None:
                 yield actor, (window, period, None)
-        for family in list(self._families):
-            yield family, (window, period, _rows(columns))
+        for actor in list(self._of_all):
+            yield actor, (window, period, _rows(columns))
 
 
 def _row(columns: Columns, path: str) -> Observed:

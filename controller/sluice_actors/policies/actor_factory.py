@@ -5,17 +5,31 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from sluice_actors.policies.actor import Context, PolicyActor, policy_actor
+from sluice_actors.policies.actor import Context, PolicyActor
 from sluice_actors.policies.decision_writer import DecisionWriter
+from sluice_actors.policies.family_actor import FamilyActor, family
 from sluice_actors.policies.loader import StoredPolicy
 from sluice_actors.policies.plan_cache import PlanCache
+from sluice_actors.policies.single_actor import SingleActor
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
+from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
+
+
+def policy_actor(
+    context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
+) -> PolicyActor:
+    """The actor of ``plan``.
+
+    :raises DecodeError: when ``state`` does not fit it
+    """
+    kind = FamilyActor if family(plan.target, plan.granularity) else SingleActor
+    return kind(context, policy, plan, created, version, state)
 
 
 class ActorFactory:

@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from sluice_actors.metrics.subscription import Observed
 from sluice_core.errors import DecodeError
 from sluice_core.messages.predicate import OPERATORS, Predicate, compile_predicate
 from sluice_dsl.plan import Condition, residual
 
-#: Of a policy with one metric its value; with several a tuple of values; None for silence.
-Observed = float | Sequence[float | None] | None
 Bits = Callable[[Any], int]
 
 

@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from sluice_actors.metrics.aggregator import Aggregator, ClosedWindow
+from sluice_actors.metrics.aggregator import Aggregator
+from sluice_actors.metrics.aggregator_pool import routing_name
 from sluice_actors.metrics.backlog import KEPT, Backlog
-from sluice_actors.metrics.metric_router import routing_name
 from sluice_actors.metrics.subscription import Columns, MetricSubscription
+from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import Delivery
 from sluice_core.messages.policies import MetricBatch
@@ -52,12 +53,12 @@ class Replay:
         for metric, merging in self._merging.items():
             for _ in self._absorb(metric):
                 pass
-            self._closed[metric] = {one.window: one for one in merging.due(math.inf)}
+            self._closed[metric] = {one.window: one for one in merging.close_due(math.inf)}
         for actor in actors:
-            feed = actor.feed
-            if isinstance(feed, MetricSubscription):
-                for window, period, columns in self._windows(feed, max(actor.seen, actor.created // 1000)):
-                    yield actor, feed.message(actor, window, period, columns)
+            subscription = actor.subscription
+            if subscription is not None:
+                for window, period, columns in self._windows(subscription, max(actor.seen, actor.created // 1000)):
+                    yield actor, subscription.message_for(actor, window, period, columns)
 
     def _absorb(self, metric: str) -> Iterator[MetricBatch]:
         for came, batch in self._backlog.decoded(routing_name(metric), self._read[metric]):
@@ -65,10 +66,10 @@ class Replay:
             self._merging[metric].add(batch, came)
             yield batch
 
-    def _windows(self, feed: MetricSubscription, first: int) -> Iterator[tuple[int, float, Columns]]:
-        through = feed.through_all
-        closed = [self._closed.get(metric, {}) for metric in feed.metrics]
+    def _windows(self, subscription: MetricSubscription, first: int) -> Iterator[tuple[int, float, Columns]]:
+        through = subscription.delivered_through
+        closed = [self._closed.get(metric, {}) for metric in subscription.metrics]
         for window in sorted(set(closed[0]).intersection(*closed[1:])):
             if first <= window <= through:
                 found = [one[window] for one in closed]
-                yield window, min(one.period for one in found), [one.at(feed.granularity) for one in found]
+                yield window, min(one.period for one in found), [one.at(subscription.granularity) for one in found]

@@ -21,15 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from sluice_actors.metrics.windows import NO_WINDOW
 from sluice_core.errors import DecodeError
 from sluice_core.messages.predicate import Predicate, all_of, any_of
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
 
 Streak = tuple[tuple[Predicate, int], ...]
-
-NO_WINDOW: Final = -1
 
 
 @dataclass(frozen=True, slots=True)

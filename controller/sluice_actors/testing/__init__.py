@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sluice_actors.metrics.aggregator import CLOSE_DELAY, GRACE
+from sluice_actors.metrics.aggregator import GRACE
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.actor import Context, Membership, NoGroups, PolicyActor, policy_actor
+from sluice_actors.metrics.windows import CLOSE_DELAY
+from sluice_actors.policies.actor import Context, PolicyActor
+from sluice_actors.policies.actor_factory import policy_actor
 from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.system import ActorSystem
 from sluice_core.messages.policies import CONTAINER, TENANT, MetricBatch, PolicyState, Target
 from sluice_core.messages.predicate import Predicate
@@ -89,16 +92,16 @@ class RecordingListener:
 class PolicyTestbed:
     """An actor system with a hub, no broker and no store."""
 
-    def __init__(self, transient_windows: int = 2, membership: Membership | None = None) -> None:
+    def __init__(self, transient_windows: int = 2, groups: GroupIndex | None = None) -> None:
         self.clock = Clock()
         self.system = ActorSystem()
-        self.office = RecordingListener()
+        self.listener = RecordingListener()
         self.used: dict[str, bool] = {}
-        self.hub = MetricRouter(self.system, used=self.used.__setitem__, clock=self.clock)
+        self.router = MetricRouter(self.system, used=self.used.__setitem__, clock=self.clock)
         self.context = Context(
-            self.office,
-            self.hub.feed,
-            membership if membership is not None else NoGroups(),
+            self.listener,
+            self.router.subscription,
+            groups if groups is not None else GroupIndex(),
             ConditionCache(),
             transient_windows,
             self.clock,
@@ -120,11 +123,11 @@ class PolicyTestbed:
         taken = list(batches)
         for batch in taken:
             self.clock.now = max(self.clock.now, batch.window + batch.period + 0.05)
-            self.hub.take(batch)
+            self.router.aggregators.add_batch(batch)
         self.clock.now = max(self.clock.now + GRACE, *(one.window + one.period + CLOSE_DELAY for one in taken))
         for metric in {batch.metric for batch in taken}:
             if self.used.get(metric):
-                self.hub.turn(metric)
+                self.router.aggregators.close_due(metric)
         await self.system.idle()
 
     @staticmethod
@@ -139,5 +142,5 @@ class PolicyTestbed:
 
     async def close(self) -> None:
         """Stop everything."""
-        self.hub.close()
+        self.router.aggregators.close()
         await self.system.close()

@@ -63,48 +63,48 @@ def witnessed(redis_url, monkeypatch, owner, tell):
         called = Called(monkeypatch)
         now = [100.0]
         called.activations.replace([Activation("noop", "http://s/on", "http://s/off").entry()])
-        witness = ChangeObserver(story.store, called.activations, owner, lambda: now[0])
-        await witness.reread("")
-        await tell(witness, called, now, story)
+        change_observer = ChangeObserver(story.store, called.activations, owner, lambda: now[0])
+        await change_observer.reread("")
+        await tell(change_observer, called, now, story)
         await story.store.close()
 
     play(test())
 
 
 def test_what_the_api_puts_and_drops_is_called_and_undone(redis_server, monkeypatch):
-    async def tell(witness, called, now, story):
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_a", "tagging")]))
+    async def tell(change_observer, called, now, story):
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_a", "tagging")]))
         assert called.since() == [("on", "p.0", "AUTH_a")]
-        await witness.apply(change(drops=["p.0", "p.1", "q.0"]))
+        await change_observer.apply(change(drops=["p.0", "p.1", "q.0"]))
         assert called.since() == [("off", "p.0", "AUTH_a")]
-        await witness.apply(change(drops=["p.0"]))
+        await change_observer.apply(change(drops=["p.0"]))
         assert called.since() == []
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
 
 
 def test_what_is_replaced_is_undone_where_it_is_no_more(redis_server, monkeypatch):
-    async def tell(witness, called, now, story):
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_a")]))
+    async def tell(change_observer, called, now, story):
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a")]))
         called.since()
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_a", params={"x": 1})], drops=["p.0"]))
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a", params={"x": 1})], drops=["p.0"]))
         assert called.since() == [("on", "p.0", "AUTH_a")]
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_b")], drops=["p.0"]))
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_b")], drops=["p.0"]))
         assert called.since() == [("off", "p.0", "AUTH_a"), ("on", "p.0", "AUTH_b")]
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_b", "tagging")]))
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_b", "tagging")]))
         assert called.since() == [("off", "p.0", "AUTH_b")]
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
 
 
 def test_what_actor_hosts_write_is_theirs_to_call_but_its_end_may_come_from_the_api(redis_server, monkeypatch):
-    async def tell(witness, called, now, story):
-        await witness.apply(change("actors@h2", [assignment("p.0@AUTH_m", "AUTH_a", member="AUTH_m")]))
+    async def tell(change_observer, called, now, story):
+        await change_observer.apply(change("actors@h2", [assignment("p.0@AUTH_m", "AUTH_a", member="AUTH_m")]))
         assert called.since() == []
-        await witness.apply(change(drops=["p.0@AUTH_m"]))
+        await change_observer.apply(change(drops=["p.0@AUTH_m"]))
         assert called.since() == [("off", "p.0@AUTH_m", "AUTH_m")]
-        await witness.apply(change("actors@h2", [assignment("controller:busy.abc", "AUTH_a")]))
-        await witness.apply(change(drops=["controller:busy.abc"]))
+        await change_observer.apply(change("actors@h2", [assignment("controller:busy.abc", "AUTH_a")]))
+        await change_observer.apply(change(drops=["controller:busy.abc"]))
         assert called.since() == [("off", "controller:busy.abc", "AUTH_a")]
 
     witnessed(redis_server.url, monkeypatch, Owner("p", "controller/busy"), tell)
@@ -113,25 +113,25 @@ def test_what_actor_hosts_write_is_theirs_to_call_but_its_end_may_come_from_the_
 def test_who_owns_it_later_calls_what_nobody_has_called(redis_server, monkeypatch):
     owner = Owner()
 
-    async def tell(witness, called, now, story):
-        await witness.apply(change(puts=[assignment("old.0", "AUTH_a")]))
+    async def tell(change_observer, called, now, story):
+        await change_observer.apply(change(puts=[assignment("old.0", "AUTH_a")]))
         now[0] += 20
-        await witness.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("q.0", "AUTH_a")]))
+        await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("q.0", "AUTH_a")]))
         assert called.since() == []
-        witness.gained({slot_of("p"), slot_of("old")})
+        change_observer.gained({slot_of("p"), slot_of("old")})
         assert called.since() == [("on", "p.0", "AUTH_a")]
 
     witnessed(redis_server.url, monkeypatch, owner, tell)
 
 
 def test_what_was_in_force_before_is_known_also_when_its_service_comes_later(redis_server, monkeypatch):
-    async def tell(witness, called, now, story):
+    async def tell(change_observer, called, now, story):
         await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a", "tagging"),)))
         entry = Activation("tagging", "http://s/on", "http://s/off").entry()
         registered = change(entries=(entry,))
-        witness.activations.apply(registered)
-        await witness.apply(registered)
-        await witness.apply(change(drops=["p.0"]))
+        change_observer.activations.apply(registered)
+        await change_observer.apply(registered)
+        await change_observer.apply(change(drops=["p.0"]))
         assert called.since() == [("off", "p.0", "AUTH_a")]
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
@@ -180,15 +180,15 @@ def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(red
 
 
 def test_what_happened_while_everything_had_to_be_read_again_is_called(redis_server, monkeypatch):
-    async def tell(witness, called, now, story):
+    async def tell(change_observer, called, now, story):
         await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_b"))))
-        await witness.reread("h1")
+        await change_observer.reread("h1")
         assert sorted(called.since()) == [("on", "p.0", "AUTH_a"), ("on", "p.1", "AUTH_b")]
         await story.store.commit(Draft("admin", drops=("p.0",)))
-        await witness.reread("h1")
+        await change_observer.reread("h1")
         assert called.since() == [("off", "p.0", "AUTH_a")]
         await story.store.commit(Draft("admin", drops=("p.1",)))
-        await witness.reread("h2")  # another history: nobody said so
+        await change_observer.reread("h2")  # another history: nobody said so
         assert called.since() == []
 
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)

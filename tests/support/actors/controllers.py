@@ -81,7 +81,7 @@ class Uploads:
         """Wait until windows reach it."""
 
         async def condition() -> bool:
-            return "PUTS_SEC" in host.hub.report()
+            return "PUTS_SEC" in host.router.aggregators.report()
 
         await until(condition)
 

@@ -93,9 +93,9 @@ class HostScenario:
             rows = value if isinstance(value, Mapping) else {"AUTH_test": value}
             self.window += 1
             self.clock.now = self.window + 1.5
-            host.hub.take(batch_of("PUTS_SEC", self.window, rows))
+            host.router.aggregators.add_batch(batch_of("PUTS_SEC", self.window, rows))
             self.clock.now += 0.5
-            host.hub.turn("PUTS_SEC")
+            host.router.aggregators.close_due("PUTS_SEC")
             await host.system.idle()
 
     async def assignments(self) -> dict[str, Assignment]:

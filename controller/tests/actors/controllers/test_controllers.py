@@ -98,7 +98,7 @@ def test_a_stop_takes_back_what_it_set_and_nothing_comes_again(uploads):
         await until(gone)
         assert not alive(pid)
         assert await uploads.levels() == {}
-        assert "PUTS_SEC" not in host.hub.report()
+        assert "PUTS_SEC" not in host.router.aggregators.report()
 
     run(uploads, test)
 

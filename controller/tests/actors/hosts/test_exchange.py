@@ -12,8 +12,11 @@ from sluice_actors.hosts.exchange import MetricExchange
 from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.actor import Context, FamilyActor, NoGroups, SingleActor
+from sluice_actors.policies.actor import Context
 from sluice_actors.policies.conditions import ConditionCache
+from sluice_actors.policies.family_actor import FamilyActor
+from sluice_actors.policies.group_index import GroupIndex
+from sluice_actors.policies.single_actor import SingleActor
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, batch_of, plan_of
 from sluice_core.connections.exchanges import metric_routing_key, values_routing_key
@@ -48,15 +51,18 @@ class FamilyRecorder(FamilyActor):
 
 
 class OneHost:
-    """A hub with an exchange."""
+    """A router of metrics with an exchange."""
 
     def __init__(self, name, pair):
         self.name = name
         self.system = ActorSystem()
         self.bound = frozenset()
-        self.hub = MetricRouter(self.system, 0.25, self._used, pair.clock, Backlog())
-        self.exchange = MetricExchange(name, self.hub, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
-        self.context = Context(RecordingListener(), self.hub.feed, NoGroups(), ConditionCache(), 2, pair.clock)
+        self.backlog = Backlog()
+        self.router = MetricRouter(self.system, 0.25, self._used, pair.clock, self.backlog)
+        self.exchange = MetricExchange(name, self.router, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
+        self.context = Context(
+            RecordingListener(), self.router.subscription, GroupIndex(), ConditionCache(), 2, pair.clock
+        )
 
     def _used(self, metric, used):
         self.exchange.used(metric, used)
@@ -105,7 +111,7 @@ class Pair:
             body = batch_of(METRIC, self.window, values).encode()
             for host in self.hosts.values():
                 if METRIC in host.bound:
-                    host.hub.receive(metric_routing_key(METRIC, "node1"), body)
+                    host.router.aggregators.receive(metric_routing_key(METRIC, "node1"), body)
             self.clock.now = self.window + 1.3
             await self.settle()
 
@@ -113,7 +119,7 @@ class Pair:
         for _ in range(2):
             for host in self.hosts.values():
                 with contextlib.suppress(KeyError):
-                    host.hub.turn(METRIC)
+                    host.router.aggregators.close_due(METRIC)
                 host.exchange.tick(alone=False)
             for _ in range(4):
                 await asyncio.sleep(0)
@@ -125,7 +131,7 @@ class Pair:
 
     def close(self):
         for host in self.hosts.values():
-            host.hub.close()
+            host.router.aggregators.close()
             host.exchange.close()
 
 
@@ -146,9 +152,9 @@ def test_the_keeper_aggregates_and_the_subscriber_is_told_what_it_wants():
         await pair.settle()
         await pair.step({"A": 1.0, "B": 2.0}, {"A": 4.0, "B": 5.0}, {"A": 6.0, "B": 7.0})
         assert [value for _, value in actor.told][-2:] == [4.0, 6.0]
-        assert pair.b.hub.follows(METRIC)
-        assert pair.b.hub.last(METRIC) is None  # nothing is aggregated there
-        assert pair.a.hub.last(METRIC).at("tenant") == {"A": 6.0, "B": 7.0}
+        assert pair.b.router.follows(METRIC)
+        assert pair.b.router.last_window(METRIC) is None  # nothing is aggregated there
+        assert pair.a.router.last_window(METRIC).at("tenant") == {"A": 6.0, "B": 7.0}
         assert all(set(one.changed.get("tenant", ())) <= {"A"} for one in pair.values())
         assert pair.a.exchange.report()["serves"] == {METRIC: 1}
         assert pair.b.exchange.report()["follows"] == {METRIC: "a"}
@@ -195,7 +201,7 @@ def test_who_watches_all_tenants_is_told_of_all():
         everybody = await pair.b.watch("all", FamilyRecorder)
         await pair.settle()
         await pair.step({"A": 1.0, "B": 2.0}, {"A": 1.0, "C": 2.0})
-        assert pair.b.hub.follows(METRIC)
+        assert pair.b.router.follows(METRIC)
         assert everybody.told[-1] == (pair.window, {"A": 1.0, "C": 2.0})
 
     story(test)
@@ -216,14 +222,14 @@ def test_a_keeper_that_falls_silent_is_replaced_without_a_window_lost_or_told_tw
         actor = await pair.b.watch("A")
         await pair.settle()
         await pair.step(*rows(pair, 3))
-        assert pair.b.hub.follows(METRIC)
+        assert pair.b.router.follows(METRIC)
         pair.deaf = ("b",)
         await pair.step(*rows(pair, 4))
-        assert not pair.b.hub.follows(METRIC)
+        assert not pair.b.router.follows(METRIC)
         told_each_once(actor, pair.window)
         pair.deaf = ()
         await pair.step(*rows(pair, 6))
-        assert pair.b.hub.follows(METRIC)
+        assert pair.b.router.follows(METRIC)
         told_each_once(actor, pair.window)
 
     story(test)
@@ -236,8 +242,8 @@ def test_a_new_keeper_takes_over_between_two_windows():
         for keeper in ("a", "b", "a", "", "b"):
             pair.keeper = keeper
             await pair.step(*rows(pair, 3))
-        assert pair.a.hub.follows(METRIC)
-        assert not pair.b.hub.follows(METRIC)
+        assert pair.a.router.follows(METRIC)
+        assert not pair.b.router.follows(METRIC)
         told_each_once(there, pair.window)
         told_each_once(here, pair.window)
 
@@ -252,7 +258,7 @@ def test_a_subscriber_that_is_gone_is_forgotten():
         del pair.hosts["b"]
         await pair.step(*rows(pair, 6))
         assert pair.a.exchange.report()["serves"] == {}
-        assert pair.a.hub.last(METRIC) is None
+        assert pair.a.router.last_window(METRIC) is None
         assert METRIC not in pair.a.bound
 
     story(test)
@@ -264,7 +270,7 @@ def test_hosts_keep_batches_of_metrics_that_only_others_use():
         await pair.settle()
         await pair.step(*rows(pair, 3))
         assert pair.a.bound == {METRIC}
-        assert len(pair.a.hub.backlog.since(METRIC, 0.0)) >= 2
+        assert len(pair.a.backlog.since(METRIC, 0.0)) >= 2
         pair.b.exchange.used(METRIC, False)
 
     story(test, keeper="b")
@@ -297,7 +303,7 @@ def test_whatever_is_lost_on_the_way_every_window_is_told_once_and_in_order(step
             await pair.step(*rows(pair, 2))
         pair.keeper, pair.deaf, lose[0] = "a", (), 0
         await pair.step(*rows(pair, 8))
-        assert pair.b.hub.follows(METRIC)
+        assert pair.b.router.follows(METRIC)
         for actor in actors:
             told_each_once(actor, pair.window)
 

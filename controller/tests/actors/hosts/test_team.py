@@ -308,7 +308,7 @@ def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
         await story.store.commit(Draft("t", states=(PolicyState("p3", firings=already),)))
         story.clock.now = 1009.0
         async with story.host(team=True, heartbeat_ms=1000) as host:
-            backlog = host.teamwork.backlog
+            backlog = host.cluster.backlog
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 backlog.add("PUTS_SEC", batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode(), window + 1.05)
             await story.ready(host, "p1", "p2", "p3")
@@ -336,17 +336,19 @@ def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_i
         async with story.host(team=True, heartbeat_ms=1000) as host:
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 body = batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode()
-                host.teamwork.backlog.add("PUTS_SEC", body, window + 1.05)
+                host.cluster.backlog.add("PUTS_SEC", body, window + 1.05)
             prepare = Replay.prepare
 
             async def slowly(replay):
                 await prepare(replay)
                 await host.system.idle()
                 story.clock.now = 1009.3
-                host.hub.receive("metric.PUTS_SEC.node1", batch_of("PUTS_SEC", 1008, {"AUTH_test": 8}).encode())
+                host.router.aggregators.receive(
+                    "metric.PUTS_SEC.node1", batch_of("PUTS_SEC", 1008, {"AUTH_test": 8}).encode()
+                )
                 story.clock.now = 1009.5
-                for metric in host.hub.metrics:
-                    host.hub.turn(metric)
+                for metric in host.router.metrics:
+                    host.router.aggregators.close_due(metric)
                 await host.system.idle()
 
             monkeypatch.setattr(Replay, "prepare", slowly)
@@ -366,7 +368,7 @@ def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_i
 def test_a_replay_without_batches_tells_nothing(story):
     async def test():
         async with story.host(team=True, heartbeat_ms=1000) as host:
-            replay = Replay(host.teamwork.backlog, ["PUTS_SEC"], story.clock)
+            replay = Replay(host.cluster.backlog, ["PUTS_SEC"], story.clock)
             await replay.prepare()
             assert list(replay.deliveries([])) == []
         await story.store.close()

@@ -12,7 +12,7 @@ def metric(now=1000.0):
 
 def give(aggregator, now, node, window, value=1.0, seq=None, **more):
     aggregator.add(batch_of("PUTS_SEC", window, {"A": value} if value else {}, node, seq, **more), now)
-    return [(one.window, dict(one.at("tenant"))) for one in aggregator.due(now)]
+    return [(one.window, dict(one.at("tenant"))) for one in aggregator.close_due(now)]
 
 
 def learn(aggregator, *nodes, start=1000):
@@ -20,7 +20,7 @@ def learn(aggregator, *nodes, start=1000):
     for window in range(start, start + 3):
         for node in nodes:
             give(aggregator, window + 1.05, node, window)
-        aggregator.due(window + 1.5)
+        aggregator.close_due(window + 1.5)
     return start + 3
 
 
@@ -30,7 +30,7 @@ def test_values_of_all_nodes_are_added():
     second = batch_of("PUTS_SEC", 1000, {"B": 3.0, "C": 4.0, "A/c": 0.5}, "n2")
     aggregator.add(first, 1001.05)
     aggregator.add(second, 1001.06)
-    (closed,) = aggregator.due(1001.3)
+    (closed,) = aggregator.close_due(1001.3)
     assert closed.at("tenant") == {"A": 1.0, "B": 5.0, "C": 4.0}
     assert closed.at("container") == {"A/c": 1.5}
     assert closed.at("cluster") == {"": 10.0}
@@ -49,11 +49,11 @@ def test_a_window_closes_when_its_time_is_over():
     window = learn(aggregator, "n1", "n2")
     give(aggregator, window + 1.05, "n1", window)
     assert aggregator.deadline() == window + 1.25
-    assert aggregator.due(window + 1.24) == []
-    (closed,) = aggregator.due(window + 1.25)
+    assert aggregator.close_due(window + 1.24) == []
+    (closed,) = aggregator.close_due(window + 1.25)
     assert closed.at("tenant") == {"A": 1.0}
     assert aggregator.deadline() is None
-    assert aggregator.tally.partial == 1
+    assert aggregator.counts.partial == 1
 
 
 def test_a_dead_node_is_waited_for_three_windows():
@@ -63,7 +63,7 @@ def test_a_dead_node_is_waited_for_three_windows():
     for later in range(window, window + 5):
         closed = give(aggregator, later + 1.05, "n1", later)
         waited.append(not closed)
-        aggregator.due(later + 1.5)
+        aggregator.close_due(later + 1.5)
     assert waited == [True, True, True, False, False]
 
 
@@ -71,7 +71,7 @@ def test_only_time_closes_windows_while_it_is_not_known_who_is_alive():
     aggregator = metric()
     for window in (1000, 1001, 1002):
         assert give(aggregator, window + 1.05, "n1", window) == []
-        assert len(aggregator.due(window + 1.25)) == 1
+        assert len(aggregator.close_due(window + 1.25)) == 1
     assert give(aggregator, 1004.05, "n1", 1003) == [(1003, {"A": 1.0})]
 
 
@@ -80,7 +80,7 @@ def test_after_a_cut_the_first_node_back_does_not_speak_for_all():
     learn(aggregator, "n1", "n2")
     assert give(aggregator, 1061.05, "n1", 1060) == []
     assert give(aggregator, 1061.2, "n2", 1060) == []
-    (closed,) = aggregator.due(1061.25)
+    (closed,) = aggregator.close_due(1061.25)
     assert closed.at("tenant") == {"A": 2.0}
 
 
@@ -88,7 +88,7 @@ def test_an_empty_batch_closes_a_window_and_no_batch_closes_none():
     aggregator = metric()
     window = learn(aggregator, "n1")
     assert give(aggregator, window + 1.05, "n1", window, value=None) == [(window, {})]
-    assert aggregator.due(window + 60) == []
+    assert aggregator.close_due(window + 60) == []
     assert aggregator.through == window
 
 
@@ -96,9 +96,9 @@ def test_a_late_batch_is_counted_and_dropped():
     aggregator = metric()
     window = learn(aggregator, "n1", "n2")
     give(aggregator, window + 1.05, "n1", window)
-    aggregator.due(window + 1.25)
+    aggregator.close_due(window + 1.25)
     assert give(aggregator, window + 1.3, "n2", window) == []
-    assert aggregator.tally.late == 1
+    assert aggregator.counts.late == 1
     give(aggregator, window + 2.05, "n2", window + 1)
     assert give(aggregator, window + 2.06, "n1", window + 1) == [(window + 1, {"A": 2.0})]
 
@@ -123,7 +123,7 @@ def test_a_batch_that_comes_twice_counts_once():
     aggregator = metric()
     give(aggregator, 1001.05, "n1", 1000, seq=7)
     give(aggregator, 1001.06, "n1", 1000, seq=7)
-    (closed,) = aggregator.due(1001.5)
+    (closed,) = aggregator.close_due(1001.5)
     assert closed.at("tenant") == {"A": 1.0}
 
 
@@ -134,39 +134,39 @@ def test_gaps_in_the_numbers_of_batches_are_counted(numbers, lost):
     aggregator = metric()
     for window, seq in enumerate(numbers, 1000):
         give(aggregator, window + 1.05, "n1", window, seq=seq)
-    assert aggregator.tally.lost == lost
+    assert aggregator.counts.lost == lost
 
 
 def test_a_batch_out_of_the_future_is_refused():
     aggregator = metric()
     give(aggregator, 1001.05, "n1", 1100)
     assert aggregator.deadline() is None
-    assert aggregator.tally.skewed == 1
+    assert aggregator.counts.skewed == 1
 
 
 def test_a_clock_set_back_begins_anew():
     aggregator = metric()
     window = learn(aggregator, "n1")
     give(aggregator, window - 499.0, "n1", window - 500)
-    (closed,) = aggregator.due(window - 498.0)
+    (closed,) = aggregator.close_due(window - 498.0)
     assert closed.window == window - 500
-    assert aggregator.tally.late == 0
+    assert aggregator.counts.late == 0
 
 
-def test_a_metric_is_idle_when_no_node_reports_it():
+def test_a_metric_is_unreported_when_no_node_reports_it():
     aggregator = metric(now=1000.0)
-    assert not aggregator.idle(1002)
-    assert aggregator.idle(1003)
+    assert not aggregator.unreported(1002)
+    assert aggregator.unreported(1003)
     window = learn(aggregator, "n1", start=1003)
-    assert not aggregator.idle(window + 2)
-    assert aggregator.idle(window + 3)
+    assert not aggregator.unreported(window + 2)
+    assert aggregator.unreported(window + 3)
 
 
 def test_windows_of_five_seconds():
     aggregator = metric()
     give(aggregator, 1005.05, "n1", 1000, period=5.0)
     assert aggregator.deadline() == 1005.25
-    (closed,) = aggregator.due(1005.25)
+    (closed,) = aggregator.close_due(1005.25)
     assert (closed.window, closed.period) == (1000, 5.0)
     assert aggregator.closed(1005, 1.0) is closed
     assert aggregator.closed(1011, 1.0) is None

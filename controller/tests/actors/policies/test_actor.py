@@ -6,8 +6,9 @@ from functools import wraps
 
 import pytest
 
-from sluice_actors.policies.actor import family, metric_path
 from sluice_actors.policies.decision_writer import wanted
+from sluice_actors.policies.family_actor import family
+from sluice_actors.policies.single_actor import metric_path
 from sluice_actors.runtime import system
 from sluice_actors.testing import PolicyTestbed, batch_of, plan_of
 from sluice_core.messages.policies import PolicyState, Target
@@ -50,7 +51,7 @@ async def test_a_transient_policy_fires_and_is_taken_back(stage):
     for window, value in enumerate([1, 8, 8, 1, 8, 1, 1, 1], 1000):
         await stage.window(window, PUTS_SEC={"AUTH_test": value})
     assert stage.done(actor) == [("set", 1001), ("taken_back", 1006)]
-    assert len(stage.office.reports) == 2 + 3  # and each time the end was near or not near any more
+    assert len(stage.listener.reports) == 2 + 3  # and each time the end was near or not near any more
 
 
 @on_stage()
@@ -76,7 +77,7 @@ async def test_absence_of_batches_takes_nothing_back(stage):
     actor = stage.add(plan_of(BUSY))
     await stage.window(1000, PUTS_SEC={"AUTH_test": 8})
     stage.clock.now = 1600.0
-    stage.hub.turn("PUTS_SEC")
+    stage.router.aggregators.close_due("PUTS_SEC")
     await stage.system.idle()
     assert stage.in_force(actor) == {("", 0): True}
     await stage.window(1600, PUTS_SEC={})
@@ -218,7 +219,7 @@ class Friends:
 FRIENDS = Friends("A", "B")
 
 
-@on_stage(membership=FRIENDS)
+@on_stage(groups=FRIENDS)
 async def test_a_group_means_its_members_only_and_who_leaves_is_taken_back(stage):
     actor = stage.add(plan_of(BUSY, Target("tenant", "group", "friends")))
     await stage.window(1000, PUTS_SEC={"A": 8, "B": 8, "C": 8})
@@ -232,7 +233,7 @@ async def test_a_group_means_its_members_only_and_who_leaves_is_taken_back(stage
 LEAVERS = Friends("A", "B")
 
 
-@on_stage(membership=LEAVERS)
+@on_stage(groups=LEAVERS)
 async def test_who_leaves_a_group_keeps_no_persistent_action_of_it_whether_busy_or_silent(stage):
     actor = stage.add(plan_of(BUSY, Target("tenant", "group", "friends"), lives=(PERSISTENT,)))
     await stage.window(1000, PUTS_SEC={"A": 8, "B": 8})
@@ -263,7 +264,7 @@ async def test_a_restarted_actor_goes_on_where_it_was(stage):
     heirs = [stage.add(plans[state.policy], state.policy, state) for state in states]
     await stage.system.idle()
     assert [stage.in_force(heir) for heir in heirs] == [stage.in_force(actor) for actor in actors]
-    stage.office.reports.clear()
+    stage.listener.reports.clear()
     await stage.window(1060, PUTS_SEC={})
     assert [stage.in_force(heir) for heir in heirs] == [{}, {}, {("", 0): BIG}]
     assert [state.status for state in (heir.state() for heir in heirs)] == ["waiting", "waiting", "active"]
@@ -275,12 +276,12 @@ async def test_a_quiet_actor_is_not_told_of_silence_and_reports_nothing(stage):
     actor = stage.add(plan_of(BUSY))
     told = []
     await stage.window(1000, PUTS_SEC={"AUTH_test": 1})
-    look = stage.hub.deliver
-    stage.hub.deliver = lambda deliveries: look(told.append(one) or one for one in deliveries)
+    look = stage.router.deliver
+    stage.router.deliver = lambda deliveries: look(told.append(one) or one for one in deliveries)
     await stage.window(1001, PUTS_SEC={"AUTH_other": 9})
     await stage.window(1002, PUTS_SEC={"AUTH_test": 1})
     assert told == [(actor, (1002, 1.0, 1))]
-    assert stage.office.reports == []
+    assert stage.listener.reports == []
 
 
 @on_stage()
@@ -292,7 +293,7 @@ async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage)
         await stage.window(1000, PUTS_SEC={"AUTH_test": 8})
         stage.system.tell(actor, "no window at all, this one")
         await stage.system.idle()
-        assert len(stage.office.errors) == 1
+        assert len(stage.listener.errors) == 1
         state = actor.state()
         assert (state.status, state.reason[:10]) == ("failed", "TypeError:")
         assert stage.in_force(actor) == stage.in_force(neighbour) == {("", 0): True}
@@ -339,10 +340,11 @@ async def test_metrics_are_asked_for_while_somebody_needs_them(stage):
 async def test_observed_values_as_the_policy_saw_them(stage):
     single, all_of_them = stage.add(plan_of(["and", BUSY, READ])), stage.add(plan_of(BUSY, ALL_TENANTS), "p2")
     await stage.system.idle()
-    assert stage.hub.observed(single) is None
+    assert single.subscription.observed(single) is None
     await stage.window(1000, PUTS_SEC={"AUTH_test": 7, "B": 1}, GETS_SEC={})
-    assert stage.hub.observed(single) == {"window": 1000, "values": {"PUTS_SEC": 7, "GETS_SEC": None}, "members": {}}
-    assert stage.hub.observed(all_of_them) == {
+    values = {"PUTS_SEC": 7, "GETS_SEC": None}
+    assert single.subscription.observed(single) == {"window": 1000, "values": values, "members": {}}
+    assert all_of_them.subscription.observed(all_of_them) == {
         "window": 1000, "values": {}, "members": {"AUTH_test": {"PUTS_SEC": 7}, "B": {"PUTS_SEC": 1}},
     }  # fmt: skip
 
@@ -386,9 +388,9 @@ async def test_a_held_loop_reads_what_came_in_time_before_it_closes_a_window(sta
     for window in (1000, 1001, 1002):
         await stage.batches(batch_of("PUTS_SEC", window, {}, node) for node in ("node1", "node2"))
     stage.clock.now = 1004.05
-    stage.hub.take(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node1"))
+    stage.router.aggregators.add_batch(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node1"))
     stage.clock.now = 1004.9  # the loop was held for long, and comes to the timer before the socket
-    stage.hub._time_is_over("PUTS_SEC")
-    stage.hub.take(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node2"))
+    stage.router.aggregators._time_is_over("PUTS_SEC")
+    stage.router.aggregators.add_batch(batch_of("PUTS_SEC", 1003, {"AUTH_test": 8}, "node2"))
     await stage.system.idle()
     assert stage.done(actor) == [("set", 1003)]

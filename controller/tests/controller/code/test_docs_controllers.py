@@ -55,16 +55,18 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
         async with story.host(code_dir=str(tmp_path / "code")) as host:
 
             async def watching():
-                return {"PUT_BW", "NODE_CPU"} <= set(host.hub.report())
+                return {"PUT_BW", "NODE_CPU"} <= set(host.router.aggregators.report())
 
             await until(watching)
             story.clock.now = 1010.5
             rates = {"AUTH_calm": 1e5, "AUTH_busy": 2e6, "AUTH_flood": 5e7}
-            host.hub.take(MetricBatch("n1", "NODE_CPU", 1000, 1, {"node": {"n1": 0.2, "n2": 0.5}}, 10.0))
-            host.hub.take(MetricBatch("n1", "PUT_BW", 1009, 1, {"tenant": rates}))
+            host.router.aggregators.add_batch(
+                MetricBatch("n1", "NODE_CPU", 1000, 1, {"node": {"n1": 0.2, "n2": 0.5}}, 10.0)
+            )
+            host.router.aggregators.add_batch(MetricBatch("n1", "PUT_BW", 1009, 1, {"tenant": rates}))
             story.clock.now = 1011.0
             for metric in ("NODE_CPU", "PUT_BW"):
-                host.hub.turn(metric)
+                host.router.aggregators.close_due(metric)
 
             async def decided():
                 return len(await story.assignments()) == 2

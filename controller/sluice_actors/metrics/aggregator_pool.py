@@ -1,0 +1,143 @@
+"""The aggregators of one host: they get the batches of the bus, and timers close their windows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Final
+
+from sluice_actors.metrics.aggregator import Aggregator
+from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
+from sluice_core.connections.exchanges import metric_routing_key
+from sluice_core.errors import DecodeError
+from sluice_core.messages.policies import MetricBatch
+
+log = logging.getLogger(__name__)
+
+#: A timer that is later than this many seconds says that the loop was held by something.
+_HELD: Final = 0.05
+#: A metric of which nothing was delivered yet begins so many seconds ago, if there is a backlog.
+_LOOK_BACK: Final = 2
+
+
+def routing_name(metric: str) -> str:
+    """A metric's name as it stands in routing keys, and in the backlog."""
+    return metric_routing_key(metric, "").split(".")[1]
+
+
+class AggregatorPool:
+    """One aggregator per metric whose windows are closed on this host.
+
+    :param on_closed: called with each window, in the order in which a metric's windows close
+    :param clock: unix seconds
+    :param backlog: keeps the batches of all metrics, in a team
+    """
+
+    def __init__(
+        self,
+        on_closed: Callable[[ClosedWindow], None],
+        close_delay: float,
+        clock: Callable[[], float],
+        backlog: Backlog | None,
+    ) -> None:
+        #: Messages that were no metric batches.
+        self.undecodable = 0
+        self._on_closed = on_closed
+        self._close_delay = close_delay
+        self._clock = clock
+        self._backlog = backlog
+        self._aggregators: dict[str, Aggregator] = {}
+        # The names of the aggregators as routing keys spell them.
+        self._decoded: frozenset[str] = frozenset()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def receive(self, routing_key: str, body: bytes) -> None:
+        """Handle a message of the bus."""
+        if self._backlog is not None:
+            metric = routing_key.split(".")[1]
+            self._backlog.add(metric, body, self._clock())
+            if metric not in self._decoded:
+                return
+        try:
+            batch = MetricBatch.decode(body)
+        except DecodeError as error:
+            self.undecodable += 1
+            if self.undecodable == 1:
+                log.error("message with routing key `%s`: %s; raw %r", routing_key, error, error.raw[:200])
+            return
+        self.add_batch(batch)
+
+    def add_batch(self, batch: MetricBatch) -> None:
+        """Merge a node's batch; batches of metrics without an aggregator are ignored."""
+        aggregator = self._aggregators.get(batch.metric)
+        if aggregator is not None:
+            aggregator.add(batch, self._clock())
+            self.close_due(batch.metric)
+
+    def close_due(self, metric: str) -> None:
+        """Close what is due of ``metric`` and set the timer for what is not."""
+        aggregator = self._aggregators[metric]
+        now = self._clock()
+        for closed in aggregator.close_due(now):
+            self._on_closed(closed)
+        self._disarm(metric)
+        deadline = aggregator.deadline()
+        if deadline is not None:
+            self._arm(metric, max(0.0, deadline - now), self._time_is_over)
+
+    def get(self, metric: str) -> Aggregator | None:
+        """The aggregator of ``metric``; None when its windows are not closed here."""
+        return self._aggregators.get(metric)
+
+    def start(self, metric: str, before: WindowHistory | None) -> None:
+        """Begin an aggregator with what the backlog has behind ``before``; a second time changes nothing."""
+        if metric in self._aggregators:
+            return
+        now = self._clock()
+        aggregator = self._aggregators[metric] = Aggregator(metric, now, self._close_delay)
+        self._decoded = frozenset(map(routing_name, self._aggregators))
+        if self._backlog is None:
+            return
+        if before is not None and before.through is not None:
+            aggregator.through, aggregator.period = before.through, before.period
+        else:
+            aggregator.through = int(now) - _LOOK_BACK
+        for came, batch in self._backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
+            if batch.window > aggregator.through:
+                aggregator.add(batch, came)
+        self._arm(metric, 0.0, self.close_due)
+
+    def stop(self, metric: str) -> None:
+        """End the aggregator of ``metric``, if there is one."""
+        if self._aggregators.pop(metric, None) is not None:
+            self._disarm(metric)
+            self._decoded = frozenset(map(routing_name, self._aggregators))
+
+    def report(self) -> dict[str, dict[str, int]]:
+        """Metric → what its aggregator counted, for the host's report."""
+        return {name: {"nodes": one.nodes, **asdict(one.counts)} for name, one in self._aggregators.items()}
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _disarm(self, metric: str) -> None:
+        timer = self._timers.pop(metric, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _arm(self, metric: str, delay: float, then: Callable[[str], None]) -> None:
+        self._timers[metric] = asyncio.get_running_loop().call_later(delay, then, metric)
+
+    def _time_is_over(self, metric: str) -> None:
+        deadline = self._aggregators[metric].deadline()
+        if deadline is not None and self._clock() - deadline > _HELD:
+            # The loop was held: batches that came in time may still wait to be read.
+            self._arm(metric, _HELD, self.close_due)
+        else:
+            self.close_due(metric)

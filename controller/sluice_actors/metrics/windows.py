@@ -1,0 +1,74 @@
+"""Closed windows of one metric: the value of all nodes per path, and the last few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+CLOSE_DELAY: Final = 0.25
+#: The number of the last window before there was any.
+NO_WINDOW: Final = -1
+#: Policies over several metrics wait for the slowest of them.
+_REMEMBERED: Final = 3
+
+#: Granularity → path → value.
+WindowValues = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedWindow:
+    """A closed window of one metric; ``values`` has all that is known about it."""
+
+    metric: str
+    window: int
+    period: float
+    values: WindowValues
+
+    def at(self, granularity: str) -> Mapping[str, float]:
+        """Path → value at ``granularity``."""
+        return self.values.get(granularity, {})
+
+
+class WindowHistory:
+    """The last closed windows of one metric, wherever they were closed."""
+
+    def __init__(self, metric: str, close_delay: float = CLOSE_DELAY) -> None:
+        self.metric = metric
+        self.period = 1.0
+        self._delay = close_delay
+        #: The window closed last.
+        self.through: int | None = None
+        self._closed: dict[int, ClosedWindow] = {}
+
+    def remember(self, closed: ClosedWindow) -> None:
+        """``closed`` is the newest now."""
+        self.through = closed.window
+        self._closed[closed.window] = closed
+        while len(self._closed) > _REMEMBERED:
+            del self._closed[next(iter(self._closed))]
+
+    def unreported(self, window: int) -> bool:
+        """True when no node reports this metric, so that it has no value rather than an unknown one."""
+        return False
+
+    def closed(self, window: int, period: float) -> ClosedWindow | None:
+        """What was closed for ``window`` of ``period``; of a slower metric the last value that still stands."""
+        if self.period <= period:
+            return self._closed.get(window)
+        newest = self.last()
+        if newest is None or newest.window + 2 * newest.period + self._delay < window:
+            return None
+        return newest
+
+    def last(self) -> ClosedWindow | None:
+        """The window closed last."""
+        return next(reversed(self._closed.values()), None)
+
+    def overdue(self, now: float) -> float:
+        """For how many seconds the next window should have been closed."""
+        return 0.0 if self.through is None else now - (self.through + 2 * self.period + self._delay)
+
+    def after(self, window: int) -> list[ClosedWindow]:
+        """Those of the last closed ones that follow ``window``."""
+        return [closed for number, closed in self._closed.items() if number > window]

@@ -1,0 +1,117 @@
+"""The actor of a policy about each member of ALL or of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sluice_actors.metrics.subscription import Observed
+from sluice_actors.policies.actor import UNSETTLED, Context, InForce, PolicyActor
+from sluice_actors.policies.state_machine import StateMachine
+from sluice_actors.runtime.system import Work
+from sluice_core.messages.policies import ALL, CLUSTER, GROUP, PolicyState, Target
+from sluice_dsl.plan import Plan
+
+#: A family looks at the clock after so many members.
+_MEMBERS_PER_STEP: Final = 128
+
+
+def family(target: Target, granularity: str) -> bool:
+    """True when ``target`` means each of its members by itself."""
+    if target.level == CLUSTER:
+        return granularity != CLUSTER
+    return target.select in (ALL, GROUP)
+
+
+class Member:
+    """One member of a family: its machine and the bits at which that is settled."""
+
+    __slots__ = ("machine", "settled")
+
+    def __init__(self, machine: StateMachine) -> None:
+        self.machine = machine
+        self.settled = UNSETTLED
+
+
+class FamilyActor(PolicyActor):
+    """A policy about each member of ALL or a group; members that are blank are forgotten."""
+
+    __slots__ = ("_members",)
+
+    def __init__(
+        self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
+    ) -> None:
+        """
+        :raises DecodeError: when ``state`` is not one of such a policy
+        """
+        super().__init__(context, policy, plan, created, version, state)
+        known = state.members if state is not None else {}
+        self._members = {path: Member(StateMachine.from_data(data)) for path, data in known.items()}
+
+    @property
+    def subscribed_path(self) -> None:
+        return None
+
+    def on_start(self) -> None:
+        super().on_start()
+        for member in self._members.values():
+            member.settled = UNSETTLED
+
+    def on_message(self, message: tuple[int, float, Iterator[tuple[str, Observed]]]) -> Work:
+        """One closed window: its number, the period and what was observed by path."""
+        return self._window(*message)
+
+    def _window(self, window: int, period: float, observed: Iterator[tuple[str, Observed]]) -> Work:
+        assert self.program is not None
+        bits_of, members = self.program.bits, self._members
+        silent = self.program.residual(0, None) is False
+        unseen = set(members)
+        count = 0
+        for path, value in observed:
+            count += 1
+            if count % _MEMBERS_PER_STEP == 0:
+                yield None
+            bits = bits_of(value)
+            member = members.get(path)
+            if member is None:
+                if (bits or not silent) and self._admits(path):
+                    members[path] = member = Member(StateMachine())
+                    self._look(path, member, window, period, bits, value)
+                continue
+            unseen.discard(path)
+            if bits != member.settled or not self._admits(path):
+                self._look(path, member, window, period, bits, value)
+        for path in unseen:
+            count += 1
+            if count % _MEMBERS_PER_STEP == 0:
+                yield None
+            if members[path].settled != 0 or not self._admits(path):
+                self._look(path, members[path], window, period, 0, None)
+
+    def _look(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
+        assert self.program is not None
+        if not self._admits(path):
+            self._leave(path, member, window)
+            return
+        moved = self._step(path, member.machine, window, period, self.program.residual(bits, value))
+        member.settled = UNSETTLED if moved else bits
+        if not moved and member.machine.blank:
+            del self._members[path]
+
+    def _leave(self, path: str, member: Member, window: int) -> None:
+        """Who left the group keeps nothing of it, PERSISTENT actions neither."""
+        if member.machine.outputs() != (False, False):
+            self._record("taken_back", path, window)
+        del self._members[path]
+        self.context.listener.changed(self)
+
+    def _admits(self, path: str) -> bool:
+        target = self.plan.target
+        return target.select != GROUP or self.context.groups.contains(target.level, target.name, path)
+
+    def in_force(self) -> InForce:
+        for path, member in self._members.items():
+            yield from self._machine_in_force(path, member.machine)
+
+    def members(self) -> dict[str, dict[str, Any]]:
+        return {path: one.machine.to_data() for path, one in self._members.items() if not one.machine.blank}
