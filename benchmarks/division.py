@@ -16,8 +16,8 @@ from tests.support.simulation.placement_orders import few_places, one_by_one
 from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
 
 from sluice_actors.bandwidth.arrays import FloatArray
-from sluice_actors.bandwidth.fairness.max_min import divide
-from sluice_actors.bandwidth.fairness.problem import Problem
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem
 
 ROUND_LIMIT: Final = 1.0
 BIG: Final = Sizes(flows=10_000, proxies=100, storage=1000, parts=20)
@@ -36,11 +36,11 @@ def measure(scale: Scale) -> list[Figure]:
     ]
 
 
-def _feasible(problem: Problem) -> bool:
+def _feasible(problem: AllocationProblem) -> bool:
     return limits(problem).allow(np.minimum(problem.floor, most(problem)))
 
 
-def _drawn(seed: int) -> tuple[Problem, np.random.Generator]:
+def _drawn(seed: int) -> tuple[AllocationProblem, np.random.Generator]:
     random = np.random.default_rng(seed)
     return random_problem(random, random_sizes(random)), random
 
@@ -55,7 +55,7 @@ def _against_exact(clusters: int) -> list[Figure]:
         target = np.minimum(problem.floor, most(problem))
         if not limit.allow(target):
             continue
-        share = divide(problem).share
+        share = allocate_max_min(problem).share
         found.append(np.abs(share / expected(problem, limit) - 1))
         met += int(np.sum(share[target > 0] >= 0.99 * target[target > 0]))
         asked += int(np.sum(target > 0))
@@ -113,7 +113,7 @@ def _orders(clusters: int) -> Figure:
         answers = {
             "few": one_by_one(problem, order.tolist()),
             "many": one_by_one(problem, order[::-1].tolist()),
-            "joint": divide(problem).share,
+            "joint": allocate_max_min(problem).share,
         }
         for name, carried in answers.items():
             sums[name].append(float(np.mean(carried[target > 0] >= 0.99 * target[target > 0])))
@@ -134,7 +134,7 @@ def _rounds(times: int) -> list[Figure]:
         took = []
         for _ in range(times):
             begin = time.process_time()
-            divide(problem)
+            allocate_max_min(problem)
             took.append(time.process_time() - begin)
         what = f"one round, 10,000 tenants × 20 nodes, 100 proxies, 1,000 storage nodes, {words}: processor time"
         beside = f"longest {max(took):.2f} s"

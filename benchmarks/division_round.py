@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 from benchmarks.figures import Figure, at_most
-from tests.support.actors.bandwidth import MB, promise
+from tests.support.actors.bandwidth import MB, bandwidth_policy
 from tests.support.simulation.decider import whole
 from tests.support.simulation.random_clusters import Sizes, random_problem
 
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.arrays import FloatArray
-from sluice_actors.bandwidth.fairness.problem import Problem, Side
-from sluice_actors.bandwidth.loads.table import Report
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
+from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad
 from sluice_core.messages.policies import Change
@@ -46,12 +46,12 @@ class _Took:
         return self.decode, self.feed, self.round, self.picture
 
 
-def rounds(problem: Problem, random: np.random.Generator, times: int, words: str) -> list[Figure]:
+def rounds(problem: AllocationProblem, random: np.random.Generator, times: int, words: str) -> list[Figure]:
     """``times`` seconds of the whole host on a cluster, of which nobody is idle; ``words`` say which."""
-    divider, took = whole(problem).divider, _Took()
+    allocator, took = whole(problem).allocator, _Took()
     for number in range(1, times + _BEFORE + 1):
         bodies = _bodies(problem, number, random)
-        found = _second(divider, bodies, number)
+        found = _second(allocator, bodies, number)
         if number > _BEFORE:
             for column, seconds in zip(took.columns(), found, strict=True):
                 column.append(seconds)
@@ -74,19 +74,19 @@ def rounds(problem: Problem, random: np.random.Generator, times: int, words: str
     ]
 
 
-def _idle(problem: Problem, random: np.random.Generator, times: int, words: str) -> Figure:
+def _idle(problem: AllocationProblem, random: np.random.Generator, times: int, words: str) -> Figure:
     """What idle floors cost beside a small cluster whose floors ask for the same part of the capacity."""
     small = random_problem(random, replace(_BESIDE, asked=float(problem.floor.sum() / problem.proxies.capacity.sum())))
-    dividers = {idle: _promised(small, idle) for idle in (0, _IDLE)}
-    took: dict[int, list[float]] = {idle: [] for idle in dividers}
+    allocators = {idle: _promised(small, idle) for idle in (0, _IDLE)}
+    took: dict[int, list[float]] = {idle: [] for idle in allocators}
     sizes = {}
     for number in range(1, times + _BEFORE + 1):
         bodies = _bodies(small, number, random)
-        for idle, divider in dividers.items():
+        for idle, allocator in allocators.items():
             for body in bodies:
-                divider.feed(Report.decode(body), number + 0.06)
+                allocator.feed(PackedNodeLoad.decode(body), number + 0.06)
             began = time.process_time()
-            picture, promises = divider.round(number + 0.18, number).shown
+            picture, promises = allocator.allocate(number + 0.18, number).reports
             sizes[idle] = len(picture.encode())
             if number > _BEFORE:
                 took[idle].append(time.process_time() - began)
@@ -103,40 +103,40 @@ def _idle(problem: Problem, random: np.random.Generator, times: int, words: str)
     )
 
 
-def _promised(problem: Problem, idle: int) -> Divider:
+def _promised(problem: AllocationProblem, idle: int) -> Allocator:
     """With the objectives of a problem, and floors of so many more."""
-    divider = whole(problem).divider
-    more = tuple(promise(f"idle{number}", get_bw=_PROMISED / MB) for number in range(idle))
-    divider.objectives.apply(Change(1, "benchmark", 0.0, puts=more))
-    return divider
+    allocator = whole(problem).allocator
+    more = tuple(bandwidth_policy(f"idle{number}", get_bw=_PROMISED / MB) for number in range(idle))
+    allocator.objectives.apply(Change(1, "benchmark", 0.0, puts=more))
+    return allocator
 
 
-def _second(divider: Divider, bodies: list[bytes], number: int) -> tuple[float, ...]:
+def _second(allocator: Allocator, bodies: list[bytes], number: int) -> tuple[float, ...]:
     """Processor seconds to decode, to feed, for the round, and for its picture."""
     decode = feed = 0.0
     for body in bodies:
         began = time.process_time()
-        load = Report.decode(body)
+        load = PackedNodeLoad.decode(body)
         read = time.process_time()
-        divider.feed(load, number + 0.06)
+        allocator.feed(load, number + 0.06)
         decode, feed = decode + read - began, feed + time.process_time() - read
     began = time.process_time()
-    made = divider.round(number + 0.18, number)
+    made = allocator.allocate(number + 0.18, number)
     divided = time.process_time() - began
-    assert len(made.bodies) == len(bodies)
+    assert len(made.messages) == len(bodies)
     began = time.process_time()
-    assert made.shown[0].flows
+    assert made.reports[0].flows
     return decode, feed, divided, time.process_time() - began
 
 
-def _bodies(problem: Problem, number: int, random: np.random.Generator) -> list[bytes]:
+def _bodies(problem: AllocationProblem, number: int, random: np.random.Generator) -> list[bytes]:
     """What all nodes tell: each flow moves what it has a floor of and a bit, in whatever order."""
     rate = 1e5 + problem.floor
     bodies = []
     for side, name, given in ((PROXY, "proxy", problem.proxies), (STORAGE_NODE, "storage", problem.storage)):
         part = given.weight / np.bincount(given.flow, given.weight)[given.flow]
         moved = rate[given.flow] * part * random.uniform(0.5, 1.5, len(part))
-        waits = np.isinf(problem.want)[given.flow] * 0.5
+        waits = np.isinf(problem.demand)[given.flow] * 0.5
         for node, capacity in enumerate(given.capacity.tolist()):
             load = NodeLoad(
                 f"{name}{node}",

@@ -26,7 +26,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from sluice_actors.activations import Activations
-from sluice_actors.bandwidth.service import Bandwidth
+from sluice_actors.bandwidth.service import BandwidthService
 from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.hosts.change_stream import ChangeStream
@@ -123,7 +123,7 @@ class Host:
             settings, self.store, self.writer, self.router, self._ownership, fences, clock,
             self.activations.committed, self.status_publisher.soon,
         )  # fmt: skip
-        self.bandwidth = Bandwidth(settings, self.store, self._ownership, self._groups, clock)
+        self.bandwidth = BandwidthService(settings, self.store, self._ownership, self._groups, clock)
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 

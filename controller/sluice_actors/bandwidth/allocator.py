@@ -17,20 +17,28 @@ from typing import Any
 import numpy as np
 from msgpack import packb
 
-from sluice_actors.bandwidth.capacity_estimator import CONFIGURED, Capacities, Suffering
-from sluice_actors.bandwidth.failure_detector import Gone
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
+from sluice_actors.bandwidth.capacity_estimator import CONFIGURED, FloorViolations, NodeCapacities
+from sluice_actors.bandwidth.failure_detector import FailureDetector
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS, Node, NodeLoads
 from sluice_actors.bandwidth.loads.read_headroom import rooms
-from sluice_actors.bandwidth.loads.table import HEARD, Loads, Node, Table
-from sluice_actors.bandwidth.methods.demand import Demands, demands
-from sluice_actors.bandwidth.methods.method_allocator import Divided, ceilings_alone, floors_first
-from sluice_actors.bandwidth.methods.replication_cap import capped
-from sluice_actors.bandwidth.methods.write_amplification import Copies, Lingering
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
+from sluice_actors.bandwidth.methods.ceiling_retention import CeilingRetention
+from sluice_actors.bandwidth.methods.demand import MethodDemand, collect_demand
+from sluice_actors.bandwidth.methods.method_allocator import MethodAllocation, allocate_ceilings, allocate_floors
+from sluice_actors.bandwidth.methods.replication_cap import allocate_replication
 from sluice_actors.bandwidth.objectives import Objectives
-from sluice_actors.bandwidth.reports.idle_report import StandingRows
-from sluice_actors.bandwidth.reports.report import flows_of, nodes_of, objects_of, parts_of, promises_of
-from sluice_actors.bandwidth.reports.shortfall import Missing, Promised, Slow, lacking_of, missing_of
-from sluice_actors.bandwidth.share_encoder import Heads, encoded, packed, together
+from sluice_actors.bandwidth.reports.idle_report import IdleFloorRows
+from sluice_actors.bandwidth.reports.report import device_rows, flow_rows, idle_flow_rows, node_rows, object_rows
+from sluice_actors.bandwidth.reports.shortfall import (
+    FloorRegistry,
+    Shortfall,
+    SlowFlows,
+    floor_shortfall,
+    overcommitment,
+)
+from sluice_actors.bandwidth.share_encoder import SharePrefixes, encoded, packed, together
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, METHODS, PUT, REPLICATION, SIDES, NodeLoad, Shares
@@ -41,31 +49,31 @@ _SHORTEST, _LONGEST = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class Round:
+class AllocationRound:
     """What came of one round: node → its shares, encoded; ``governed`` when anything is held back anywhere.
 
-    ``show`` makes the picture and the promises beside it, which takes a while that shares need not wait for.
+    ``make_reports`` makes the picture and the promises beside it, which takes a while that shares need not wait for.
     """
 
-    bodies: Mapping[str, bytes]
+    messages: Mapping[str, bytes]
     governed: bool
-    show: Callable[[], tuple[BandwidthReport, IdleFlowReport]]
+    make_reports: Callable[[], tuple[BandwidthReport, IdleFlowReport]]
 
     @cached_property
-    def shown(self) -> tuple[BandwidthReport, IdleFlowReport]:
+    def reports(self) -> tuple[BandwidthReport, IdleFlowReport]:
         """To be asked for before the divider takes anything else."""
-        return self.show()
+        return self.make_reports()
 
     @cached_property
-    def picture(self) -> BandwidthReport:
+    def report(self) -> BandwidthReport:
         """As people will see it."""
-        picture, promises = self.shown
+        picture, promises = self.reports
         return picture.with_idle(promises)
 
     @cached_property
     def shares(self) -> Mapping[str, Shares]:
         """Node → its shares, as it will read them."""
-        return {node: Shares.decode(body) for node, body in self.bodies.items()}
+        return {node: Shares.decode(body) for node, body in self.messages.items()}
 
 
 @dataclass(slots=True)
@@ -73,86 +81,86 @@ class _Method:
     """What is remembered of one method."""
 
     method: str
-    assigned: Spots = field(default_factory=Spots)
-    weights: Spots = field(default_factory=Spots)
-    suffering: Suffering = field(default_factory=Suffering)
-    lingering: Lingering = field(default_factory=Lingering)
-    slow: Slow = field(default_factory=Slow)
-    capacities: dict[str, Capacities] = field(default_factory=dict)
+    assigned: FlowNodeValues = field(default_factory=FlowNodeValues)
+    weights: FlowNodeValues = field(default_factory=FlowNodeValues)
+    violations: FloorViolations = field(default_factory=FloorViolations)
+    retention: CeilingRetention = field(default_factory=CeilingRetention)
+    slow: SlowFlows = field(default_factory=SlowFlows)
+    capacities: dict[str, NodeCapacities] = field(default_factory=dict)
 
-    def capacity(self, side: str) -> Capacities:
+    def capacity(self, side: str) -> NodeCapacities:
         """What nodes carry on one side."""
-        return self.capacities.setdefault(side, Capacities(side, self.method))
+        return self.capacities.setdefault(side, NodeCapacities(side, self.method))
 
 
-class Divider:
+class Allocator:
     """:param groups: who belongs to which group
     :param host: who divides, for the picture
     """
 
     def __init__(self, groups: GroupIndex | None = None, host: str = "") -> None:
-        self.loads = Loads()
+        self.loads = NodeLoads()
         self.objectives = Objectives(GroupIndex() if groups is None else groups)
         self._host = host
         self._number = 0
         self._last: float | None = None
-        self._copies = Copies()
-        self._gone = Gone()
-        self._heads = Heads(self.loads.names)
+        self._copies = WriteAmplification()
+        self._gone = FailureDetector()
+        self._heads = SharePrefixes(self.loads.flow_index)
         self._methods = {method: _Method(method) for method in METHODS}
-        self._promised = {method: Promised(method) for method in METHODS}
-        self._standing = StandingRows()
+        self._promised = {method: FloorRegistry(method) for method in METHODS}
+        self._standing = IdleFloorRows()
         self._missing, self._infeasible = CachedJson(), CachedJson()
 
     def feed(self, load: NodeLoad, arrived: float) -> bool:
         """Take what a node told at ``arrived`` (monotonic seconds); False when it is not news."""
         return self.loads.feed(load, arrived)
 
-    def round(self, now: float, at: float = 0.0, term: int = 1, number: int | None = None) -> Round:
+    def allocate(self, now: float, at: float = 0.0, term: int = 1, number: int | None = None) -> AllocationRound:
         """Divide at ``now`` (monotonic); ``at`` (unix time), ``term`` and ``number`` are for the messages."""
         began = time.perf_counter()
         self._number = self._number + 1 if number is None else number
         seconds = 1.0 if self._last is None else min(max(now - self._last, _SHORTEST), _LONGEST)
         self._last = now
         self._forget(now)
-        self.objectives.name_policies(self.loads.policies)
+        self.objectives.set_policy_names(self.loads.policies)
         held = [(method, self.objectives.side(method)) for method in (GET, PUT) if self.objectives.governs(method)]
-        table = Table.of(self.loads, self._gone.step(self.loads, now, held))
-        self._copies.learn(table, seconds)
+        table = LoadTable.from_loads(self.loads, self._gone.step(self.loads, now, held))
+        self._copies.update(table, seconds)
         made = {method: self._divide(method, table, now, seconds) for method in METHODS}
         bodies = self._bodies(table, made, at, term)
         governed = any(one.governed for one in made.values())
         took = round(time.perf_counter() - began, 6)
         empty = BandwidthReport(at, self._host, term, self._number, took=took)
-        return Round(bodies, governed, lambda: self._picture(table, made, now, empty))
+        return AllocationRound(bodies, governed, lambda: self._picture(table, made, now, empty))
 
     def _forget(self, now: float) -> None:
         moved = self.loads.forget(now)
         if moved is not None:
-            self._heads = Heads(self.loads.names)
+            self._heads = SharePrefixes(self.loads.flow_index)
             for known in self._methods.values():
                 known.assigned, known.weights = known.assigned.renumber(moved), known.weights.renumber(moved)
 
     # -- one method
 
-    def _divide(self, method: str, table: Table, now: float, seconds: float) -> Divided:
+    def _divide(self, method: str, table: LoadTable, now: float, seconds: float) -> MethodAllocation:
         known, objectives = self._methods[method], self.objectives
-        wanted = demands(table, method, objectives, known.assigned, known.weights)
-        known.weights = Spots.of(wanted.here.spots, wanted.here.portions())
+        wanted = collect_demand(table, method, objectives, known.assigned, known.weights)
+        known.weights = FlowNodeValues.from_unsorted(wanted.throttled.keys, wanted.throttled.portions())
         cap = objectives.replication
         if method == REPLICATION and cap is not None:
-            made = capped(cap, table, known.assigned, self._capacity(method))
-        elif objectives.floors(method):
+            made = allocate_replication(cap, table, known.assigned, self._capacity(method))
+        elif objectives.has_floors(method):
             self._estimate(known, wanted, table, now, seconds)
-            copies = {policy: self._copies.of(policy) for policy in {one.flow.policy for one in wanted.flows}}
-            made = floors_first(table, wanted, self._capacity(method), copies)
+            copies = {policy: self._copies.factor(policy) for policy in {one.flow.policy for one in wanted.flows}}
+            made = allocate_floors(table, wanted, self._capacity(method), copies)
             known.slow.step(made, now)
-        elif objectives.ceilings(method):
-            made = ceilings_alone(table, wanted)
+        elif objectives.has_ceilings(method):
+            made = allocate_ceilings(table, wanted)
         else:
-            made = Divided(table, wanted)
-        if objectives.ceilings(method):
-            known.lingering.step(made, objectives, now)
+            made = MethodAllocation(table, wanted)
+        if objectives.has_ceilings(method):
+            known.retention.apply(made, objectives, now)
         known.assigned = made.assigned()
         return made
 
@@ -160,15 +168,15 @@ class Divider:
         known = self._methods[method]
         return lambda side, node: known.capacity(side).of(node.name, node.capacity)[0]
 
-    def _estimate(self, known: _Method, wanted: Demands, table: Table, now: float, seconds: float) -> None:
+    def _estimate(self, known: _Method, wanted: MethodDemand, table: LoadTable, now: float, seconds: float) -> None:
         """Look whether floors suffer, and what that says of nodes whose capacity nobody configured."""
         unknown = {side: _unknown(table, side, known.method) for side in SIDES}
-        known.suffering.forget(now)
+        known.violations.forget(now)
         suffer = []
         for one in wanted.flows if any(unknown.values()) else ():
             if one.floor > 0:
-                may = min(one.floor, one.ceiling, one.may)
-                if known.suffering.step(one.flow, may, one.bytes, one.transfers, one.held, now):
+                may = min(one.floor, one.ceiling, one.allowed)
+                if known.violations.step(one.flow, may, one.mean_moved, one.mean_open, one.mean_waiting, now):
                     suffer.append(one)
         for side, moved in unknown.items():
             nodes = {node for one in suffer for node in wanted.parts[side].nodes_of(one.index).tolist()}
@@ -177,10 +185,10 @@ class Divider:
 
     # -- what is told
 
-    def _bodies(self, table: Table, made: Mapping[str, Divided], at: float, term: int) -> dict[str, bytes]:
+    def _bodies(self, table: LoadTable, made: Mapping[str, MethodAllocation], at: float, term: int) -> dict[str, bytes]:
         spares = packb(self._spares(table) if made[GET].governed else {})
         nothing = packb({})
-        told = [one for each in made.values() for one in each.told]
+        told = [one for each in made.values() for one in each.shares]
         rows = packed(together(told), self._heads, len(table.nodes)) if told else [(0, b"")] * len(table.nodes)
         bodies = {}
         for place, (node, (count, raw)) in enumerate(zip(table.nodes, rows, strict=True)):
@@ -192,14 +200,14 @@ class Divider:
             bodies[node.name] = encoded(shares, count, raw, spares if node.serves(PROXY) else nothing)
         return bodies
 
-    def _spares(self, table: Table) -> dict[str, float]:
+    def _spares(self, table: LoadTable) -> dict[str, float]:
         """``ip:port`` of each object server whose capacity is known → how much room it has, 0 to 1, for reading."""
         carry = self._capacity(GET)
         known = [carry(STORAGE_NODE, node) if node.serves(STORAGE_NODE) else math.inf for node in table.nodes]
         return rooms(table, np.array(known, dtype=np.float64))
 
     def _picture(
-        self, table: Table, made: Mapping[str, Divided], now: float, empty: BandwidthReport
+        self, table: LoadTable, made: Mapping[str, MethodAllocation], now: float, empty: BandwidthReport
     ) -> tuple[BandwidthReport, IdleFlowReport]:
         known = {
             (side, method, node.name): one.capacity(side).of(node.name, node.capacity)
@@ -210,20 +218,20 @@ class Divider:
         servers = len(table.serving(STORAGE_NODE))
         idle = {method: self._promised[method].step(one, self.objectives, servers) for method, one in made.items()}
         lacking = {
-            method: lacking_of(one, idle[method], self._carried(method, table.nodes), self._stored(method))
+            method: overcommitment(one, idle[method], self._carried(method, table.nodes), self._stored(method))
             for method, one in made.items()
-            if self.objectives.floors(method)
+            if self.objectives.has_floors(method)
         }
-        self._know_missing(missing_of(made, idle, lacking))
-        heard = np.array([now - node.arrived <= HEARD for node in table.nodes], dtype=bool)
+        self._know_missing(floor_shortfall(made, idle, lacking))
+        heard = np.array([now - node.arrived <= FRESH_SECONDS for node in table.nodes], dtype=bool)
         assigned = {method: one.assigned for method, one in self._methods.items()}
-        active, left_out = flows_of(made, heard)
-        promises, count, more = promises_of(self._standing, idle, lacking, len(active))
+        active, left_out = flow_rows(made, heard)
+        promises, count, more = idle_flow_rows(self._standing, idle, lacking, len(active))
         lists = {
             "flows": (active, left_out + more),
-            "nodes": nodes_of(table, made, known, heard),
-            "parts": parts_of(table, made, assigned, heard),
-            "objects": objects_of(table, heard),
+            "nodes": node_rows(table, made, known, heard),
+            "parts": device_rows(table, made, assigned, heard),
+            "objects": object_rows(table, heard),
         }
         shown: dict[str, Any] = {name: tuple(rows) for name, (rows, _) in lists.items()}
         picture = replace(
@@ -238,7 +246,7 @@ class Divider:
         )
         return picture, promises
 
-    def _know_missing(self, missing: Missing) -> None:
+    def _know_missing(self, missing: Shortfall) -> None:
         """Keep what is missing, and how it is told, while it is the same."""
         if missing != self._missing:
             self._missing = CachedJson(missing)
@@ -257,12 +265,12 @@ class Divider:
 
     def _stored(self, method: str) -> Callable[[int], float]:
         """What is stored for each byte that is promised, by storage policy."""
-        return lambda policy: self._copies.of(max(policy, 0)) if method == PUT else 1.0
+        return lambda policy: self._copies.factor(max(policy, 0)) if method == PUT else 1.0
 
 
-def _unknown(table: Table, side: str, method: str) -> dict[str, float]:
+def _unknown(table: LoadTable, side: str, method: str) -> dict[str, float]:
     """Name → what moved, of the nodes whose capacity is not configured."""
-    moved = table.per_node(method, side, table.traces.moved).tolist()
+    moved = table.per_node(method, side, table.stats.moved).tolist()
     return {
         node.name: moved[place]
         for place, node in enumerate(table.nodes)

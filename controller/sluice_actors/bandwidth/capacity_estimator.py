@@ -49,7 +49,7 @@ _EXCUSED: Final = 60.0
 
 
 @dataclass(slots=True)
-class Estimate:
+class CapacityEstimate:
     """The capacity of one node on one side for one method; ``value`` is infinite while it is unknown."""
 
     value: float = math.inf
@@ -100,7 +100,7 @@ class _Suspect:
 
 
 @dataclass(slots=True)
-class Suffering:
+class FloorViolations:
     """Which flows suffer."""
 
     _suspects: dict[Flow, _Suspect] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Suffering:
     def step(self, flow: Flow, may: float, moved: float, open: float, held: float, now: float) -> bool:  # noqa: A002
         """True when ``flow`` suffers at ``now``.
 
-        ``may`` is what it may move of its floor, ``moved`` what it does, ``open`` how many transfers it
+        ``allowed`` is what it may move of its floor, ``moved`` what it does, ``open`` how many transfers it
         has, of which we hold back ``held``; all are means.
         """
         if open < _CLEARLY or moved >= _CLEARLY * may or held > 0.1 * open:
@@ -132,12 +132,12 @@ class Suffering:
 
 
 @dataclass(slots=True)
-class Capacities:
+class NodeCapacities:
     """What every node carries on one side for one method: configured, or else estimated."""
 
     side: str
     method: str
-    _estimates: dict[str, Estimate] = field(default_factory=dict)
+    _estimates: dict[str, CapacityEstimate] = field(default_factory=dict)
 
     def of(self, node: str, configured: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
         """Capacity (infinite when unknown) and where it is known from."""
@@ -151,7 +151,7 @@ class Capacities:
 
     def step(self, moved: Mapping[str, float], suffering: Collection[str], seconds: float) -> None:
         """Another second: node → what it moved, of those that have no configured capacity; others are forgotten."""
-        self._estimates = {node: self._estimates.get(node) or Estimate() for node in moved}
+        self._estimates = {node: self._estimates.get(node) or CapacityEstimate() for node in moved}
         for node, estimate in self._estimates.items():
             estimate.step(moved[node], node in suffering, seconds)
         if suffering:  # a node without any estimate would seem to carry all that the others cannot

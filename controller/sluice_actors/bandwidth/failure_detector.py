@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.loads.flow_index import KINDS, kind
-from sluice_actors.bandwidth.loads.table import HEARD, Loads, Node
+from sluice_actors.bandwidth.loads.flow_index import METHOD_SIDES, method_side
+from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS, Node, NodeLoads
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, SIDES
 
@@ -33,36 +33,36 @@ _SPEAKS: Final = 1.0
 
 
 @dataclass(slots=True)
-class Gone:
+class FailureDetector:
     """Remembers how much of each method moves on one side for what moves on the other, and who was gone."""
 
-    names: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
     _proportions: dict[str, deque[float]] = field(default_factory=dict)
 
-    def step(self, loads: Loads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
+    def step(self, loads: NodeLoads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
         """The nodes that count as gone.
 
         :param held: methods, each with the side where it is held back
         """
         nodes = list(loads.nodes.values())
-        silent = [node for node in nodes if now - node.arrived > HEARD]
+        silent = [node for node in nodes if now - node.arrived > FRESH_SECONDS]
         if all(now - node.arrived <= _SPEAKS for node in nodes):
             self._learn(nodes)
         found: set[str] = set()
         for side in SIDES if silent else ():
             # one that serves both sides would hide its own bytes
-            here = {node.name for node in silent if node.here == (side,)}
-            limit = _STILL if here & self.names else _SAME
+            here = {node.name for node in silent if node.served_sides == (side,)}
+            limit = _STILL if here & self.failed else _SAME
             verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
             if True in verdicts and False not in verdicts:
                 found |= here
-        self.names = frozenset(found)
-        return self.names
+        self.failed = frozenset(found)
+        return self.failed
 
     def _learn(self, nodes: list[Node]) -> None:
         sums = _sums(nodes)
         for method in (GET, PUT):
-            proxies, stored = (sums[kind(method, side)] for side in SIDES)
+            proxies, stored = (sums[method_side(method, side)] for side in SIDES)
             if min(proxies, stored) >= _TELLS:
                 self._proportions.setdefault(method, deque(maxlen=_SECONDS)).append(stored / proxies)
 
@@ -82,14 +82,16 @@ class Gone:
 
 def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
     """Bytes in the last second that each told of."""
-    return _sums(nodes)[kind(method, side)]
+    return _sums(nodes)[method_side(method, side)]
 
 
 def _sums(nodes: Iterable[Node]) -> list[float]:
     """The same of each kind of places."""
-    traces = [node.traces for node in nodes]
-    if not traces:
-        return [0.0] * KINDS
-    kinds = np.concatenate([one.places for one in traces]) % KINDS
-    found: list[float] = np.bincount(kinds, np.concatenate([one.moved for one in traces]), minlength=KINDS).tolist()
+    stats = [node.stats for node in nodes]
+    if not stats:
+        return [0.0] * METHOD_SIDES
+    kinds = np.concatenate([one.flow_sides for one in stats]) % METHOD_SIDES
+    found: list[float] = np.bincount(
+        kinds, np.concatenate([one.moved for one in stats]), minlength=METHOD_SIDES
+    ).tolist()
     return found

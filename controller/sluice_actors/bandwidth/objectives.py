@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class FlowObjectives:
     """What holds for a flow: its own objective, and its tenant's if that has a ceiling, which bounds it with others.
 
     Both are the same one for a flow of the tenant itself.
@@ -44,17 +44,17 @@ class Promise:
         return tuple(dict.fromkeys(one.policy for one in (self.own, self.bound) if one is not None))
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """True when no policy speaks of the flow."""
         return self.own is None and self.bound is None
 
     @property
-    def limited(self) -> bool:
+    def has_ceiling(self) -> bool:
         """True when there is any ceiling."""
         return bool((self.own is not None and self.own.ceiling) or self.bound is not None)
 
 
-class Member(NamedTuple):
+class MemberFloor(NamedTuple):
     """A floor of one member of a group; ``policy`` is the storage policy's index, if known."""
 
     own: Objective
@@ -64,8 +64,8 @@ class Member(NamedTuple):
 
 
 #: Members of groups that are looked up for the floors of one method, whether anything of them ever moved or not.
-MOST_MEMBERS: Final = 20_000
-_NOTHING: Final = Promise()
+MAX_MEMBERS: Final = 20_000
+_NOTHING: Final = FlowObjectives()
 #: Objectives do not ask about requests.
 _NO_FACTS: Final = Facts("")
 
@@ -100,7 +100,7 @@ class Objectives:
             self._forget()
         return bool(gone or found)
 
-    def name_policies(self, policies: Mapping[str, str]) -> None:
+    def set_policy_names(self, policies: Mapping[str, str]) -> None:
         """The storage policies, index as text → name."""
         if policies != self._policies:
             self._policies = dict(policies)
@@ -108,24 +108,24 @@ class Objectives:
 
     # -- what holds
 
-    def promise(self, flow: Flow) -> Promise:
+    def for_flow(self, flow: Flow) -> FlowObjectives:
         """What holds for ``flow``; bounded in time, whatever there is of objectives."""
         known = self._known.get(flow)
         if known is None:
             known = self._known[flow] = self._promise(flow)
         return known
 
-    def floors(self, method: str) -> bool:
+    def has_floors(self, method: str) -> bool:
         """True when any floor of this method is in force, whether its target is active or not."""
         return method in self._with_floors
 
-    def ceilings(self, method: str) -> bool:
+    def has_ceilings(self, method: str) -> bool:
         """The same for ceilings."""
         return method in self._with_ceilings
 
     def governs(self, method: str) -> bool:
         """True when anything of this method may be held back."""
-        return self.floors(method) or self.ceilings(method)
+        return self.has_floors(method) or self.has_ceilings(method)
 
     def side(self, method: str) -> str:
         """Where bytes of this method are held back.
@@ -142,22 +142,22 @@ class Objectives:
         """The cap on replication."""
         return min(self._replication, key=_order, default=None)
 
-    def named(self, method: str) -> list[Objective]:
+    def named_objectives(self, method: str) -> list[Objective]:
         """Objectives with a floor or ceiling for one tenant or container by its name."""
         return self._named.get(method, [])
 
-    def wide(self, method: str) -> bool:
+    def has_group_floors(self, method: str) -> bool:
         """True when any floor of this method is for a group or ALL."""
         return method in self._wide
 
-    def members(self, method: str) -> Sequence[Member]:
-        """Floors of this method that members of groups have from these, of up to :data:`MOST_MEMBERS`."""
+    def member_floors(self, method: str) -> Sequence[MemberFloor]:
+        """Floors of this method that members of groups have from these, of up to :data:`MAX_MEMBERS`."""
         known = self._members.get(method)
         if known is None:
             known = self._members[method] = list(self._members_of(method))
         return known
 
-    def index_of(self, storage_policy: str) -> int:
+    def policy_index(self, storage_policy: str) -> int:
         """Of a storage policy as it was written; :data:`~sluice_core.messages.bandwidth.ANY_POLICY` when that is
         not known.
         """
@@ -168,16 +168,16 @@ class Objectives:
         named = {name.lower(): index for index, name in self._policies.items()}
         return int(named.get(storage_policy.lower(), ANY_POLICY))
 
-    def _promise(self, flow: Flow) -> Promise:
+    def _promise(self, flow: Flow) -> FlowObjectives:
         tenant = self._first(flow, TENANT, flow.account)
         container = self._first(flow, CONTAINER, flow.path) if flow.container else None
         own = tenant if container is None else container
         bound = tenant if tenant is not None and tenant.ceiling else None
-        return Promise(own, bound) if own is not None or bound is not None else _NOTHING
+        return FlowObjectives(own, bound) if own is not None or bound is not None else _NOTHING
 
-    def _members_of(self, method: str) -> Iterator[Member]:
+    def _members_of(self, method: str) -> Iterator[MemberFloor]:
         groups = {
-            (one.target.level, one.target.name, self.index_of(said.storage_policy))
+            (one.target.level, one.target.name, self.policy_index(said.storage_policy))
             for one in chain.from_iterable(self._groups_of.values())
             for said in self._objectives[one.id]
             if said.method == method and (said.floor or said.node_floor)
@@ -187,7 +187,7 @@ class Objectives:
             for level, name, policy in sorted(groups)
             for path in self._groups.members(level, name)
         )
-        some = list(islice(paths, MOST_MEMBERS))
+        some = list(islice(paths, MAX_MEMBERS))
         groups_of = {level: self._groups_with(level, {path for _, path, _ in some}) for level in self._groups_of}
         # what holds depends on who speaks alone, which is the same for nearly all of them
         known: dict[tuple[str | int, ...], Objective | None] = {}
@@ -203,7 +203,7 @@ class Objectives:
             if (own.assignment, path) not in found:
                 found.add((own.assignment, path))
                 account, _, container = path.partition("/")
-                yield Member(own, account, container, policy)
+                yield MemberFloor(own, account, container, policy)
 
     def _groups_with(self, level: str, paths: Set[str]) -> dict[str, list[Assignment]]:
         """What groups are told that have any of ``paths``, by these."""
@@ -243,8 +243,8 @@ class Objectives:
     def _forget(self) -> None:
         """What was found is to be looked up anew."""
         self.changes += 1
-        self._known: dict[Flow, Promise] = {}
-        self._members: dict[str, Sequence[Member]] = {}
+        self._known: dict[Flow, FlowObjectives] = {}
+        self._members: dict[str, Sequence[MemberFloor]] = {}
 
     def _index(self) -> None:
         self._forget()

@@ -5,7 +5,7 @@ One host of the team does this, the one that owns :data:`NAME`.
 * Loads are heard only while that is us, and nothing is published once it is not.  Each round carries the term of our
   ownership, so whatever a former owner still says is older.
 * A round is made as soon as everybody has told the last second, at the latest ``divide_delay_ms`` after its end.
-* Who takes over says nothing before the objectives are read and the nodes have been heard for :data:`HEARING` seconds.
+* A new owner publishes nothing before the objectives are read and nodes were heard for :data:`LISTEN_SECONDS`.
 * Dividing is done in a thread, so that the host's loop goes on.  What comes meanwhile waits until that is done: nothing
   else touches the divider then.
 * Shares are published as soon as they are there, and the picture is made after that, while what comes still waits.
@@ -24,8 +24,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
-from sluice_actors.bandwidth.allocator import Divider, Round
-from sluice_actors.bandwidth.loads.table import Report
+from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
+from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.tasks import repeat_forever
@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 #: What the dividing host owns.
 NAME: Final = "controller/bandwidth"
 #: Seconds for which nodes are heard before they are told anything.
-HEARING: Final = 1.5
+LISTEN_SECONDS: Final = 1.5
 #: Seconds for which a picture is shown.
-SHOWN: Final = 10
+REPORT_TTL: Final = 10
 _LOADS: Final = load_routing_key("#")
 _LOOK_AGAIN: Final = 1.0
 #: A node that said something within this time is waited for.
@@ -86,7 +86,7 @@ class Receiver(Protocol):
     async def close(self) -> None: ...
 
 
-class Bandwidth:
+class BandwidthService:
     """Divides while :data:`NAME` is ours.
 
     :param settings: of the host
@@ -112,7 +112,7 @@ class Bandwidth:
         self._clock = clock
         self._monotonic = monotonic
         self._publisher, self._consumer = bus if bus is not None else self._connected(settings["amqp_url"])
-        self._divider: Divider | None = None
+        self._allocator: Allocator | None = None
         self._moved = asyncio.Event()
         self._told = asyncio.Event()
         self._read = asyncio.Event()
@@ -120,7 +120,7 @@ class Bandwidth:
         # What the stream said since it was asked to read everything, which may have come too late for that.
         self._meanwhile: list[Change] = []
         # Held while a thread divides, and what came while it was.
-        self._dividing = asyncio.Lock()
+        self._allocating = asyncio.Lock()
         self._bodies: deque[tuple[str, bytes, float]] = deque(maxlen=_QUEUED)
         self._changes: list[Change] = []
         self._readings = 0
@@ -157,7 +157,7 @@ class Bandwidth:
 
     def reread(self) -> None:
         """What was known of the store may not hold any more; the groups were read anew."""
-        if self._divider is not None:
+        if self._allocator is not None:
             self._meanwhile.clear()
             self._changes.clear()
             self._readings += 1
@@ -165,29 +165,29 @@ class Bandwidth:
 
     def apply(self, change: Change) -> None:
         """Take ``change``, of which the groups know already."""
-        if self._divider is None:
+        if self._allocator is None:
             return
         if self._stale.is_set() or not self._read.is_set():
             self._meanwhile.append(change)
-        elif self._dividing.locked():
+        elif self._allocating.locked():
             self._changes.append(change)
-        elif self._divider.objectives.apply(change):
+        elif self._allocator.objectives.apply(change):
             self._quiet = 0
 
     def report(self) -> dict[str, Any]:
         """For the host's report."""
-        divider, shown = self._divider, self._picture
-        if divider is None:
+        allocator, shown = self._allocator, self._picture
+        if allocator is None:
             return {"dividing": False}
         return {
             "dividing": True,
             "term": self._term(),
             "number": self._number,
-            "nodes": len(divider.loads.nodes),
+            "nodes": len(allocator.loads.nodes),
             "objectives": self._read.is_set(),
             "took": 0.0 if shown is None else shown[0].took,
-            "repeated": divider.loads.repeated,
-            "unsound": divider.loads.unsound,
+            "repeated": allocator.loads.repeated,
+            "unsound": allocator.loads.unsound,
             "undecodable": self.undecodable,
         }
 
@@ -208,8 +208,8 @@ class Bandwidth:
             return
         self._enter()
         await self._wait(self._told, self._await_second())
-        if self._ours and self._read.is_set() and self._divider is not None:
-            await self._round(self._divider)
+        if self._ours and self._read.is_set() and self._allocator is not None:
+            await self._round(self._allocator)
 
     async def read(self) -> None:
         """Read the objectives whenever that is needed.
@@ -217,20 +217,20 @@ class Bandwidth:
         :raises PeerError: when Redis is away
         """
         await self._stale.wait()
-        divider, reading = self._divider, self._readings
+        allocator, reading = self._allocator, self._readings
         keys, found = self._store.keys, list[Assignment]()
         names = await self._store.run(fencing.names(keys.assignments))
         for part in fencing.chunks(names):
             some = await self._store.run(fencing.assignments(keys, part))
             found += [one for one in some if one.kind in (BANDWIDTH, REPLICATION)]
-        if divider is None or divider is not self._divider or reading != self._readings:
+        if allocator is None or allocator is not self._allocator or reading != self._readings:
             return  # it is to be read anew, or not at all
-        async with self._dividing:
-            if divider is not self._divider or reading != self._readings:
+        async with self._allocating:
+            if allocator is not self._allocator or reading != self._readings:
                 return
-            divider.objectives.replace(found)
+            allocator.objectives.replace(found)
             for change in self._meanwhile:
-                divider.objectives.apply(change)
+                allocator.objectives.apply(change)
             self._meanwhile.clear()
             self._stale.clear()
             self._read.set()
@@ -247,27 +247,27 @@ class Bandwidth:
             (picture, promises), keys = self._picture, self._store.keys
             if picture.promises:
                 key = keys.promises(picture.promises)
-                kept = await self._store.run(Operation((("EXPIRE", key, SHOWN),), lambda replies: replies[0]))
+                kept = await self._store.run(Operation((("EXPIRE", key, REPORT_TTL),), lambda replies: replies[0]))
                 if not kept:
-                    await self._store.run(Operation((("SET", key, promises.raw, "EX", SHOWN),), nothing))
+                    await self._store.run(Operation((("SET", key, promises.raw, "EX", REPORT_TTL),), nothing))
             data = await asyncio.to_thread(picture.encode)  # some megabytes in a big cluster
-            await self._store.run(Operation((("SET", keys.bandwidth, data, "EX", SHOWN),), nothing))
+            await self._store.run(Operation((("SET", keys.bandwidth, data, "EX", REPORT_TTL),), nothing))
 
     # -- hearing
 
     def received(self, routing_key: str, body: bytes) -> None:
         """Take what a node told."""
-        if self._divider is None:
+        if self._allocator is None:
             return
-        if self._dividing.locked():
+        if self._allocating.locked():
             self._bodies.append((routing_key, body, self._monotonic()))
         else:
-            self._hear(self._divider, routing_key, body, self._monotonic())
+            self._hear(self._allocator, routing_key, body, self._monotonic())
 
-    def _hear(self, divider: Divider, routing_key: str, body: bytes, now: float) -> None:
+    def _hear(self, allocator: Allocator, routing_key: str, body: bytes, now: float) -> None:
         try:
-            load = Report.decode(body)
-            divider.feed(load, now)
+            load = PackedNodeLoad.decode(body)
+            allocator.feed(load, now)
         except (DecodeError, TypeError, ValueError) as error:
             self._complain(routing_key, error)
             return
@@ -296,9 +296,9 @@ class Bandwidth:
         return max(map(fencing.term_of, held.values()), default=1)
 
     def _enter(self) -> None:
-        if self._divider is None:
+        if self._allocator is None:
             log.info("dividing bandwidth from now on")
-            self._divider = Divider(self._groups, self._host)
+            self._allocator = Allocator(self._groups, self._host)
             # More than before, in the same term: also by a process before this one, unless the clock was set back.
             self._number = max(self._number, int(self._clock()))
             self._heard = None
@@ -307,10 +307,10 @@ class Bandwidth:
             self._consumer.bind(_LOADS)
 
     def _leave(self) -> None:
-        if self._divider is not None:
+        if self._allocator is not None:
             log.info("dividing bandwidth no more")
             self._consumer.unbind(_LOADS)
-            self._divider = self._picture = None
+            self._allocator = self._picture = None
             self._bodies.clear()
             self._changes.clear()
             self._read.clear()
@@ -328,7 +328,7 @@ class Bandwidth:
         if boundary - self._boundary < _APART:
             boundary += 1.0
         self._boundary = boundary
-        nodes = () if self._divider is None else self._divider.loads.nodes.values()
+        nodes = () if self._allocator is None else self._allocator.loads.nodes.values()
         self._awaited = {node.name for node in nodes if self._boundary - node.arrived < _LATELY}
         for node in nodes:
             if node.arrived >= self._boundary:
@@ -341,35 +341,35 @@ class Bandwidth:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await event.wait()
 
-    async def _round(self, divider: Divider) -> None:
+    async def _round(self, allocator: Allocator) -> None:
         self._number += 1
         now = self._monotonic()
-        async with self._dividing:
-            made = await asyncio.to_thread(divider.round, now, self._clock(), self._term(), self._number)
-            if divider is self._divider and self._ours:  # or else it was taken from us meanwhile
-                if self._heard is not None and now - self._heard >= HEARING:
+        async with self._allocating:
+            made = await asyncio.to_thread(allocator.allocate, now, self._clock(), self._term(), self._number)
+            if allocator is self._allocator and self._ours:  # or else it was taken from us meanwhile
+                if self._heard is not None and now - self._heard >= LISTEN_SECONDS:
                     self._publish(made)
-                shown = await asyncio.to_thread(lambda: made.shown)
-                if divider is self._divider and self._ours:
+                shown = await asyncio.to_thread(lambda: made.reports)
+                if allocator is self._allocator and self._ours:
                     self._picture = shown
                     self._shown.set()
-            await self._catch_up(divider)
+            await self._catch_up(allocator)
 
-    async def _catch_up(self, divider: Divider) -> None:
+    async def _catch_up(self, allocator: Allocator) -> None:
         """Take what came while a thread divided, one after the other, so that the loop goes on."""
-        while divider is self._divider and (self._bodies or self._changes):
+        while allocator is self._allocator and (self._bodies or self._changes):
             if self._changes:
                 change = self._changes.pop(0)
-                if divider.objectives.apply(change):
+                if allocator.objectives.apply(change):
                     self._quiet = 0
             else:
-                self._hear(divider, *self._bodies.popleft())
+                self._hear(allocator, *self._bodies.popleft())
             await asyncio.sleep(0)
 
-    def _publish(self, made: Round) -> None:
+    def _publish(self, made: AllocationRound) -> None:
         self._quiet = 0 if made.governed else self._quiet + 1
         if not made.governed and self._quiet > _QUIET and self._quiet % _NOW_AND_THEN:
             return
         if self._publisher.connected.is_set():
-            for node, body in made.bodies.items():
+            for node, body in made.messages.items():
                 self._publisher.publish(shares_routing_key(node), body)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
-from sluice_actors.bandwidth.loads.flow_index import KINDS, Names
+from sluice_actors.bandwidth.loads.flow_index import METHOD_SIDES, FlowIndex
 from sluice_core.messages.bandwidth import SIDES, Share, Shares
 
 #: MessagePack's marks of a double, and of a list as long as a share.
@@ -28,8 +28,8 @@ _END: Final = np.dtype([*chain(*(((f"{name}:", "u1"), (name, ">f8")) for name in
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Shares of one method: ``node`` is where it stands in ``Table.nodes``, ``place`` as of ``Names``."""
+class ShareColumns:
+    """Shares of one method: ``node`` is where it stands in ``LoadTable.nodes``, ``place`` as of ``FlowIndex``."""
 
     node: IntArray
     place: IntArray
@@ -39,16 +39,16 @@ class Told:
     priority: IntArray
 
 
-class Heads:
+class SharePrefixes:
     """How shares begin, by place; to be made anew when flows are numbered anew."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: FlowIndex) -> None:
         self._names = names
         self._packed: NDArray[np.object_] = np.empty(0, dtype=object)
 
     def of(self, places: IntArray) -> list[bytes]:
         """Packed: a list of nine that begins with side, account, container, method, policy."""
-        grown = len(self._names.flows) * KINDS - len(self._packed)
+        grown = len(self._names.flows) * METHOD_SIDES - len(self._packed)
         if grown > 0:
             self._packed = np.append(self._packed, np.empty(grown, dtype=object))
         found: list[bytes] = self._packed[places].tolist()
@@ -59,18 +59,18 @@ class Heads:
         return found
 
     def _pack(self, place: int) -> bytes:
-        flow = self._names.flows[place // KINDS]
+        flow = self._names.flows[place // METHOD_SIDES]
         begin = (SIDES[place % len(SIDES)], flow.account, flow.container, flow.method, flow.policy)
         return _SHARE + b"".join(map(msgpack.packb, begin))
 
 
-def together(several: Sequence[Told]) -> Told:
+def together(several: Sequence[ShareColumns]) -> ShareColumns:
     """One after the other."""
     columns = ("node", "place", "rate", "floor", "ceiling", "priority")
-    return Told(*(np.concatenate([getattr(one, name) for one in several]) for name in columns))
+    return ShareColumns(*(np.concatenate([getattr(one, name) for one in several]) for name in columns))
 
 
-def packed(told: Told, heads: Heads, nodes: int) -> list[tuple[int, bytes]]:
+def packed(told: ShareColumns, heads: SharePrefixes, nodes: int) -> list[tuple[int, bytes]]:
     """For each of so many nodes how many shares it has, and these packed, one after the other."""
     order = np.argsort(told.node.astype(np.min_scalar_type(nodes)), kind="stable")
     ends = np.zeros(len(order), dtype=_END)

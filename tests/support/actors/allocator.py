@@ -7,10 +7,10 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from tests.support.actors.bandwidth import MB, load, row
+from tests.support.actors.bandwidth import MB, flow_row, node_load
 from tests.support.actors.host import HostScenario, play, settings, until
 
-from sluice_actors.bandwidth.service import NAME, Bandwidth
+from sluice_actors.bandwidth.service import NAME, BandwidthService
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.runtime.tasks import cancel_tasks
@@ -31,7 +31,7 @@ class Wire(FakeBus):
         self.connected = asyncio.Event()
         self.connected.set()
         self.patterns: set[str] = set()
-        self.host: Bandwidth | None = None
+        self.host: BandwidthService | None = None
 
     def start(self) -> None:
         """Nothing has to be connected."""
@@ -73,7 +73,7 @@ class Owner(SingleHost):
         """As of a team."""
         return {slot_of(name): f"{self.term} h1" for name in names}
 
-    def now(self, owning: bool, host: Bandwidth) -> None:
+    def now(self, owning: bool, host: BandwidthService) -> None:
         """It is taken, or lost."""
         self.owning = owning
         self.term += owning
@@ -89,7 +89,9 @@ class Scene:
         self.wire = Wire()
         self.groups = GroupIndex()
         given = settings(redis_url, self.story.prefix)
-        self.host = Bandwidth(given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire))
+        self.host = BandwidthService(
+            given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire)
+        )
         self.wire.host = self.host
         self.number = 0
         self.tasks: list[asyncio.Task[None]] = []
@@ -105,7 +107,9 @@ class Scene:
     async def _tell(self) -> None:
         while True:
             self.number += 1
-            self.wire.tell(load("p1", self.number, row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}}))
+            self.wire.tell(
+                node_load("p1", self.number, flow_row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}})
+            )
             await asyncio.sleep(0.1)
 
     async def put(self, *assignments: Any) -> None:
@@ -120,7 +124,7 @@ class Scene:
 
         await until(holds)
 
-    async def picture(self) -> BandwidthReport | None:
+    async def stored_report(self) -> BandwidthReport | None:
         """What is shown now."""
         raw = await self.story.store.client.get(self.story.store.keys.bandwidth)
         return BandwidthReport.decode(raw) if isinstance(raw, bytes) else None

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sluice_actors.bandwidth.allocator import Divider, Round
+import numpy as np
+
+from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
+from sluice_actors.bandwidth.loads.node_loads import NodeLoads
 from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share
 from sluice_core.messages.policies import CLUSTER, Assignment, Target
@@ -23,28 +26,51 @@ MB = 1e6
 TRANSFERS = 4.0
 
 
-def promise(path: str, id: str = "", place: str = PROXY, target: Target | None = None, **params: Any) -> Assignment:  # noqa: A002
+def bandwidth_policy(
+    path: str, assignment_id: str = "", place: str = PROXY, target: Target | None = None, **params: Any
+) -> Assignment:
     """What ``SET bandwidth`` compiles to; its policy is called as the path, numbers are MB/s."""
     given = {name: value * MB if isinstance(value, int | float) else value for name, value in params.items()}
-    return assignment(id or f"{path}.0", path, "bandwidth", BANDWIDTH, params=given, place=place, target=target)
+    return assignment(
+        assignment_id or f"{path}.0", path, "bandwidth", BANDWIDTH, params=given, place=place, target=target
+    )
 
 
-def cap(rate: float) -> Assignment:
+def replication_cap(rate: float) -> Assignment:
     """What ``SET replication WITH max_bw=`` compiles to, in MB/s."""
     target = Target(CLUSTER, "all")
     params = {"max_bw": rate * MB}
     return assignment("cap.0", "", "replication", REPLICATION, params=params, place=STORAGE_NODE, target=target)
 
 
-def load(node: str, number: int, *rows: Load, started: float = 1.0, **more: Any) -> NodeLoad:
+def node_load(node: str, number: int, *rows: Load, started: float = 1.0, **more: Any) -> NodeLoad:
     """What ``node`` tells."""
     return NodeLoad(node, float(number), started, number, rows=rows, **more)
 
 
-def row(account: str, moved: float, side: str = PROXY, **more: Any) -> Load:
+def flow_row(account: str, moved: float, side: str = PROXY, **more: Any) -> Load:
     """One flow of downloads, in MB/s; as many transfers open as usual, half of them waiting."""
     given = {"container": "", "method": GET, "policy": 0, "device": "", "open": TRANSFERS, "waiting": 2.0, **more}
     return Load(side=side, account=account, moved=moved * MB, **given)
+
+
+class FlowStat(NamedTuple):
+    """One column of ``FlowStats``."""
+
+    moved: float = 0.0
+    open: float = 0.0
+    waiting: float = 0.0
+    mean_moved: float = 0.0
+    mean_open: float = 0.0
+    mean_waiting: float = 0.0
+    idle: float = 0.0
+
+
+def flow_stat(loads: NodeLoads, node: str, side: str, flow: Flow) -> FlowStat | None:
+    """What is known of a flow on one side of one node."""
+    stats = loads.nodes[node].stats
+    at = np.flatnonzero(stats.flow_sides == loads.flow_index.flow_side(side, flow))
+    return FlowStat(*stats.values[:, at[0]].tolist()) if len(at) else None
 
 
 @dataclass
@@ -64,12 +90,12 @@ class Cluster:
     copies: float = 1.0
     now: float = 100.0
     number: int = 0
-    divider: Divider = field(default_factory=Divider)
-    last: Round | None = None
+    allocator: Allocator = field(default_factory=Allocator)
+    last: AllocationRound | None = None
 
-    def promise(self, *assignments: Assignment) -> None:
+    def set_policies(self, *assignments: Assignment) -> None:
         """Exactly these are in force."""
-        self.divider.objectives.replace(assignments)
+        self.allocator.objectives.replace(assignments)
 
     def run(self, seconds: int) -> dict[str, float]:
         """Tenant → what it moved in the last second, in MB/s."""
@@ -108,7 +134,7 @@ class Cluster:
                 if self._part(account, name)
             )
             self._tell(name, STORAGE_NODE, carries, rows)
-        self.last = self.divider.round(self.now + 0.18, self.now)
+        self.last = self.allocator.allocate(self.now + 0.18, self.now)
         return sums
 
     def _part(self, account: str, name: str) -> float:
@@ -127,8 +153,8 @@ class Cluster:
 
     def _tell(self, name: str, side: str, carries: float, rows: tuple[Load, ...]) -> None:
         capacity = {side: {self.method: carries * MB}} if self.known else {}
-        told = load(name, self.number, *rows, sides=(side,), capacity=capacity, server=f"{name}:6200")
-        self.divider.feed(told, self.now + 0.07)
+        told = node_load(name, self.number, *rows, sides=(side,), capacity=capacity, server=f"{name}:6200")
+        self.allocator.feed(told, self.now + 0.07)
 
     def _may(self, side: str, node: str, account: str) -> float:
         shares = None if self.last is None else self.last.shares.get(node)

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Shares
 from sluice_core.messages.credit import CreditGrant, CreditRequest
@@ -28,7 +28,7 @@ REPORTED: Final = 0.07
 DIVIDED: Final = 0.15
 IN_FORCE: Final = 0.2
 #: When proxies' workers hear which servers have room: their agents tell that with the next second's news.
-HEARD: Final = 1.07
+FRESH_SECONDS: Final = 1.07
 #: Seconds from one object to the next, and for a chunk that is paid.
 BETWEEN: Final = 0.01
 PASSES: Final = 0.0005
@@ -133,7 +133,7 @@ class Loop:
 
     def __init__(
         self,
-        divider: Divider,
+        allocator: Allocator,
         rooms: Rooms,
         servers: Iterable[float],
         tenants: Mapping[str, int],
@@ -146,7 +146,7 @@ class Loop:
         :param popular: how often objects lie on each server; None: all equally
         :param copies: on how many servers an object lies
         """
-        self.divider, self.rooms, self.random, self.sizes = divider, rooms, random, sizes
+        self.allocator, self.rooms, self.random, self.sizes = allocator, rooms, random, sizes
         self.now = 1000.0
         self.servers = [_Server(f"s{place}", rate, rooms.limiter()) for place, rate in enumerate(servers)]
         odds = np.ones(len(self.servers)) if popular is None else np.array(popular, dtype=np.float64)
@@ -295,12 +295,12 @@ class Loop:
         self._at(self.now + REPORTED, lambda: self._feed(load))
 
     def _feed(self, load: NodeLoad) -> None:
-        self.divider.feed(load, self.now)
+        self.allocator.feed(load, self.now)
 
     def _divide(self) -> None:
-        shares = self.divider.round(self.now).shares
+        shares = self.allocator.allocate(self.now).shares
         self._at(self.now - DIVIDED + IN_FORCE, lambda: self._take(shares))
-        self._at(self.now - DIVIDED + HEARD, lambda: self._hear(shares["p0"].spares))
+        self._at(self.now - DIVIDED + FRESH_SECONDS, lambda: self._hear(shares["p0"].spares))
 
     def _hear(self, spares: Mapping[str, float]) -> None:
         self._spares = spares

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from tests.support.actors.bandwidth import MB, promise
+from tests.support.actors.bandwidth import MB, bandwidth_policy
 
-from sluice_actors.bandwidth.allocator import Divider
-from sluice_actors.bandwidth.fairness.max_min import divide
-from sluice_actors.bandwidth.fairness.problem import Problem, Side
+from sluice_actors.bandwidth.allocator import Allocator
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 
@@ -35,7 +35,7 @@ class PlainDecider:
             key = (load.node, row.account)
             self._means[key] = row.moved if key not in self._means else 0.75 * self._means[key] + 0.25 * row.moved
 
-    def round(self, now: float) -> Mapping[str, Shares]:
+    def allocate(self, now: float) -> Mapping[str, Shares]:
         """Divide what nodes that were heard lately report."""
         loads = {name: load for name, (load, at) in sorted(self._loads.items()) if now - at < 3.0}
         flows = sorted({row.account for load in loads.values() for row in load.rows})
@@ -43,7 +43,7 @@ class PlainDecider:
             return {}
         names = {side: [name for name, load in loads.items() if side in load.sides] for side in (PROXY, STORAGE_NODE)}
         sides = {side: self._side(side, names[side], loads, flows) for side in names}
-        found = divide(self._problem(loads, flows, sides))
+        found = allocate_max_min(self._problem(loads, flows, sides))
         self._number += 1
         shares = {}
         for number, name in enumerate(names[PROXY]):
@@ -67,15 +67,15 @@ class PlainDecider:
             copies=np.ones(len(flows)),
         )
 
-    def _problem(self, loads: Mapping[str, NodeLoad], flows: list[str], sides: Mapping[str, Side]) -> Problem:
+    def _problem(self, loads: Mapping[str, NodeLoad], flows: list[str], sides: Mapping[str, Side]) -> AllocationProblem:
         moved, waits = dict.fromkeys(flows, 0.0), dict.fromkeys(flows, 0.0)
         for row in (row for load in loads.values() for row in load.rows if row.side == PROXY):
             moved[row.account] += row.moved
             waits[row.account] = max(waits[row.account], row.waiting)
-        return Problem(
+        return AllocationProblem(
             floor=np.array([self.floors.get(flow, 0.0) for flow in flows]),
             ceiling=np.array([self.ceilings.get(flow, np.inf) for flow in flows]),
-            want=np.array([np.inf if waits[flow] > 0.05 else 1.25 * moved[flow] + 65536 for flow in flows]),
+            demand=np.array([np.inf if waits[flow] > 0.05 else 1.25 * moved[flow] + 65536 for flow in flows]),
             tenant=np.arange(len(flows)),
             bound=np.full(len(flows), np.inf),
             transfers=np.ones(len(flows)),
@@ -84,7 +84,7 @@ class PlainDecider:
         )
 
 
-def plain(problem: Problem) -> PlainDecider:
+def plain(problem: AllocationProblem) -> PlainDecider:
     """A decider that knows the objectives of a problem."""
     names = [str(flow) for flow in range(len(problem.floor))]
     ceilings = {name: float(most) for name, most in zip(names, problem.ceiling, strict=True) if np.isfinite(most)}
@@ -95,23 +95,25 @@ def plain(problem: Problem) -> PlainDecider:
 class WholeDecider:
     """All that the dividing host does, without its bus."""
 
-    divider: Divider = field(default_factory=Divider)
+    allocator: Allocator = field(default_factory=Allocator)
 
     def feed(self, load: NodeLoad, arrived: float) -> None:
         """Take a report."""
-        self.divider.feed(load, arrived)
+        self.allocator.feed(load, arrived)
 
-    def round(self, now: float) -> Mapping[str, Shares]:
+    def allocate(self, now: float) -> Mapping[str, Shares]:
         """Divide."""
-        return self.divider.round(now, now).shares
+        return self.allocator.allocate(now, now).shares
 
 
-def whole(problem: Problem) -> WholeDecider:
+def whole(problem: AllocationProblem) -> WholeDecider:
     """A decider that knows the objectives of a problem as assignments."""
     made = WholeDecider()
     objectives = []
     for flow, (floor, ceiling) in enumerate(zip(problem.floor.tolist(), problem.ceiling.tolist(), strict=True)):
         rates = {"get_bw": floor / MB, "max_get_bw": ceiling / MB}
-        objectives.append(promise(str(flow), **{name: rate for name, rate in rates.items() if 0 < rate < np.inf}))
-    made.divider.objectives.replace(objectives)
+        objectives.append(
+            bandwidth_policy(str(flow), **{name: rate for name, rate in rates.items() if 0 < rate < np.inf})
+        )
+    made.allocator.objectives.replace(objectives)
     return made

@@ -19,9 +19,9 @@ import numpy as np
 from tests.support.simulation.random_clusters import expected, limits, most
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
-from sluice_actors.bandwidth.fairness.parts import places
-from sluice_actors.bandwidth.fairness.placement import fit
-from sluice_actors.bandwidth.fairness.problem import Problem
+from sluice_actors.bandwidth.fairness.parts import sort_parts
+from sluice_actors.bandwidth.fairness.placement import place_rates
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Load, NodeLoad, Shares
 
@@ -38,7 +38,7 @@ class Decider(Protocol):
     def feed(self, load: NodeLoad, arrived: float) -> None:
         """A report came; ``arrived`` is the time of the clock."""
 
-    def round(self, now: float) -> Mapping[str, Shares]:
+    def allocate(self, now: float) -> Mapping[str, Shares]:
         """The shares of each node."""
 
 
@@ -56,7 +56,7 @@ class Cluster:
     """``problem`` is the truth.  ``active`` flows have transfers, ``alive`` proxies serve."""
 
     def __init__(
-        self, problem: Problem, random: np.random.Generator, decider: Decider, faults: Faults = Faults()
+        self, problem: AllocationProblem, random: np.random.Generator, decider: Decider, faults: Faults = Faults()
     ) -> None:
         self.problem, self.random, self.decider, self.faults = problem, random, decider, faults
         self.now = self.changed = 0.0
@@ -94,12 +94,12 @@ class Cluster:
         self._pass(self.now)
         self.alive[proxy], self.changed, self._rates = alive, self.now, None
 
-    def truth(self) -> Problem:
+    def truth(self) -> AllocationProblem:
         """The problem with what is active and alive now."""
         given = self.problem
         capacity = np.where(self.alive, given.proxies.capacity, 0.0)
-        want = np.where(self.active, given.want, 0.0)
-        return replace(given, want=want, proxies=replace(given.proxies, capacity=capacity))
+        demand = np.where(self.active, given.demand, 0.0)
+        return replace(given, demand=demand, proxies=replace(given.proxies, capacity=capacity))
 
     def measured(self) -> FloatArray:
         """(flows,) bytes per second since this was last asked."""
@@ -135,9 +135,9 @@ class Cluster:
                 np.where(hungry, (left / np.maximum(takers, 1))[proxies.node], 0.0), demand - rates
             )
         total = np.bincount(proxies.flow, rates, minlength=len(wish)).astype(np.float64)
-        carried = fit(places(storage), total)
+        carried = place_rates(sort_parts(storage), total)
         part = np.divide(carried.carried, total, out=np.zeros_like(total), where=total > 0)
-        return rates * part[proxies.flow], places(storage).given(carried.rates)
+        return rates * part[proxies.flow], sort_parts(storage).given(carried.rates)
 
     def _demand(self, wish: FloatArray, here: BoolArray) -> FloatArray:
         flow = self.problem.proxies.flow
@@ -210,7 +210,7 @@ class Cluster:
         return loads
 
     def _divide(self) -> None:
-        for name, shares in self.decider.round(self.now).items():
+        for name, shares in self.decider.allocate(self.now).items():
             if self.random.random() >= self.faults.lost:
                 self.at(self.now + 0.02 + 0.01 * self.random.random(), lambda new=(name, shares): self._tell(*new))  # type: ignore[misc]
 

@@ -9,10 +9,10 @@ import numpy as np
 from tests.support.simulation.random_clusters import most
 
 from sluice_actors.bandwidth.arrays import FloatArray
-from sluice_actors.bandwidth.fairness.problem import Problem, Side
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 
-def few_places(problem: Problem, random: np.random.Generator) -> Problem:
+def few_places(problem: AllocationProblem, random: np.random.Generator) -> AllocationProblem:
     """The same cluster with 1 to 12 transfers for each flow, which lies on no more nodes than it has transfers."""
     transfers = random.integers(1, 13, len(problem.floor))
 
@@ -25,7 +25,7 @@ def few_places(problem: Problem, random: np.random.Generator) -> Problem:
     return replace(problem, transfers=transfers.astype(np.float64), proxies=proxies, storage=storage)
 
 
-def one_by_one(problem: Problem, order: Iterable[int]) -> FloatArray:
+def one_by_one(problem: AllocationProblem, order: Iterable[int]) -> FloatArray:
     """(flows,) what is carried of the floors: each by its weights, what does not fit on its other nodes."""
     room = [problem.proxies.capacity.copy(), problem.storage.capacity.copy()]
     sides = (problem.proxies, problem.storage)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.problem import Problem, Side
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 #: Sets of nodes are counted out one by one: no side may have more nodes than this.
 MOST_NODES: Final = 12
@@ -45,7 +45,7 @@ def random_sizes(random: np.random.Generator) -> Sizes:
     )
 
 
-def random_problem(random: np.random.Generator, sizes: Sizes) -> Problem:
+def random_problem(random: np.random.Generator, sizes: Sizes) -> AllocationProblem:
     """A cluster with as much capacity at the proxies as at the storage nodes, each flow a tenant's only one."""
     count = sizes.flows
     proxies = _side(random, count, sizes.proxies, sizes.parts, 0.0)
@@ -54,10 +54,10 @@ def random_problem(random: np.random.Generator, sizes: Sizes) -> Problem:
     floor = random.lognormal(0.0, 1.0, count) * (random.random(count) < 0.7)
     floor *= sizes.asked * total / max(float(floor.sum()), 1e-9)
     mean = total / count
-    return Problem(
+    return AllocationProblem(
         floor=floor,
         ceiling=np.where(random.random(count) < sizes.capped, random.uniform(0.5, 3.0, count) * mean, np.inf),
-        want=np.where(random.random(count) < sizes.waiting, np.inf, random.uniform(0.05, 3.0, count) * mean),
+        demand=np.where(random.random(count) < sizes.waiting, np.inf, random.uniform(0.05, 3.0, count) * mean),
         tenant=np.arange(count),
         bound=np.full(count, np.inf),
         transfers=random.integers(1, 50, count).astype(np.float64),
@@ -94,7 +94,7 @@ class Limits:
         return bool(np.all(self.matrix @ share <= self.right * (1 + 1e-9) + 1e-9))
 
 
-def limits(problem: Problem) -> Limits:
+def limits(problem: AllocationProblem) -> Limits:
     """Flows that lie within a set of nodes cannot move more than these nodes (Hall's condition)."""
     rows: list[FloatArray] = []
     right: list[float] = []
@@ -112,12 +112,12 @@ def limits(problem: Problem) -> Limits:
     return Limits(np.array(rows), np.array(right))
 
 
-def most(problem: Problem) -> FloatArray:
+def most(problem: AllocationProblem) -> FloatArray:
     """(flows,) what each may and would take; of problems without bounds."""
-    return np.minimum(problem.want, problem.ceiling)
+    return np.minimum(problem.demand, problem.ceiling)
 
 
-def expected(problem: Problem, limit: Limits) -> FloatArray:
+def expected(problem: AllocationProblem, limit: Limits) -> FloatArray:
     """(flows,) floor + equal spare, by progressive filling; floors must be feasible, tenants have a flow each."""
     end = most(problem)
     share = np.minimum(problem.floor, end)
@@ -133,7 +133,7 @@ def expected(problem: Problem, limit: Limits) -> FloatArray:
     return share
 
 
-def shuffled(problem: Problem, random: np.random.Generator) -> tuple[Problem, IntArray]:
+def shuffled(problem: AllocationProblem, random: np.random.Generator) -> tuple[AllocationProblem, IntArray]:
     """The same cluster with flows, nodes and parts in another order; (flows,) where each flow stands now."""
     place = random.permutation(len(problem.floor))
     back = np.argsort(place)
@@ -148,7 +148,7 @@ def shuffled(problem: Problem, random: np.random.Generator) -> tuple[Problem, In
             side.copies[back],
         )
 
-    names = ("floor", "ceiling", "want", "tenant", "transfers")
+    names = ("floor", "ceiling", "demand", "tenant", "transfers")
     moved = {name: getattr(problem, name)[back] for name in names}
     return replace(problem, **moved, proxies=turned(problem.proxies), storage=turned(problem.storage)), place
 

@@ -17,39 +17,39 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
-from sluice_actors.bandwidth.fairness.filling import Filling
-from sluice_actors.bandwidth.fairness.parts import Places, places
-from sluice_actors.bandwidth.fairness.placement import Fitted, fit
-from sluice_actors.bandwidth.fairness.problem import Division, Problem
-from sluice_actors.bandwidth.fairness.progressive_filling import Wanted, rise
+from sluice_actors.bandwidth.fairness.feasible_rates import FeasibleRates
+from sluice_actors.bandwidth.fairness.parts import SideParts, sort_parts
+from sluice_actors.bandwidth.fairness.placement import Placement, place_rates
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation
+from sluice_actors.bandwidth.fairness.progressive_filling import SpareDemand, fill_progressively
 
-Pair = tuple[Places, Places]
+Pair = tuple[SideParts, SideParts]
 #: A floor that lacks less than this part of itself is met.
 MET: Final = 1e-3
 
 
-def divide(problem: Problem) -> Division:
+def allocate_max_min(problem: AllocationProblem) -> MaxMinAllocation:
     """Divide; every array of the answer is new."""
-    sides = (places(problem.proxies), places(problem.storage))
+    sides = (sort_parts(problem.proxies), sort_parts(problem.storage))
     endless = _endless(problem)
     cap = np.minimum(np.minimum(problem.ceiling, problem.bound[problem.tenant]), endless)
-    most = np.minimum(cap, np.maximum(problem.want, 0.0))
+    most = np.minimum(cap, np.maximum(problem.demand, 0.0))
     target = _bounded(np.minimum(problem.floor, most), problem)
     base, scales = _floors(problem, sides, target)
-    wanted = Wanted(base.share, most, problem.tenant, problem.bound, endless)
+    wanted = SpareDemand(base.share, most, problem.tenant, problem.bound, endless)
     filling = _spare(wanted, sides, scales, base)
     promised = _bounded(np.minimum(problem.floor, cap), problem)
     sure = base if np.array_equal(promised, target) else _promised(sides, scales, promised)
     return _answer(problem, filling, base, sure, promised, endless)
 
 
-def _endless(problem: Problem) -> float:
+def _endless(problem: AllocationProblem) -> float:
     """More than anything finite in the problem, together."""
-    every = (problem.proxies.capacity, problem.storage.capacity, problem.floor, problem.ceiling, problem.want)
+    every = (problem.proxies.capacity, problem.storage.capacity, problem.floor, problem.ceiling, problem.demand)
     return 1.0 + 8.0 * float(sum(one[np.isfinite(one)].sum() for one in (*every, problem.bound)))
 
 
-def _bounded(rates: FloatArray, problem: Problem) -> FloatArray:
+def _bounded(rates: FloatArray, problem: AllocationProblem) -> FloatArray:
     """Rates that together exceed a tenant's bound are reduced in proportion."""
     sums = np.bincount(problem.tenant, rates, minlength=len(problem.bound))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -57,10 +57,12 @@ def _bounded(rates: FloatArray, problem: Problem) -> FloatArray:
     return rates * factor[problem.tenant]
 
 
-def _floors(problem: Problem, sides: Pair, target: FloatArray) -> tuple[Filling, tuple[FloatArray, FloatArray]]:
+def _floors(
+    problem: AllocationProblem, sides: Pair, target: FloatArray
+) -> tuple[FeasibleRates, tuple[FloatArray, FloatArray]]:
     """Place floors; the scales of nodes that fit them."""
-    first, second = (fit(place, target) for place in sides)
-    filling = Filling.of(sides, (first.rates, second.rates), target)
+    first, second = (place_rates(place, target) for place in sides)
+    filling = FeasibleRates.of(sides, (first.rates, second.rates), target)
     if np.any(filling.share < target * (1 - MET)):
         filling = _again(sides, filling, (first, second), target)
         for few in _classes(problem.transfers, filling.share < target * (1 - MET)):
@@ -68,19 +70,21 @@ def _floors(problem: Problem, sides: Pair, target: FloatArray) -> tuple[Filling,
     return filling, (first.scale, second.scale)
 
 
-def _promised(sides: Pair, scales: tuple[FloatArray, FloatArray], target: FloatArray) -> Filling:
+def _promised(sides: Pair, scales: tuple[FloatArray, FloatArray], target: FloatArray) -> FeasibleRates:
     """The same when all wait."""
-    first, second = (fit(place, target, scale) for place, scale in zip(sides, scales, strict=True))
-    return Filling.of(sides, (first.rates, second.rates), target)
+    first, second = (place_rates(place, target, scale) for place, scale in zip(sides, scales, strict=True))
+    return FeasibleRates.of(sides, (first.rates, second.rates), target)
 
 
-def _again(sides: Pair, filling: Filling, fitted: tuple[Fitted, Fitted], target: FloatArray) -> Filling:
+def _again(
+    sides: Pair, filling: FeasibleRates, fitted: tuple[Placement, Placement], target: FloatArray
+) -> FeasibleRates:
     """What one side cannot carry need not be placed on the other: place the rest there again, if that is better."""
     rates = tuple(
-        fit(place, np.minimum(target, beside.carried), mine.scale).rates
+        place_rates(place, np.minimum(target, beside.carried), mine.scale).rates
         for place, mine, beside in zip(sides, fitted, fitted[::-1], strict=True)
     )
-    other = Filling.of(sides, (rates[0], rates[1]), target)
+    other = FeasibleRates.of(sides, (rates[0], rates[1]), target)
     return other if other.share.sum() > filling.share.sum() else filling
 
 
@@ -90,22 +94,24 @@ def _classes(transfers: FloatArray, short: BoolArray) -> list[BoolArray]:
     return [short & (size == one) for one in np.unique(size[short])]
 
 
-def _spare(wanted: Wanted, sides: Pair, scales: tuple[FloatArray, FloatArray], base: Filling) -> Filling:
+def _spare(
+    wanted: SpareDemand, sides: Pair, scales: tuple[FloatArray, FloatArray], base: FeasibleRates
+) -> FeasibleRates:
     """Bases and equal spare, within the capacities."""
     if not np.any(wanted.most > wanted.base):
         return base
-    risen = rise(wanted, sides, scales)
+    risen = fill_progressively(wanted, sides, scales)
     level = np.minimum(wanted.base + risen.spare, wanted.most)
-    fitted = [fit(place, level, scale).scale for place, scale in zip(sides, risen.scales, strict=True)]
+    fitted = [place_rates(place, level, scale).scale for place, scale in zip(sides, risen.scales, strict=True)]
     cut = [_cut(place, scale, wanted.base, risen.spare) for place, scale in zip(sides, fitted, strict=True)]
-    filling = _kept(Filling.of(sides, (cut[0], cut[1]), level), base)
+    filling = _kept(FeasibleRates.of(sides, (cut[0], cut[1]), level), base)
     pull = np.ones_like(level)
     filling.fill(level, pull, wanted.tenant, wanted.bound)
     filling.fill(wanted.most, pull, wanted.tenant, wanted.bound)
     return filling
 
 
-def _cut(place: Places, scale: FloatArray, base: FloatArray, spare: FloatArray) -> FloatArray:
+def _cut(place: SideParts, scale: FloatArray, base: FloatArray, spare: FloatArray) -> FloatArray:
     """(parts,) rates on nodes; of what is too much the spare is cut first."""
     split = place.split(scale)
     certain, above = (split * (one * place.copies)[place.flow] for one in (base, spare))
@@ -116,7 +122,7 @@ def _cut(place: Places, scale: FloatArray, base: FloatArray, spare: FloatArray) 
     return certain * first[place.node] + above * then[place.node]
 
 
-def _kept(filling: Filling, base: Filling) -> Filling:
+def _kept(filling: FeasibleRates, base: FeasibleRates) -> FeasibleRates:
     """A mixture with the bases' own placement (both are within the capacities) in which no base is much reduced."""
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(base.share > 0, filling.share / base.share, 1.0)
@@ -126,12 +132,17 @@ def _kept(filling: Filling, base: Filling) -> Filling:
     # a part of `keep` of the bases' placement leaves the worst with at least keep + (1 - keep) * (1 - lost)
     keep = min(1.0, 1.0 - MET / lost)
     rates = tuple(keep * old + (1 - keep) * new for old, new in zip(base.rates, filling.rates, strict=True))
-    return Filling.of(filling.sides, (rates[0], rates[1]), np.maximum(base.share, filling.share))
+    return FeasibleRates.of(filling.sides, (rates[0], rates[1]), np.maximum(base.share, filling.share))
 
 
 def _answer(
-    problem: Problem, filling: Filling, base: Filling, sure: Filling, promised: FloatArray, endless: float
-) -> Division:
+    problem: AllocationProblem,
+    filling: FeasibleRates,
+    base: FeasibleRates,
+    sure: FeasibleRates,
+    promised: FloatArray,
+    endless: float,
+) -> MaxMinAllocation:
     met = np.minimum(np.maximum(sure.share, np.minimum(base.share, promised)), problem.floor)
     met = np.where(met >= promised * (1 - MET), promised, met)
     without_end = filling.share >= endless / 2
@@ -142,10 +153,10 @@ def _answer(
     rooms = filling.room()
     floors = [_floor_parts(*one, met) for one in zip(filling.sides, sure.rates, filling.rates, strict=True)]
     first, second = filling.sides
-    return Division(
+    return MaxMinAllocation(
         share=np.where(without_end, np.inf, filling.share),
         met=met,
-        short=np.where(problem.want > met, problem.floor - met, 0.0),
+        short=np.where(problem.demand > met, problem.floor - met, 0.0),
         proxies=first.given(proxies),
         storage=second.given(storage),
         proxy_floors=first.given(floors[0]),
@@ -155,7 +166,7 @@ def _answer(
     )
 
 
-def _floor_parts(place: Places, rates: FloatArray, final: FloatArray, met: FloatArray) -> FloatArray:
+def _floor_parts(place: SideParts, rates: FloatArray, final: FloatArray, met: FloatArray) -> FloatArray:
     """(parts,) what adds up to ``met``, placed as the floors were."""
     now = place.per_flow(rates) / place.copies
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -16,7 +16,7 @@ LEAST: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SideParts:
     """The parts of a side, sorted by flow; ``weight`` adds up to 1 for each flow."""
 
     capacity: FloatArray
@@ -58,7 +58,7 @@ class Places:
         return back
 
 
-def places(side: Side) -> Places:
+def sort_parts(side: Side) -> SideParts:
     """Sort the parts, and bring the weights of each flow to a sum of 1."""
     order = np.argsort(side.flow, kind="stable")
     flow = np.asarray(side.flow, dtype=np.intp)[order]
@@ -67,9 +67,9 @@ def places(side: Side) -> Places:
     capacity = np.maximum(np.asarray(side.capacity, dtype=np.float64), 0.0)
     copies = np.asarray(side.copies, dtype=np.float64)
     ones = np.ones(len(flow))
-    made = Places(capacity, flow, node, ones, copies, order, flow[starts], starts)
+    made = SideParts(capacity, flow, node, ones, copies, order, flow[starts], starts)
     given = np.asarray(side.weight, dtype=np.float64)[order]
     mean = made.per_flow(given) / np.maximum(made.per_flow(ones), 1.0)
     weight = np.maximum(given, LEAST * np.where(mean > 0, mean, 1.0)[flow])
     weight /= made.per_flow(weight)[flow]
-    return Places(capacity, flow, node, weight, copies, order, flow[starts], starts)
+    return SideParts(capacity, flow, node, weight, copies, order, flow[starts], starts)

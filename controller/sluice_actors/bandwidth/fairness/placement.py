@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
-from sluice_actors.bandwidth.fairness.parts import Places
+from sluice_actors.bandwidth.fairness.parts import SideParts
 
 #: Rounds of fitting on one side, and the work (rounds × parts) after which less are done.
 MOST_ROUNDS: Final = 400
@@ -28,7 +28,7 @@ EXACT: Final = 1e-4
 STILL: Final = 2e-6
 
 
-class Fitted(NamedTuple):
+class Placement(NamedTuple):
     """``scale`` of nodes, ``rates`` of parts within the capacities, and what of each flow they carry, in payload."""
 
     scale: FloatArray
@@ -36,58 +36,58 @@ class Fitted(NamedTuple):
     carried: FloatArray
 
 
-def rounds(parts: int, most: int = MOST_ROUNDS, least: int = LEAST_ROUNDS) -> int:
+def round_limit(parts: int, most: int = MOST_ROUNDS, least: int = LEAST_ROUNDS) -> int:
     """How many rounds of fitting so many parts are worth."""
     return int(min(max(WORK // max(parts, 1), least), most))
 
 
-def fit(place: Places, target: FloatArray, scale: FloatArray | None = None) -> Fitted:
+def place_rates(place: SideParts, target: FloatArray, scale: FloatArray | None = None) -> Placement:
     """Place (flows,) ``target`` bytes/s of payload, beginning with ``scale``."""
     scale = np.ones(len(place.capacity)) if scale is None else scale
     bytes_here = target * place.copies
     before = np.zeros_like(target)
     wanted = np.maximum(target, 1e-300)
-    for _ in range(rounds(len(place.flow))):
+    for _ in range(round_limit(len(place.flow))):
         rates = place.split(scale) * bytes_here[place.flow]
-        ratio = ratios(place.capacity, place.per_node(rates))
-        if not unfit(scale, ratio).any():
+        ratio = capacity_ratios(place.capacity, place.per_node(rates))
+        if not misfit_nodes(scale, ratio).any():
             break
         kept = rates * np.minimum(ratio, 1.0)[place.node]
-        carried = carries(place, kept)
+        carried = carried_payload(place, kept)
         if np.all(np.abs(np.minimum(carried, target) - before) <= STILL * wanted):
             break
         before = np.minimum(carried, target)
-        scale = rescaled(scale, ratio)
+        scale = rescale(scale, ratio)
     rates = rates * np.minimum(ratio, 1.0)[place.node]
-    return Fitted(scale, rates, np.minimum(carries(place, rates), target))
+    return Placement(scale, rates, np.minimum(carried_payload(place, rates), target))
 
 
-def ratios(capacity: FloatArray, load: FloatArray) -> FloatArray:
+def capacity_ratios(capacity: FloatArray, load: FloatArray) -> FloatArray:
     """(nodes,) capacity to load; inf where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = capacity / load
     return np.where(load > 0, ratio, np.inf)
 
 
-def unfit(scale: FloatArray, ratio: FloatArray) -> BoolArray:
+def misfit_nodes(scale: FloatArray, ratio: FloatArray) -> BoolArray:
     """(nodes,) overloaded ones, and those relieved more than they need."""
     found: BoolArray = (ratio < 1 - EXACT) | ((scale < 1) & (ratio > 1 + EXACT))
     return found
 
 
-def rescaled(scale: FloatArray, ratio: FloatArray) -> FloatArray:
+def rescale(scale: FloatArray, ratio: FloatArray) -> FloatArray:
     """The next round's scales."""
     return np.clip(scale * np.clip(ratio, 1 / STEP, STEP), LEAST_SCALE, 1.0)
 
 
-def carries(place: Places, rates: FloatArray) -> FloatArray:
+def carried_payload(place: SideParts, rates: FloatArray) -> FloatArray:
     """(flows,) payload that (parts,) rates carry; inf for flows that have no parts here."""
     return place.per_flow(rates) / place.copies + place.absent()
 
 
-def trimmed(place: Places, rates: FloatArray, share: FloatArray) -> FloatArray:
+def trim_to_share(place: SideParts, rates: FloatArray, share: FloatArray) -> FloatArray:
     """(parts,) rates in proportion reduced to what carries (flows,) ``share``."""
-    now = carries(place, rates)
+    now = carried_payload(place, rates)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(now > share, share / now, 1.0)
     return rates * factor[place.flow]

@@ -26,12 +26,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class AllocationProblem:
     """One method's flows in one round; only those that are active."""
 
     floor: FloatArray  #: (flows,) bytes/s, 0 none
     ceiling: FloatArray  #: (flows,) inf none
-    want: FloatArray  #: (flows,) what it would take: inf while it waits
+    demand: FloatArray  #: (flows,) what it would take: inf while it waits
     tenant: IntArray  #: (flows,) index of its tenant
     bound: FloatArray  #: (tenants,) the tenant's ceiling over all its flows, inf none
     transfers: FloatArray  #: (flows,) parallel transfers
@@ -40,7 +40,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class MaxMinAllocation:
     """The answer: rates of flows, of their parts on both sides, and what nodes have left.
 
     ``share`` and its parts are inf where nothing at all holds a flow back.

@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.parts import Places
-from sluice_actors.bandwidth.fairness.placement import ratios, rescaled, rounds
+from sluice_actors.bandwidth.fairness.parts import SideParts
+from sluice_actors.bandwidth.fairness.placement import capacity_ratios, rescale, round_limit
 
 ROUNDS: Final = 300
 LEAST_ROUNDS: Final = 32
@@ -42,7 +42,7 @@ HUNGER: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SpareDemand:
     """What may rise: (flows,) ``base`` is certain, ``most`` never exceeded; (tenants,) ``bound`` over all flows."""
 
     base: FloatArray
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Risen:
+class SpareLevels:
     """(flows,) ``spare`` above the base, (nodes,) scales of both sides, and how many rounds it took."""
 
     spare: FloatArray
@@ -70,13 +70,13 @@ class Risen:
 class _Stand:
     """One side as it stands: scales and levels of nodes, and the level up to which it carries each flow."""
 
-    place: Places
+    place: SideParts
     scale: FloatArray
     level: FloatArray
     limit: FloatArray
     split: FloatArray
 
-    def move(self, wanted: Wanted, part: FloatArray, other: FloatArray) -> None:
+    def move(self, wanted: SpareDemand, part: FloatArray, other: FloatArray) -> None:
         """Renew splits, levels and limits.
 
         :param part: (flows,) which part of its tenant's spare a flow takes, 0 when it may not rise
@@ -107,10 +107,12 @@ class _Stand:
         """Renew scales after (flows,) ``rates`` of payload."""
         place = self.place
         load = place.per_node(self.split * (rates * place.copies)[place.flow])
-        self.scale = rescaled(self.scale, ratios(place.capacity, load))
+        self.scale = rescale(self.scale, capacity_ratios(place.capacity, load))
 
 
-def rise(wanted: Wanted, sides: tuple[Places, Places], scales: tuple[FloatArray, FloatArray]) -> Risen:
+def fill_progressively(
+    wanted: SpareDemand, sides: tuple[SideParts, SideParts], scales: tuple[FloatArray, FloatArray]
+) -> SpareLevels:
     """Find the levels.
 
     :param scales: (nodes,) of both sides that fit the bases
@@ -122,7 +124,7 @@ def rise(wanted: Wanted, sides: tuple[Places, Places], scales: tuple[FloatArray,
     )
     tenants = _Tenants.of(wanted)
     part, level = tenants.even, np.zeros(len(wanted.base))
-    most_rounds = rounds(sum(len(place.flow) for place in sides), ROUNDS, LEAST_ROUNDS)
+    most_rounds = round_limit(sum(len(place.flow) for place in sides), ROUNDS, LEAST_ROUNDS)
     for number in range(most_rounds):
         own = tenants.own(wanted, part)
         for stand, beside in zip(stands, stands[::-1], strict=True):
@@ -140,7 +142,7 @@ def rise(wanted: Wanted, sides: tuple[Places, Places], scales: tuple[FloatArray,
         if number > 8 and np.all(np.abs(level - before) <= STILL * np.maximum(level, before)):
             break
         part = tenants.parts(part, level)
-    return Risen(tenants.within(spare, wanted), (stands[0].scale, stands[1].scale), number + 1)
+    return SpareLevels(tenants.within(spare, wanted), (stands[0].scale, stands[1].scale), number + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class _Tenants:
     several: bool
 
     @classmethod
-    def of(cls, wanted: Wanted) -> _Tenants:
+    def of(cls, wanted: SpareDemand) -> _Tenants:
         count = len(wanted.bound)
         rises = wanted.most > wanted.base
         flows = np.bincount(wanted.tenant, rises, minlength=count)
@@ -164,7 +166,7 @@ class _Tenants:
         even = np.where(rises, 1.0 / np.maximum(flows, 1.0)[wanted.tenant], 0.0)
         return cls(wanted.tenant, count, rises, even, bound[wanted.tenant], bool((flows > 1).any()))
 
-    def own(self, wanted: Wanted, part: FloatArray) -> FloatArray:
+    def own(self, wanted: SpareDemand, part: FloatArray) -> FloatArray:
         """(flows,) the level at which a flow has all that it wants, or may have."""
         return np.minimum(np.where(self.rises, wanted.room / np.where(self.rises, part, 1.0), 0.0), self.bound)
 
@@ -181,7 +183,7 @@ class _Tenants:
         aim = np.where(high, np.maximum(left[self.index], self.even), self.even)
         return np.where(self.rises, 0.5 * (part + aim), 0.0)
 
-    def within(self, spare: FloatArray, wanted: Wanted) -> FloatArray:
+    def within(self, spare: FloatArray, wanted: SpareDemand) -> FloatArray:
         """(flows,) ``spare`` reduced where it goes beyond a tenant's bound."""
         sums = np.bincount(self.index, wanted.base + spare, minlength=self.count)
         spares = np.bincount(self.index, spare, minlength=self.count)

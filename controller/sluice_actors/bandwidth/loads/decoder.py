@@ -1,13 +1,13 @@
-"""What a node told, with its rows as they came.
+"""Decodes the report of a node and leaves its rows packed.
 
-A thousand busy nodes tell of some hundred thousand rows each second, nearly all of which begin as one did a second
-ago: what a row is of (side, account, ... device) is known by its bytes then, and the three numbers after it are read
-as columns.  Only rows that are new, or written in another way than ours, are unpacked.
+A thousand busy nodes report some hundred thousand rows each second, and nearly all of them begin with the same bytes
+as one of the second before.  So the key of a row (side, account, ... device) is found by these bytes, and the three
+numbers after it are read as columns.  Only rows that are new, or encoded in another way than ours, are unpacked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 import msgpack
@@ -19,7 +19,7 @@ from sluice_actors.bandwidth.loads.flow_index import Key
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import Load, NodeLoad
 
-#: MessagePack's marks of a double, and of a list as long as a row.
+#: MessagePack's type bytes of a double, and of a list as long as a row.
 _DOUBLE: Final = 0xCB
 _ROW: Final = 0x90 | len(Load._fields)
 #: How a row ends: three doubles.
@@ -28,10 +28,10 @@ _END: Final = np.dtype([pair for name in NUMBERS for pair in ((f"{name}:", "u1")
 _SPAN: Final = np.arange(-_END.itemsize, 0)
 
 
-class Packed(Sequence[Sequence[Any]]):
-    """Rows one after the other; ``bounds`` are where each begins, and the end of the last, in ``raw``.
+class PackedRows(Sequence[Sequence[Any]]):
+    """Rows one after the other in ``raw``, each of them a list as long as a row.
 
-    Each is a list as long as a row.
+    :param bounds: (rows + 1,) where each row begins, and where the last one ends
     """
 
     __slots__ = ("bounds", "raw")
@@ -43,27 +43,25 @@ class Packed(Sequence[Sequence[Any]]):
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def __getitem__(self, place: Any) -> Any:
-        """
+    def __getitem__(self, index: Any) -> Any:
+        """Unpack one row, or the rows of a slice.
+
         :raises ValueError: when it cannot be unpacked
         """
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
-        return msgpack.unpackb(self.raw[self.bounds[place] : self.bounds[place + 1]])
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        return msgpack.unpackb(self.raw[self.bounds[index] : self.bounds[index + 1]])
 
-    def begins(self) -> list[bytes]:
-        """What comes before the numbers of each, supposed that these are doubles."""
+    def prefixes(self) -> list[bytes]:
+        """The bytes of each row before its three numbers, provided that these are doubles."""
         raw, ends = self.raw, self.bounds[1:] - _END.itemsize
         return [raw[begin:end] for begin, end in zip(self.bounds.tolist(), ends.tolist(), strict=False)]
 
-    def numbers(self) -> FloatArray | None:
-        """(3, rows) the last three fields of each, supposed that there are just three after its beginning.
-
-        None when some are no doubles.
-        """
+    def values(self) -> FloatArray | None:
+        """(3, rows) the last three fields of each, provided that only the prefix precedes them; else None."""
         if not len(self) or np.diff(self.bounds).min() <= _END.itemsize:
             return None
         ends = _octets(self.raw)[self.bounds[1:, None] + _SPAN].view(_END)[:, 0]
@@ -72,31 +70,31 @@ class Packed(Sequence[Sequence[Any]]):
         return np.array([ends[name] for name in NUMBERS], dtype=np.float64)
 
 
-def beginning(key: Key) -> bytes:
-    """How a row of ours begins."""
+def row_prefix(key: Key) -> bytes:
+    """The bytes with which our agents begin a row of this key."""
     packed: bytes = msgpack.packb(key)
     return bytes((_ROW,)) + packed[1:]
 
 
-class Report(NodeLoad):
-    """A node's load whose rows are left as they came; they are looked at when they are fed."""
+class PackedNodeLoad(NodeLoad):
+    """The report of a node with its rows packed; ``NodeLoads.feed`` reads them."""
 
     __slots__ = ()
 
     @classmethod
     def decode(cls, raw: bytes) -> Self:
         try:
-            data = _apart(raw)
+            data = _unpack_fields(raw)
             if data.get("v") == cls.version:
                 return cls.from_data(data)
         except (DecodeError, ValueError, TypeError, AttributeError, RecursionError, msgpack.UnpackException):
-            pass  # what is wrong is said by who unpacks everything
+            pass  # decoding everything finds out what is wrong
         return super().decode(raw)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         rows: Sequence[Sequence[Any]] = data.get("rows", ())
-        if not isinstance(rows, Packed) and _lengths(rows) - {len(Load._fields)}:
+        if not isinstance(rows, PackedRows) and set(map(len, rows)) - {len(Load._fields)}:
             raise TypeError(f"rows have {len(Load._fields)} fields")
         found = super().from_data({**data, "rows": ()})
         object.__setattr__(found, "rows", rows)
@@ -106,38 +104,34 @@ class Report(NodeLoad):
         return {**super().to_data(), "rows": list(self.rows)}
 
 
-def _lengths(rows: Iterable[Sequence[Any]]) -> set[int]:
-    return set(map(len, rows))
+def _unpack_fields(raw: bytes) -> dict[str, Any]:
+    """Unpack a message but for its rows.
 
-
-def _apart(raw: bytes) -> dict[str, Any]:
-    """The fields of a message, with its rows packed.
-
-    :raises ValueError: when rows are no lists as ours, or there is more than a message
-    :raises msgpack.UnpackException: when it is none
+    :raises ValueError: when rows are not lists of the right length, or bytes follow the message
+    :raises msgpack.UnpackException: when ``raw`` is not MessagePack
     """
     unpacker = msgpack.Unpacker(max_buffer_size=len(raw))
     unpacker.feed(raw)
     data: dict[str, Any] = {}
     for _ in range(unpacker.read_map_header()):
         name = unpacker.unpack()
-        data[name] = _packed(unpacker, raw) if name == "rows" else unpacker.unpack()
+        data[name] = _packed_rows(unpacker, raw) if name == "rows" else unpacker.unpack()
     if unpacker.tell() != len(raw):
         raise ValueError("more than a message")
     return data
 
 
-def _packed(unpacker: msgpack.Unpacker, raw: bytes) -> Packed:
+def _packed_rows(unpacker: msgpack.Unpacker, raw: bytes) -> PackedRows:
     count = unpacker.read_array_header()
     skip, tell = unpacker.skip, unpacker.tell
-    places = [tell()]
+    bounds = [tell()]
     for _ in range(count):
         skip()
-        places.append(tell())
-    bounds = np.array(places)
-    if (_octets(raw)[bounds[:-1]] != _ROW).any():
+        bounds.append(tell())
+    at = np.array(bounds)
+    if (_octets(raw)[at[:-1]] != _ROW).any():
         raise ValueError("rows of another length")
-    return Packed(raw, bounds)
+    return PackedRows(raw, at)
 
 
 def _octets(raw: bytes) -> NDArray[np.uint8]:

@@ -1,12 +1,10 @@
-"""Numbers for flows, so that a round can be reckoned in arrays.
+"""Numbers for flows, so that a round is computed in arrays.
 
-A *place* is a flow on one side, a *row* a place on one device, which is what nodes tell of.  The number of a place
-says which method and side it is, that of a row which place:
+* A *flow-side* is a flow on one side of the cluster: (flow × methods + method) × sides + side.
+* A *row* is a flow-side on one device, as nodes report it: flow-side × :data:`DEVICES` + device.
+* A *flow-node* is a flow-side on one node; its key is the node's id × 2**40 + flow-side.
 
-* place = (flow × methods + method) × sides + side
-* row = place × :data:`DEVICES` + device
-
-A flow keeps its number until :meth:`Names.keep`.
+A flow keeps its number until :meth:`FlowIndex.keep`.
 """
 
 from __future__ import annotations
@@ -19,34 +17,56 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 
-#: Names of devices that may be known at a time.
+#: At most so many names of devices are known at a time.
 DEVICES: Final = 2**20
+#: Flow-sides that each flow has: every method on every side.
+METHOD_SIDES: Final = len(METHODS) * len(SIDES)
+#: Every flow-side is a smaller number.
+_FLOW_SIDES: Final = 2**40
+
 _SIDES: Final = {side: number for number, side in enumerate(SIDES)}
 _METHODS: Final = {method: number for number, method in enumerate(METHODS)}
-#: Kinds of places: each method on each side.
-KINDS: Final = len(METHODS) * len(SIDES)
 
 #: Side, account, container, method, storage policy, device; as ``Load`` begins.
 Key = tuple[str, str, str, str, int, str]
 
 
-def kind(method: str, side: str) -> int:
-    """What a place's number is, modulo :data:`KINDS`."""
+def method_side(method: str, side: str) -> int:
+    """The flow-sides of this method and side, modulo :data:`METHOD_SIDES`."""
     return _METHODS[method] * len(SIDES) + _SIDES[side]
 
 
-def flows_of(places: IntArray) -> IntArray:
-    """The numbers of their flows."""
-    return places // KINDS
+def flow_numbers(flow_sides: IntArray) -> IntArray:
+    """The numbers of the flows of ``flow_sides``."""
+    return flow_sides // METHOD_SIDES
 
 
-def sides_of(places: IntArray) -> tuple[str, ...]:
-    """The sides that any of ``places`` is on."""
-    return tuple(side for side, number in _SIDES.items() if (places % len(SIDES) == number).any())
+def sides_in(flow_sides: IntArray) -> tuple[str, ...]:
+    """The sides that any of ``flow_sides`` is on."""
+    return tuple(side for side, number in _SIDES.items() if (flow_sides % len(SIDES) == number).any())
 
 
-class Names:
-    """All flows and devices that were told of."""
+def flow_node_keys(ids: IntArray, flow_sides: IntArray) -> IntArray:
+    """The keys of flow-nodes; :func:`split_keys` is the inverse."""
+    return ids * _FLOW_SIDES + flow_sides
+
+
+def split_keys(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Ids of nodes, and flow-sides, of the keys of flow-nodes."""
+    return keys // _FLOW_SIDES, keys % _FLOW_SIDES
+
+
+def renumber(numbers: IntArray, span: int, moved: IntArray) -> IntArray:
+    """Flow-sides or rows after :meth:`FlowIndex.keep`.
+
+    :param span: how many of these numbers each flow has
+    :param moved: (flows,) old number of a flow → new one
+    """
+    return moved[numbers // span] * span + numbers % span
+
+
+class FlowIndex:
+    """All flows and devices that nodes reported."""
 
     def __init__(self) -> None:
         #: By number.
@@ -55,50 +75,55 @@ class Names:
         self._devices: list[str] = []
         self._device_numbers: dict[str, int] = {}
         self._rows: dict[Key, int] = {}
-        #: Numbers of rows by how they begin on the wire.
-        self.begun: dict[bytes, int] = {}
+        #: Rows by the bytes that they begin with on the wire.
+        self.rows_by_prefix: dict[bytes, int] = {}
 
     def number(self, flow: Flow) -> int:
-        """The flow's, new when it has none."""
+        """The number of ``flow``, a new one when it has none."""
         known = self._numbers.get(flow)
         if known is None:
             known = self._numbers[flow] = len(self.flows)
             self.flows.append(flow)
         return known
 
-    def place(self, side: str, flow: Flow) -> int:
-        """The number of a flow's place."""
-        return self.number(flow) * KINDS + kind(flow.method, side)
+    def flow_side(self, side: str, flow: Flow) -> int:
+        """The number of ``flow`` on ``side``."""
+        return self.number(flow) * METHOD_SIDES + method_side(flow.method, side)
 
     def row(self, key: Key) -> int:
-        """
-        :raises ValueError: when there can be no such row
+        """The number of a row, a new one when it has none.
+
+        :raises ValueError: when ``key`` cannot be one
         :raises TypeError: likewise
         """
         known = self._rows.get(key)
         if known is None:
             side, account, container, method, policy, device = key
-            if not is_sound(key):
+            if not is_valid_key(key):
                 raise ValueError(f"no flow is `{key!r}`")
-            place = self.place(side, Flow(account, method, policy, container))
-            known = self._rows[key] = place * DEVICES + self._device(device)
+            flow_side = self.flow_side(side, Flow(account, method, policy, container))
+            known = self._rows[key] = flow_side * DEVICES + self._device(device)
         return known
 
     def key(self, row: int) -> Key:
-        """What :meth:`row` was given."""
-        place, device = divmod(row, DEVICES)
-        flow = self.flows[place // KINDS]
-        side = SIDES[place % len(SIDES)]
+        """The inverse of :meth:`row`."""
+        flow_side, device = divmod(row, DEVICES)
+        flow = self.flows[flow_side // METHOD_SIDES]
+        side = SIDES[flow_side % len(SIDES)]
         return side, flow.account, flow.container, flow.method, flow.policy, self._devices[device]
 
     def keep(self, flows: IntArray) -> IntArray:
-        """Forget all but ``flows`` (sorted); what was each flow's number → its new one, in the same order, or -1."""
+        """Forget all flows but ``flows``, and number these anew.
+
+        :param flows: sorted numbers; their order stays
+        :returns: (flows,) old number of each flow → new one, -1 for those that are forgotten
+        """
         moved = np.full(len(self.flows), -1, dtype=np.intp)
         moved[flows] = np.arange(len(flows))
         self.flows = [self.flows[number] for number in flows.tolist()]
         self._numbers = {flow: number for number, flow in enumerate(self.flows)}
         self._rows.clear()
-        self.begun.clear()
+        self.rows_by_prefix.clear()
         return moved
 
     def _device(self, name: str) -> int:
@@ -111,14 +136,12 @@ class Names:
         return known
 
 
-def is_sound(key: Iterable[Any]) -> bool:
+def is_valid_key(key: Iterable[Any]) -> bool:
     """True for what can be a :data:`Key`."""
     side, account, container, method, policy, device = key
     return (
         side in SIDES
         and method in METHODS
         and isinstance(policy, int)
-        and isinstance(account, str)
-        and isinstance(container, str)
-        and isinstance(device, str)
+        and all(isinstance(text, str) for text in (account, container, device))
     )

@@ -1,4 +1,4 @@
-"""What is remembered of spots (a flow on one side of one node) from one round to the next: a number for each."""
+"""A number for each flow-node that is remembered from one round to the next, such as the rate assigned last."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
-from sluice_actors.bandwidth.loads.flow_index import KINDS
-from sluice_actors.bandwidth.loads.table import apart, renumbered, spots
+from sluice_actors.bandwidth.loads.flow_index import METHOD_SIDES, flow_node_keys, renumber, split_keys
 
 
 @dataclass(slots=True)
-class Spots:
-    """``keys`` (as of ``Table.spots``) are sorted."""
+class FlowNodeValues:
+    """A map in two arrays: ``keys`` of flow-nodes (see ``flow_index``), sorted, and the value of each."""
 
     keys: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     values: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def of(cls, keys: IntArray, values: FloatArray) -> Spots:
-        """In any order, each key once."""
+    def from_unsorted(cls, keys: IntArray, values: FloatArray) -> FlowNodeValues:
+        """Build from keys in any order, each of them once."""
         order = np.argsort(keys)
         return cls(keys[order], values[order])
 
@@ -28,19 +27,16 @@ class Spots:
         return len(self.keys)
 
     def get(self, keys: IntArray, missing: float) -> FloatArray:
-        """What each of ``keys`` has, or ``missing``."""
+        """The value of each of ``keys``, or ``missing``."""
         if not len(self.keys):
             return np.full(len(keys), missing)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, self.values[at], missing)
 
-    def find(self, key: int) -> float | None:
-        """What one key has."""
-        at = int(np.searchsorted(self.keys, key))
-        return float(self.values[at]) if at < len(self.keys) and self.keys[at] == key else None
-
-    def renumber(self, moved: IntArray) -> Spots:
-        """The same after flows were numbered anew."""
-        nodes, places = apart(self.keys)
-        stay = moved[places // KINDS] >= 0
-        return Spots(spots(nodes[stay], renumbered(places[stay], KINDS, moved)), self.values[stay])
+    def renumber(self, moved: IntArray) -> FlowNodeValues:
+        """The same after ``FlowIndex.keep``, whose answer ``moved`` is."""
+        ids, flow_sides = split_keys(self.keys)
+        stay = moved[flow_sides // METHOD_SIDES] >= 0
+        return FlowNodeValues(
+            flow_node_keys(ids[stay], renumber(flow_sides[stay], METHOD_SIDES, moved)), self.values[stay]
+        )

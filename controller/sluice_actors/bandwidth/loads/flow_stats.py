@@ -1,11 +1,11 @@
-"""How flows fare on one side of nodes, a column for each place: the last second, and means over the last ones."""
+"""How flows fare on a node, a column for each flow-side: the last second, and means over the last ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -13,154 +13,110 @@ from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_core.messages.bandwidth import SIDES
 
 #: Seconds over which bytes and transfers are averaged, exponentially.
-MEAN: Final = 4.0
-#: Seconds after which a place where a flow has no transfer any more is not one of its places.
-LEFT: Final = 3.0
-#: What nodes tell of each second: bytes, transfers open, those that wait.
-_TOLD: Final = 3
-_IDLE: Final = 2 * _TOLD
+MEAN_SECONDS: Final = 4.0
+#: A flow that had no transfer on a node for so many seconds is no longer there.
+LEFT_SECONDS: Final = 3.0
+#: What nodes report of each second: bytes moved, open transfers, waiting ones.
+_REPORTED: Final = 3
+_IDLE: Final = 2 * _REPORTED
+#: These, their means, and how long there was no transfer.
+COLUMNS: Final = _IDLE + 1
 
 
-class Trace(NamedTuple):
-    """One flow on one side of one node.
+class _Column:
+    """One row of ``FlowStats.values``."""
 
-    ``moved``, ``open`` and ``waiting`` as of the last second, ``bytes``, ``transfers`` and ``held`` are their means,
-    ``idle`` how many seconds there was no transfer.
-    """
+    def __init__(self, row: int) -> None:
+        self._row = row
 
-    moved: float = 0.0
-    open: float = 0.0
-    waiting: float = 0.0
-    bytes: float = 0.0
-    transfers: float = 0.0
-    held: float = 0.0
-    idle: float = 0.0
-
-    @property
-    def active(self) -> bool:
-        """True when something moved or was open in the last second."""
-        return self.moved > 0 or self.open > 0
-
-    @property
-    def presence(self) -> float:
-        """1 while there are transfers, less and less when there are none any more."""
-        return max(1.0 - self.idle / LEFT, 0.0)
+    def __get__(self, stats: Any, owner: object = None) -> FloatArray:
+        column: FloatArray = stats.values[self._row]
+        return column
 
 
 @dataclass(frozen=True, slots=True)
-class Traces:
-    """Several of them; ``values`` has a row for each field of :class:`Trace`."""
+class FlowStats:
+    """Numbers of flow-sides in columns."""
 
-    places: IntArray
-    values: FloatArray
+    flow_sides: IntArray  #: (stats,) see ``flow_index``
+    values: FloatArray  #: (COLUMNS, stats)
+
+    moved = _Column(0)  #: (stats,) bytes in the last second
+    open = _Column(1)  #: (stats,) transfers in the last second
+    waiting = _Column(2)  #: (stats,) of these, the ones that we hold back
+    mean_moved = _Column(3)
+    mean_open = _Column(4)
+    mean_waiting = _Column(5)
+    idle = _Column(_IDLE)  #: (stats,) seconds for which there was no transfer
 
     @classmethod
     def empty(cls) -> Self:
-        return cls(np.empty(0, dtype=np.intp), np.empty((len(Trace._fields), 0)))
-
-    @property
-    def moved(self) -> FloatArray:
-        return self._of(0)
-
-    @property
-    def open(self) -> FloatArray:
-        return self._of(1)
-
-    @property
-    def waiting(self) -> FloatArray:
-        return self._of(2)
-
-    @property
-    def bytes(self) -> FloatArray:
-        return self._of(3)
-
-    @property
-    def transfers(self) -> FloatArray:
-        return self._of(4)
-
-    @property
-    def held(self) -> FloatArray:
-        return self._of(5)
-
-    @property
-    def idle(self) -> FloatArray:
-        return self._of(_IDLE)
+        return cls(np.empty(0, dtype=np.intp), np.empty((COLUMNS, 0)))
 
     @property
     def active(self) -> BoolArray:
-        """As :attr:`Trace.active`."""
+        """(stats,) true when something moved or was open in the last second."""
         return (self.moved > 0) | (self.open > 0)
 
     @property
     def presence(self) -> FloatArray:
-        """As :attr:`Trace.presence`."""
-        return np.maximum(1.0 - self.idle / LEFT, 0.0)
+        """(stats,) 1 while there are transfers, then less and less, down to 0."""
+        return np.maximum(1.0 - self.idle / LEFT_SECONDS, 0.0)
 
-    def _of(self, row: int) -> FloatArray:
-        found: FloatArray = self.values[row]
-        return found
+    def select(self, index: IntArray) -> FlowStats:
+        """Those at the positions ``index``."""
+        return FlowStats(self.flow_sides[index], self.values[:, index])
 
-    def take(self, index: IntArray) -> Traces:
-        """Those at ``index``."""
-        return Traces(self.places[index], self.values[:, index])
+    def advanced(self, flow_sides: IntArray, told: FloatArray, seconds: float, sides: Collection[str]) -> FlowStats:
+        """The stats after another report, which stands for ``seconds``.
 
-    def find(self, place: int) -> Trace | None:
-        """One of them, when ``places`` is sorted."""
-        at = int(np.searchsorted(self.places, place))
-        if at == len(self.places) or self.places[at] != place:
-            return None
-        return Trace(*self.values[:, at].tolist())
-
-    def followed(self, places: IntArray, told: FloatArray, seconds: float, sides: Collection[str]) -> Traces:
-        """Another second, which stands for ``seconds``.
-
-        :param places: sorted, as are the answer's
-        :param told: (3, places) what moved, was open, and waited
+        :param flow_sides: those that are reported, sorted, as are those of the answer
+        :param told: (3, flow_sides) bytes moved, open transfers, waiting ones
         :param sides: where workers are, if that is known
         """
-        part = 1.0 - math.exp(-seconds / MEAN)
-        if np.array_equal(places, self.places):
-            return self._again(told, part, seconds)
-        at = np.searchsorted(self.places, places)
-        known = np.zeros(len(places), dtype=bool)
-        within = at < len(self.places)
-        known[within] = self.places[at[within]] == places[within]
+        part = 1.0 - math.exp(-seconds / MEAN_SECONDS)
+        if np.array_equal(flow_sides, self.flow_sides):
+            return self._advanced_in_place(told, part, seconds)
+        at = np.searchsorted(self.flow_sides, flow_sides)
+        known = np.zeros(len(flow_sides), dtype=bool)
+        within = at < len(self.flow_sides)
+        known[within] = self.flow_sides[at[within]] == flow_sides[within]
         before = self.values[:, at[known]]
-        values = np.zeros((len(Trace._fields), len(places)))
-        values[:_TOLD] = values[_TOLD:_IDLE] = told
-        values[_TOLD:_IDLE, known] = before[_TOLD:_IDLE] + part * (told[:, known] - before[_TOLD:_IDLE])
+        values = np.zeros((COLUMNS, len(flow_sides)))
+        values[:_REPORTED] = values[_REPORTED:_IDLE] = told
+        values[_REPORTED:_IDLE, known] = before[_REPORTED:_IDLE] + part * (told[:, known] - before[_REPORTED:_IDLE])
         values[_IDLE, known] = before[_IDLE]
         values[_IDLE] = np.where((told[0] > 0) | (told[1] > 0), 0.0, values[_IDLE] + seconds)
-        if len(before[0]) == len(self.places):
-            return Traces(places, values)
-        silent = np.ones(len(self.places), dtype=bool)
+        if len(before[0]) == len(self.flow_sides):
+            return FlowStats(flow_sides, values)
+        silent = np.ones(len(self.flow_sides), dtype=bool)
         silent[at[known]] = False
-        return _merged(Traces(places, values), self._without(silent, part, seconds, sides))
+        return _merged(FlowStats(flow_sides, values), self._decayed(silent, part, seconds, sides))
 
-    def _again(self, told: FloatArray, part: float, seconds: float) -> Traces:
-        """The same places told of another second."""
+    def _advanced_in_place(self, told: FloatArray, part: float, seconds: float) -> FlowStats:
+        """The same flow-sides after another second."""
         values = np.empty_like(self.values)
-        values[:_TOLD] = told
-        means = self.values[_TOLD:_IDLE]
-        values[_TOLD:_IDLE] = means + part * (told - means)
+        values[:_REPORTED] = told
+        means = self.values[_REPORTED:_IDLE]
+        values[_REPORTED:_IDLE] = means + part * (told - means)
         values[_IDLE] = np.where((told[0] > 0) | (told[1] > 0), 0.0, self.values[_IDLE] + seconds)
-        return Traces(self.places, values)
+        return FlowStats(self.flow_sides, values)
 
-    def _without(self, silent: BoolArray, part: float, seconds: float, sides: Collection[str]) -> Traces:
-        """Those that were not told of, as long as they count."""
+    def _decayed(self, silent: BoolArray, part: float, seconds: float, sides: Collection[str]) -> FlowStats:
+        """The flow-sides that were not reported, as long as they count."""
         values = self.values[:, silent]
-        values[:_TOLD] = 0.0
-        values[_TOLD:_IDLE] -= part * values[_TOLD:_IDLE]
+        values[:_REPORTED] = 0.0
+        values[_REPORTED:_IDLE] -= part * values[_REPORTED:_IDLE]
         values[_IDLE] += seconds
-        stay = values[_IDLE] < LEFT
-        places = self.places[silent]
+        stay = values[_IDLE] < LEFT_SECONDS
+        flow_sides = self.flow_sides[silent]
         if sides:
             served = np.array([side in sides for side in SIDES])
-            stay &= served[places % len(SIDES)]
-        return Traces(places[stay], values[:, stay])
+            stay &= served[flow_sides % len(SIDES)]
+        return FlowStats(flow_sides[stay], values[:, stay])
 
 
-def _merged(one: Traces, other: Traces) -> Traces:
-    places = np.concatenate((one.places, other.places))
-    order = np.argsort(places, kind="stable")
-    return Traces(places[order], np.concatenate((one.values, other.values), axis=1)[:, order])
+def _merged(one: FlowStats, other: FlowStats) -> FlowStats:
+    flow_sides = np.concatenate((one.flow_sides, other.flow_sides))
+    order = np.argsort(flow_sides, kind="stable")
+    return FlowStats(flow_sides[order], np.concatenate((one.values, other.values), axis=1)[:, order])

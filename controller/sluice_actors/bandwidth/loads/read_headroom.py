@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray
-from sluice_actors.bandwidth.loads.table import Table
+from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET
 
@@ -29,14 +29,14 @@ _LEAD: Final = 0.4
 _DIGITS: Final = 3
 
 
-def rooms(table: Table, capacity: FloatArray) -> dict[str, float]:
+def rooms(table: LoadTable, capacity: FloatArray) -> dict[str, float]:
     """``ip:port`` → 0 to 1.
 
     :param capacity: (nodes,) bytes per second; of those that have an address and a finite one, the room is said
     """
-    traces = table.traces
-    moved = table.per_node(GET, STORAGE_NODE, traces.bytes)
-    waiting = np.maximum(traces.waiting + _LEAD * (traces.waiting - traces.held), 0.0)
+    stats = table.stats
+    moved = table.per_node(GET, STORAGE_NODE, stats.mean_moved)
+    waiting = np.maximum(stats.waiting + _LEAD * (stats.waiting - stats.mean_waiting), 0.0)
     which = np.isfinite(capacity) & np.array([bool(node.server) for node in table.nodes], dtype=bool)
     held = np.where(which, table.per_node(GET, STORAGE_NODE, waiting), 0.0)
     everywhere, carried = float(held.sum()), float(capacity[which].sum())

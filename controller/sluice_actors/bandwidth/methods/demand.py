@@ -1,9 +1,9 @@
-"""Who wants how much, and where: one method's flows out of what the nodes told, with what was promised to them.
+"""The flows of one method in one round: what each demands, its floor and ceiling, and the nodes where it is.
 
-A flow *wants* without end while its transfers wait for us, or when it moves what it may; otherwise what it moves and
-some room to grow.  Where it is, and how its share is split among its nodes, is said by ``bandwidth_weights``.
+The demand of a flow is unlimited while its transfers wait for us, or when it moves what it may; otherwise it is what
+the flow moves, and some room to grow.  ``weights`` splits its share among nodes.
 
-There is an object for each flow, but columns for what lies on nodes.
+There is an object for each flow, but columns for its parts on nodes.
 """
 
 from __future__ import annotations
@@ -16,217 +16,224 @@ from typing import Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.flow_index import flows_of
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.table import Table
-from sluice_actors.bandwidth.methods.node_floors import values
-from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts, weigh_free, weigh_held
-from sluice_actors.bandwidth.objectives import Objectives, Promise
+from sluice_actors.bandwidth.loads.flow_index import flow_numbers
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.node_floors import node_floor_demand
+from sluice_actors.bandwidth.methods.weights import (
+    CHUNK,
+    GROWTH_ROOM,
+    MIN_WAITING,
+    SMALL_WEIGHT,
+    FlowParts,
+    set_throttled_weights,
+    set_unthrottled_weights,
+)
+from sluice_actors.bandwidth.objectives import FlowObjectives, Objectives
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import SIDES, Flow
 from sluice_core.messages.policies import TENANT
 
-#: A flow that moves this part of what it may wants more.
-TAKES_ALL: Final = 0.9
+#: A flow that moves this part of what it may demands more.
+SATURATED: Final = 0.9
 
 
 @dataclass(slots=True)
-class Demand:
-    """One active flow; ``floor`` 0 and ``ceiling`` infinite are none, ``index`` is where it stands among the others.
+class FlowDemand:
+    """One active flow; the six numbers after ``objectives`` are its ``FlowStats`` on the side that holds it back.
 
-    ``moved``, ``open`` and ``waiting`` are those of the side where it is held back, of the last second; ``bytes``,
-    ``transfers`` and ``held`` the means.  ``may`` is what it might move in the last second, infinite if unknown.
-    ``node_floor`` is promised on each object server, ``promised`` what comes of that on all that the flow is on;
-    what it wants of it is in ``floor``.
+    Rates are bytes per second.
     """
 
-    index: int
+    index: int  #: its position in ``MethodDemand.flows``
     flow: Flow
-    promise: Promise
+    objectives: FlowObjectives
     moved: float
     open: float
     waiting: float
-    bytes: float
-    transfers: float
-    held: float
-    may: float = math.inf
-    want: float = math.inf
-    floor: float = 0.0
+    mean_moved: float
+    mean_open: float
+    mean_waiting: float
+    allowed: float = math.inf  #: in the last second, infinite if unknown
+    demand: float = math.inf
+    floor: float = 0.0  #: 0 for none
     ceiling: float = math.inf
-    node_floor: float = 0.0
-    promised: float = 0.0
+    node_floor: float = 0.0  #: floor on each object server; what it demands of that is in ``floor``
+    promised: float = 0.0  #: the sum of ``node_floor`` over all object servers where the flow is
 
 
 @dataclass(slots=True)
-class Demands:
-    """All active flows of one method; ``bounds`` maps a tenant to the ceiling over all its flows.
+class MethodDemand:
+    """All active flows of one method."""
 
-    ``values`` are, of the parts at the storage nodes, the floors of each of these nodes; None when there are none.
-    """
-
-    side: str
-    parts: dict[str, Parts]
-    flows: list[Demand] = field(default_factory=list)
-    bounds: dict[str, float] = field(default_factory=dict)
-    values: FloatArray | None = None
+    side: str  #: where bytes are held back
+    parts: dict[str, FlowParts]  #: by side
+    flows: list[FlowDemand] = field(default_factory=list)
+    bounds: dict[str, float] = field(default_factory=dict)  #: tenant → ceiling over all its flows
+    values: FloatArray | None = None  #: (parts at the storage nodes,) node floors, None if there are none
 
     @property
-    def other(self) -> str:
-        """Where nothing is held back."""
+    def other_side(self) -> str:
+        """The side where nothing is held back."""
         return next(side for side in SIDES if side != self.side)
 
     @property
-    def here(self) -> Parts:
-        """Where bytes are held back."""
+    def throttled(self) -> FlowParts:
+        """The parts of the side where bytes are held back."""
         return self.parts[self.side]
 
     def per_flow(self, name: str) -> FloatArray:
-        """(flows,) one of their numbers."""
+        """(flows,) one field of each flow."""
         return np.array(list(map(attrgetter(name), self.flows)), dtype=np.float64)
 
     def promised(self) -> BoolArray:
-        """(flows,) which have an objective of their own."""
-        return np.array([one.promise.own is not None for one in self.flows], dtype=bool)
+        """(flows,) true for those with an objective of their own."""
+        return np.array([demand.objectives.own is not None for demand in self.flows], dtype=bool)
 
 
-def demands(table: Table, method: str, objectives: Objectives, assigned: Spots, weights: Spots) -> Demands:
-    """The active flows of ``method``, held back where ``objectives`` say.
+def collect_demand(
+    table: LoadTable, method: str, objectives: Objectives, assigned: FlowNodeValues, weights: FlowNodeValues
+) -> MethodDemand:
+    """Collect the active flows of ``method``.
 
-    :param assigned: what each spot might move in the last second
-    :param weights: the part of its flow that each spot was to be
+    :param assigned: bytes per second that each flow-node was allowed in the last second
+    :param weights: the portion of its flow that each flow-node had
     """
     side = objectives.side(method)
-    flows = _active(table, method, side)
-    made = Demands(side, {one: _parts(table, method, one, flows) for one in SIDES})
-    known = assigned.get(made.here.spots, math.nan)
-    weigh_held(made.here, side == STORAGE_NODE, np.where(np.isnan(known), np.inf, known), weights)
-    weigh_free(made.parts[made.other])
-    made.flows = flows_at(made.here, [table.names.flows[number] for number in flows], objectives.promise)
-    _want(made, known)
-    _limit(made)
-    return made
+    numbers = _active_flows(table, method, side)
+    demands = MethodDemand(side, {each: _flow_parts(table, method, each, numbers) for each in SIDES})
+    known = assigned.get(demands.throttled.keys, math.nan)
+    allowed = np.where(np.isnan(known), np.inf, known)
+    set_throttled_weights(demands.throttled, side == STORAGE_NODE, allowed, weights)
+    set_unthrottled_weights(demands.parts[demands.other_side])
+    flows = [table.flow_index.flows[number] for number in numbers]
+    demands.flows = flow_demands(demands.throttled, flows, objectives.for_flow)
+    _set_demand(demands, known)
+    _set_limits(demands)
+    return demands
 
 
-def _active(table: Table, method: str, side: str) -> list[int]:
-    """The numbers of the flows that are, in the flows' order."""
-    index = table.kind(method, side)
-    found = np.zeros(len(table.names.flows), dtype=bool)
-    found[flows_of(table.traces.places[index[table.traces.active[index]]])] = True
-    return sorted(np.flatnonzero(found).tolist(), key=table.names.flows.__getitem__)
+def _active_flows(table: LoadTable, method: str, side: str) -> list[int]:
+    """The numbers of the active flows, in the order of the flows."""
+    index = table.indexes(method, side)
+    active = np.zeros(len(table.flow_index.flows), dtype=bool)
+    active[flow_numbers(table.stats.flow_sides[index[table.stats.active[index]]])] = True
+    return sorted(np.flatnonzero(active).tolist(), key=table.flow_index.flows.__getitem__)
 
 
-def _parts(table: Table, method: str, side: str, flows: list[int]) -> Parts:
-    index = table.kind(method, side)
-    rank = np.full(len(table.names.flows), len(flows), dtype=np.intp)
+def _flow_parts(table: LoadTable, method: str, side: str, flows: list[int]) -> FlowParts:
+    index = table.indexes(method, side)
+    rank = np.full(len(table.flow_index.flows), len(flows), dtype=np.intp)
     rank[flows] = np.arange(len(flows))
-    ranks = rank[flows_of(table.traces.places[index])]
+    ranks = rank[flow_numbers(table.stats.flow_sides[index])]
     order = np.argsort(ranks.astype(np.min_scalar_type(len(flows))), kind="stable")
     order = order[: np.count_nonzero(ranks < len(flows))]
-    return parts_at(table, len(flows), ranks[order], index[order])
+    flow, index = ranks[order], index[order]
+    node, stats = table.node[index], table.stats.select(index)
+    return FlowParts(len(flows), flow, node, table.keys(node, stats.flow_sides), stats, np.ones(len(flow)))
 
 
-def parts_at(table: Table, count: int, flow: IntArray, index: IntArray) -> Parts:
-    """The places at ``index``, which are those of ``count`` flows; nothing is said yet of what they weigh."""
-    node, traces = table.node[index], table.traces.take(index)
-    return Parts(count, flow, node, table.spots(node, traces.places), traces, np.ones(len(flow)))
-
-
-def flows_at(parts: Parts, flows: Iterable[Flow], promised: Callable[[Flow], Promise]) -> list[Demand]:
-    """Flows that are held back at ``parts``; nothing is said yet of what they want."""
-    traces = parts.traces
-    told = (traces.moved, traces.open, traces.waiting, traces.bytes, traces.transfers, traces.held)
-    columns = [parts.sums(one).tolist() for one in told]
+def flow_demands(
+    parts: FlowParts, flows: Iterable[Flow], objectives_of: Callable[[Flow], FlowObjectives]
+) -> list[FlowDemand]:
+    """The flows that are held back at ``parts``, without demands and limits yet."""
+    stats = parts.stats
+    told = (stats.moved, stats.open, stats.waiting, stats.mean_moved, stats.mean_open, stats.mean_waiting)
+    columns = [parts.sums(column).tolist() for column in told]
     return [
-        Demand(index, flow, promised(flow), *sums)
+        FlowDemand(index, flow, objectives_of(flow), *sums)
         for index, (flow, *sums) in enumerate(zip(flows, *columns, strict=True))
     ]
 
 
-def _want(made: Demands, known: FloatArray) -> None:
+def _set_demand(demands: MethodDemand, known: FloatArray) -> None:
     sure = ~np.isnan(known)
-    sums = made.here.sums(np.where(sure, known, 0.0))
-    rates = np.where(made.here.sums(sure) > 0, sums, np.inf).tolist()
-    for one, may in zip(made.flows, rates, strict=True):
-        one.may = may
-        if one.waiting <= WAITS and not math.isinf(may) and one.moved < TAKES_ALL * may:
-            one.want = one.moved * ROOM + CHUNK
+    sums = demands.throttled.sums(np.where(sure, known, 0.0))
+    rates = np.where(demands.throttled.sums(sure) > 0, sums, np.inf).tolist()
+    for flow, allowed in zip(demands.flows, rates, strict=True):
+        flow.allowed = allowed
+        if flow.waiting <= MIN_WAITING and not math.isinf(allowed) and flow.moved < SATURATED * allowed:
+            flow.demand = flow.moved * GROWTH_ROOM + CHUNK
 
 
-# -- what was promised
+# -- floors and ceilings
 
 
-def _limit(made: Demands) -> None:
-    """Floors and ceilings; one promise to a tenant may cover several flows (storage policies, containers)."""
-    tenants: dict[str, list[Demand]] = {}
-    promised: dict[tuple[str, str], list[Demand]] = {}
-    bounded: dict[tuple[str, str], list[Demand]] = {}
-    for one in made.flows:
-        account, own, bound = one.flow.account, one.promise.own, one.promise.bound
-        tenants.setdefault(account, []).append(one)
+def _set_limits(demands: MethodDemand) -> None:
+    """Set floors and ceilings; one objective of a tenant may cover several flows (storage policies, containers)."""
+    tenants: dict[str, list[FlowDemand]] = {}
+    promised: dict[tuple[str, str], list[FlowDemand]] = {}
+    bounded: dict[tuple[str, str], list[FlowDemand]] = {}
+    for demand in demands.flows:
+        account, own, bound = demand.flow.account, demand.objectives.own, demand.objectives.bound
+        tenants.setdefault(account, []).append(demand)
         if own is not None:
-            promised.setdefault((own.assignment, account if own.level == TENANT else one.flow.path), []).append(one)
+            path = account if own.level == TENANT else demand.flow.path
+            promised.setdefault((own.assignment, path), []).append(demand)
             if own is not bound and own.ceiling:
-                one.ceiling = own.ceiling
+                demand.ceiling = own.ceiling
         if bound is not None:
-            bounded.setdefault((bound.assignment, account), []).append(one)
+            bounded.setdefault((bound.assignment, account), []).append(demand)
     for several in promised.values():
-        _floor(several)
-    _value(made, list(promised.values()))
+        _set_floors(several)
+    _set_node_floors(demands, list(promised.values()))
     for (_, account), several in bounded.items():
-        _bound(made, account, several, everything=len(several) == len(tenants[account]))
+        _set_bound(demands, account, several, everything=len(several) == len(tenants[account]))
 
 
-def _floor(several: list[Demand]) -> None:
-    own = several[0].promise.own
+def _set_floors(several: list[FlowDemand]) -> None:
+    """Share the floor of one objective among its flows."""
+    own = several[0].objectives.own
     assert own is not None
-    for one in several:
-        one.node_floor = own.node_floor
+    for demand in several:
+        demand.node_floor = own.node_floor
     if len(several) == 1:
         several[0].floor = own.floor
         return
-    weights = [max(one.transfers, LITTLE) for one in several]
-    wanted = water_fill(own.floor, weights, [one.want for one in several])
-    rest = own.floor - sum(wanted)
-    for one, floor, weight in zip(several, wanted, weights, strict=True):
-        one.floor = floor + rest * weight / sum(weights)
+    weights, filled = _filled(own.floor, several, [demand.demand for demand in several])
+    rest = own.floor - sum(filled)
+    for demand, floor, weight in zip(several, filled, weights, strict=True):
+        demand.floor = floor + rest * weight / sum(weights)
 
 
-def _value(made: Demands, promised: list[list[Demand]]) -> None:
-    """Floors of each object server, which flows of one promise have together."""
+def _filled(total: float, several: list[FlowDemand], limits: list[float]) -> tuple[list[float], list[float]]:
+    """Weights of flows by their transfers, and ``total`` divided among them within ``limits``."""
+    weights = [max(demand.mean_open, SMALL_WEIGHT) for demand in several]
+    return weights, water_fill(total, weights, limits)
+
+
+def _set_node_floors(demands: MethodDemand, promised: list[list[FlowDemand]]) -> None:
+    """Add the floors of each object server, which the flows of one objective have together."""
     if not any(several[0].node_floor for several in promised):
         return
-    groups = np.full(len(made.flows), -1, dtype=np.intp)
+    groups = np.full(len(demands.flows), -1, dtype=np.intp)
     for number, several in enumerate(promised):
-        groups[[one.index for one in several]] = number
-    stored = made.parts[STORAGE_NODE]
-    made.values = values(stored, made.per_flow("node_floor"), groups, waits=made.side == STORAGE_NODE)
-    sums = stored.sums(made.values).tolist()
+        groups[[demand.index for demand in several]] = number
+    stored = demands.parts[STORAGE_NODE]
+    waits = demands.side == STORAGE_NODE
+    demands.values = node_floor_demand(stored, demands.per_flow("node_floor"), groups, waits=waits)
+    sums = stored.sums(demands.values).tolist()
     for several in promised:
-        node_floor, all_of_it = several[0].node_floor, sum(one.floor for one in several)
-        most = max(node_floor * _servers(made, several), all_of_it) if node_floor else 0.0
-        for one in several if node_floor else ():
-            one.floor = max(one.floor, sums[one.index])
-            one.promised = most / len(several)
+        node_floor = several[0].node_floor
+        if not node_floor:
+            continue
+        servers = len({node for demand in several for node in stored.nodes_of(demand.index).tolist()})
+        most = max(node_floor * servers, sum(demand.floor for demand in several))
+        for demand in several:
+            demand.floor = max(demand.floor, sums[demand.index])
+            demand.promised = most / len(several)
 
 
-def _servers(made: Demands, several: Iterable[Demand]) -> int:
-    """Object servers that these flows are active on."""
-    stored = made.parts[STORAGE_NODE]
-    return len({node for one in several for node in stored.nodes_of(one.index).tolist()})
-
-
-def _bound(made: Demands, account: str, several: list[Demand], everything: bool) -> None:
-    bound = several[0].promise.bound
+def _set_bound(demands: MethodDemand, account: str, several: list[FlowDemand], everything: bool) -> None:
+    """Apply a tenant's ceiling to ``several`` of its flows, or to ``everything`` that it has."""
+    bound = several[0].objectives.bound
     assert bound is not None
-    ceiling = bound.ceiling
     if everything:
-        made.bounds[account] = ceiling
+        demands.bounds[account] = bound.ceiling
         return
-    weights = [max(one.transfers, LITTLE) for one in several]
-    limits = [min(one.want, one.ceiling) for one in several]
-    taken = water_fill(ceiling, weights, limits)
-    rest = max(ceiling - sum(taken), 0.0)
-    for one, part, weight in zip(several, taken, weights, strict=True):
-        one.ceiling = min(one.ceiling, part + rest * weight / sum(weights))
+    weights, filled = _filled(bound.ceiling, several, [min(demand.demand, demand.ceiling) for demand in several])
+    rest = max(bound.ceiling - sum(filled), 0.0)
+    for demand, part, weight in zip(several, filled, weights, strict=True):
+        demand.ceiling = min(demand.ceiling, part + rest * weight / sum(weights))

@@ -19,28 +19,29 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.max_min import divide
-from sluice_actors.bandwidth.fairness.problem import Division, Problem, Side
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.table import Node, Table
-from sluice_actors.bandwidth.methods.demand import Demand, Demands
-from sluice_actors.bandwidth.methods.node_floors import divide_above
-from sluice_actors.bandwidth.methods.weights import Parts
-from sluice_actors.bandwidth.share_encoder import Told
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.node_loads import Node
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand
+from sluice_actors.bandwidth.methods.node_floors import allocate_above_node_floors
+from sluice_actors.bandwidth.methods.weights import FlowParts
+from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import NO_CLASS, PUT, SIDES
 
-FREE: Final = -1.0
+UNTHROTTLED: Final = -1.0
 #: Nobody is held back completely: a client would hang up, and a share of nothing would never be found too small.
-LEAST: Final = 4096.0
+MIN_RATE: Final = 4096.0
 
 Capacity = Callable[[str, Node], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """What may move where; infinite: as much as it likes.  Nodes and places as in ``Told``."""
+class FlowNodeRates:
+    """What may move where; infinite: as much as it likes.  Nodes and places as in ``ShareColumns``."""
 
     node: IntArray
     place: IntArray
@@ -48,7 +49,7 @@ class Rates:
 
 
 @dataclass(slots=True)
-class Divided:
+class MethodAllocation:
     """The outcome for one method.
 
     ``share``, ``met`` and ``short`` are those of each flow, ``rates`` those of each spot (they sum up to the shares, or
@@ -56,14 +57,14 @@ class Divided:
     node stands.
     """
 
-    table: Table
-    demands: Demands
+    table: LoadTable
+    demands: MethodDemand
     governed: bool = False
     share: FloatArray = field(init=False)
     met: FloatArray = field(init=False)
     short: FloatArray = field(init=False)
-    told: list[Told] = field(default_factory=list)
-    rates: list[Rates] = field(default_factory=list)
+    shares: list[ShareColumns] = field(default_factory=list)
+    rates: list[FlowNodeRates] = field(default_factory=list)
     newcomers: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,29 +72,29 @@ class Divided:
         self.share, self.short = np.full(count, np.inf), np.zeros(count)
         self.met = self.demands.per_flow("floor")
 
-    def tell(self, told: Told) -> None:
+    def add(self, told: ShareColumns) -> None:
         """Have these rates."""
-        self.told.append(told)
-        self.rates.append(Rates(told.node, told.place, np.where(told.rate < 0, np.inf, told.rate)))
+        self.shares.append(told)
+        self.rates.append(FlowNodeRates(told.node, told.place, np.where(told.rate < 0, np.inf, told.rate)))
 
-    def assigned(self) -> Spots:
+    def assigned(self) -> FlowNodeValues:
         """The rate of each spot that has one."""
         if not self.rates:
-            return Spots()
-        keys = [self.table.spots(one.node, one.place) for one in self.rates]
-        return Spots.of(np.concatenate(keys), np.concatenate([one.rate for one in self.rates]))
+            return FlowNodeValues()
+        keys = [self.table.keys(one.node, one.place) for one in self.rates]
+        return FlowNodeValues.from_unsorted(np.concatenate(keys), np.concatenate([one.rate for one in self.rates]))
 
 
-def told(
-    demands: Demands, parts: Parts, which: BoolArray, rate: FloatArray, floor: FloatArray, ceiling: FloatArray
-) -> Told:
+def share_columns(
+    demands: MethodDemand, parts: FlowParts, which: BoolArray, rate: FloatArray, floor: FloatArray, ceiling: FloatArray
+) -> ShareColumns:
     """Of ``parts``, each of which has these rates, ``which``."""
-    own = [one.promise.own for one in demands.flows]
+    own = [one.objectives.own for one in demands.flows]
     priority = np.array([NO_CLASS if one is None else one.priority for one in own], dtype=np.intp)
     index = np.flatnonzero(which)
-    return Told(
+    return ShareColumns(
         parts.node[index],
-        parts.traces.places[index],
+        parts.stats.flow_sides[index],
         rate[index],
         floor[index],
         ceiling[index],
@@ -101,49 +102,55 @@ def told(
     )
 
 
-def ceilings_alone(table: Table, demands: Demands) -> Divided:
+def allocate_ceilings(table: LoadTable, demands: MethodDemand) -> MethodAllocation:
     """Hold back those that have a ceiling."""
-    made = Divided(table, demands, governed=True)
-    tenants: dict[str, list[Demand]] = {}
+    made = MethodAllocation(table, demands, governed=True)
+    tenants: dict[str, list[FlowDemand]] = {}
     for one in demands.flows:
-        if one.promise.limited:
+        if one.objectives.has_ceiling:
             tenants.setdefault(one.flow.account, []).append(one)
     for account, several in tenants.items():
         bound = demands.bounds.get(account, math.inf)
         ceilings = [one.ceiling for one in several]
-        shares = water_fill(bound, [1.0] * len(several), [min(one.want, one.ceiling) for one in several])
+        shares = water_fill(bound, [1.0] * len(several), [min(one.demand, one.ceiling) for one in several])
         left = water_fill(
             bound - sum(shares), [1.0] * len(several), [c - s for c, s in zip(ceilings, shares, strict=True)]
         )
         for one, share, more in zip(several, shares, left, strict=True):
             made.share[one.index] = share + more if math.isfinite(bound) else one.ceiling
-    here = demands.here
+    here = demands.throttled
     rate = made.share[here.flow] * here.portions()
-    made.tell(told(demands, here, np.isfinite(rate), rate, np.zeros_like(rate), rate))
-    there = demands.parts[demands.other]
+    made.add(share_columns(demands, here, np.isfinite(rate), rate, np.zeros_like(rate), rate))
+    there = demands.parts[demands.other_side]
     nothing = np.zeros(len(there.flow))
-    made.told.append(told(demands, there, demands.promised()[there.flow], nothing + FREE, nothing, nothing))
+    made.shares.append(
+        share_columns(demands, there, demands.promised()[there.flow], nothing + UNTHROTTLED, nothing, nothing)
+    )
     return made
 
 
-def floors_first(table: Table, demands: Demands, capacity: Capacity, copies: Mapping[int, float]) -> Divided:
+def allocate_floors(
+    table: LoadTable, demands: MethodDemand, capacity: Capacity, copies: Mapping[int, float]
+) -> MethodAllocation:
     """Divide what nodes carry; ``copies`` maps a storage policy to the bytes stored per byte of an upload."""
-    made = Divided(table, demands, governed=True)
+    made = MethodAllocation(table, demands, governed=True)
     sides = {side: _Side(side, table, capacity, demands, copies) for side in SIDES}
-    here, there = sides[demands.side], sides[demands.other]
+    here, there = sides[demands.side], sides[demands.other_side]
     if demands.flows:
         problem = _problem(demands, sides)
-        division = divide(problem) if demands.values is None else divide_above(problem, demands.values)
+        division = (
+            allocate_max_min(problem) if demands.values is None else allocate_above_node_floors(problem, demands.values)
+        )
         made.share, made.met, made.short = division.share, division.met, division.short
         for side in sides.values():
             side.take(division)
         _share_out(made, here, there)
         _tell_other(made, there)
-    _welcome(made, here, there)
+    _set_newcomers(made, here, there)
     return made
 
 
-def _welcome(made: Divided, here: _Side, there: _Side) -> None:
+def _set_newcomers(made: MethodAllocation, here: _Side, there: _Side) -> None:
     """What flows begin with that nobody knows yet: the same as others, or what is left if that is more."""
     serving = made.table.serving(here.name).tolist()
     if not serving:
@@ -153,14 +160,14 @@ def _welcome(made: Divided, here: _Side, there: _Side) -> None:
         carries = min(float(here.capacity[index]), carried)
         if math.isfinite(carries):
             spare = min(float(here.spare[index]), unused)
-            made.newcomers[index] = max(carries / (float(here.crowd[index]) + 1), spare, LEAST)
+            made.newcomers[index] = max(carries / (float(here.crowd[index]) + 1), spare, MIN_RATE)
 
 
 class _Side:
     """One side of the problem, and what came of it; a flow of which no byte was seen here has no part."""
 
     def __init__(
-        self, name: str, table: Table, capacity: Capacity, demands: Demands, copies: Mapping[int, float]
+        self, name: str, table: LoadTable, capacity: Capacity, demands: MethodDemand, copies: Mapping[int, float]
     ) -> None:
         stored = name == STORAGE_NODE
         self.name = name
@@ -181,7 +188,7 @@ class _Side:
         """As ``divide`` wants it."""
         return Side(self.capacity, self.parts.flow, self.parts.node, self.parts.weight, self.copies)
 
-    def take(self, division: Division) -> None:
+    def take(self, division: MaxMinAllocation) -> None:
         """What came of it."""
         stored = self.name == STORAGE_NODE
         self.rates = division.storage if stored else division.proxies
@@ -202,24 +209,24 @@ class _Side:
         return float(rates[self.serving].sum()) / float(self.copies.max() if len(self.copies) else 1.0)
 
 
-def _problem(demands: Demands, sides: Mapping[str, _Side]) -> Problem:
+def _problem(demands: MethodDemand, sides: Mapping[str, _Side]) -> AllocationProblem:
     accounts = {one.flow.account: None for one in demands.flows}
     number = {account: place for place, account in enumerate(accounts)}
     here, there = (sides[side].side() for side in SIDES)
     ceiling = demands.per_flow("ceiling")
-    return Problem(
+    return AllocationProblem(
         floor=np.minimum(demands.per_flow("floor"), ceiling),
         ceiling=ceiling,
-        want=demands.per_flow("want"),
+        demand=demands.per_flow("demand"),
         tenant=np.array([number[one.flow.account] for one in demands.flows], dtype=np.intp),
         bound=np.array([demands.bounds.get(account, math.inf) for account in accounts], dtype=np.float64),
-        transfers=np.maximum(demands.per_flow("transfers"), 1e-3),
+        transfers=np.maximum(demands.per_flow("mean_open"), 1e-3),
         proxies=here,
         storage=there,
     )
 
 
-def _share_out(made: Divided, here: _Side, there: _Side) -> None:
+def _share_out(made: MethodAllocation, here: _Side, there: _Side) -> None:
     """Rates where bytes are held back."""
     flow, rates = here.parts.flow, here.rates
     ceiling, share = _ceilings(made), made.share
@@ -227,13 +234,13 @@ def _share_out(made: Divided, here: _Side, there: _Side) -> None:
     part = np.divide(rates, share[flow], out=np.zeros_like(rates), where=held & (share[flow] > 0))
     bounded = held & np.isfinite(ceiling)[flow] & (share > 0)[flow]
     most = np.multiply(ceiling[flow], part, out=np.full_like(rates, np.inf), where=bounded)
-    given = np.maximum(np.minimum(rates + _extra(here, there)[here.parts.node], most), np.minimum(LEAST, most))
-    made.tell(
-        told(
+    given = np.maximum(np.minimum(rates + _extra(here, there)[here.parts.node], most), np.minimum(MIN_RATE, most))
+    made.add(
+        share_columns(
             made.demands,
             here.parts,
             held | made.demands.promised()[flow],
-            np.where(held, given, FREE),
+            np.where(held, given, UNTHROTTLED),
             here.floors,
             np.where(np.isfinite(most), most, 0.0),
         )
@@ -253,7 +260,7 @@ def _extra(here: _Side, there: _Side) -> FloatArray:
     return found
 
 
-def _ceilings(made: Divided) -> FloatArray:
+def _ceilings(made: MethodAllocation) -> FloatArray:
     """The ceiling of each flow; of a tenant's, each flow's part is as its share."""
     flows, bounds = made.demands.flows, made.demands.bounds
     found = made.demands.per_flow("ceiling")
@@ -269,10 +276,10 @@ def _ceilings(made: Divided) -> FloatArray:
     return found
 
 
-def _tell_other(made: Divided, there: _Side) -> None:
+def _tell_other(made: MethodAllocation, there: _Side) -> None:
     """Where nothing is held back: whose floor is how much there, of flows with an objective, and what may move."""
     parts, nothing = there.parts, np.zeros_like(there.rates)
     promised = made.demands.promised()[parts.flow]
-    made.told.append(told(made.demands, parts, promised, nothing + FREE, there.floors, nothing))
+    made.shares.append(share_columns(made.demands, parts, promised, nothing + UNTHROTTLED, there.floors, nothing))
     known = np.flatnonzero(promised | np.isfinite(there.rates))
-    made.rates.append(Rates(parts.node[known], parts.traces.places[known], there.rates[known]))
+    made.rates.append(FlowNodeRates(parts.node[known], parts.stats.flow_sides[known], there.rates[known]))

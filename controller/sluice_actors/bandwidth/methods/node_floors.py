@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.max_min import divide
-from sluice_actors.bandwidth.fairness.parts import places
-from sluice_actors.bandwidth.fairness.placement import fit
-from sluice_actors.bandwidth.fairness.problem import Division, Problem, Side
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
+from sluice_actors.bandwidth.fairness.parts import sort_parts
+from sluice_actors.bandwidth.fairness.placement import place_rates
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side
 from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
-from sluice_actors.bandwidth.methods.weights import CHUNK, LITTLE, ROOM, WAITS, Parts
+from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, SMALL_WEIGHT, FlowParts
 
 
-def values(parts: Parts, value: FloatArray, groups: IntArray, waits: bool) -> FloatArray:
+def node_floor_demand(parts: FlowParts, value: FloatArray, groups: IntArray, waits: bool) -> FloatArray:
     """What flows demand of their floors on each object server.
 
     :param parts: those at the object servers
@@ -35,34 +35,36 @@ def values(parts: Parts, value: FloatArray, groups: IntArray, waits: bool) -> Fl
     found = np.zeros(len(parts.flow))
     if not len(index):
         return found
-    node, traces = parts.node[index], parts.traces.take(index)
-    keys, spot = np.unique(groups[parts.flow[index]] * (int(node.max()) + 1) + node, return_inverse=True)
-    wants = np.maximum(traces.moved, traces.bytes) * ROOM + CHUNK
+    node, stats = parts.node[index], parts.stats.select(index)
+    keys, flow_node = np.unique(groups[parts.flow[index]] * (int(node.max()) + 1) + node, return_inverse=True)
+    wants = np.maximum(stats.moved, stats.mean_moved) * GROWTH_ROOM + CHUNK
     if waits:
-        wants = np.where(np.maximum(traces.waiting, traces.held) > WAITS, np.inf, wants)
-    weights = np.maximum(traces.open, LITTLE)
-    found[index] = value[index] * water_fill_groups(spot, weights, wants / value[index], np.ones(len(keys), dtype=bool))
+        wants = np.where(np.maximum(stats.waiting, stats.mean_waiting) > MIN_WAITING, np.inf, wants)
+    weights = np.maximum(stats.open, SMALL_WEIGHT)
+    found[index] = value[index] * water_fill_groups(
+        flow_node, weights, wants / value[index], np.ones(len(keys), dtype=bool)
+    )
     return found
 
 
-def divide_above(problem: Problem, least: FloatArray) -> Division:
+def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) -> MaxMinAllocation:
     """Lay ``least`` (of parts at the storage nodes, of flows without copies) as far as it fits, divide the rest."""
     least = least * _fitting(problem.storage, least)
     wanted = np.bincount(problem.storage.flow, least, minlength=len(problem.floor))
-    most = np.minimum(wanted, np.minimum(problem.ceiling, problem.want))
+    most = np.minimum(wanted, np.minimum(problem.ceiling, problem.demand))
     together = np.bincount(problem.tenant, most, minlength=len(problem.bound))
     most *= np.minimum(problem.bound / np.maximum(together, 1e-300), 1.0)[problem.tenant]
-    there = places(problem.proxies)
-    laid = fit(there, most)
+    there = sort_parts(problem.proxies)
+    laid = place_rates(there, most)
     below = there.given(laid.rates)
     sums = laid.carried
     least *= np.divide(sums, wanted, out=np.zeros_like(sums), where=wanted > 0)[problem.storage.flow]
-    rest = divide(
+    rest = allocate_max_min(
         replace(
             problem,
             floor=_without(problem.floor, sums),
             ceiling=_without(problem.ceiling, sums),
-            want=_without(problem.want, sums),
+            demand=_without(problem.demand, sums),
             bound=_without(problem.bound, np.bincount(problem.tenant, sums, minlength=len(problem.bound))),
             proxies=_relieved(problem.proxies, below),
             storage=_relieved(problem.storage, least),

@@ -14,15 +14,15 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
-from sluice_actors.bandwidth.loads.flow_index import flows_of
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
-from sluice_actors.bandwidth.loads.table import Table
-from sluice_actors.bandwidth.methods.demand import TAKES_ALL, Demands, flows_at
-from sluice_actors.bandwidth.methods.method_allocator import Capacity, Divided
-from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, WAITS, Parts
-from sluice_actors.bandwidth.objectives import Promise
-from sluice_actors.bandwidth.share_encoder import Told
+from sluice_actors.bandwidth.loads.flow_index import flow_numbers
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.demand import SATURATED, MethodDemand, flow_demands
+from sluice_actors.bandwidth.methods.method_allocator import Capacity, MethodAllocation
+from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, FlowParts
+from sluice_actors.bandwidth.objectives import FlowObjectives
+from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Objective
 
@@ -30,23 +30,25 @@ from sluice_core.messages.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Obj
 _EVEN: Final = 0.05
 
 
-def capped(cap: Objective, table: Table, assigned: Spots, capacity: Capacity) -> Divided:
+def allocate_replication(
+    cap: Objective, table: LoadTable, assigned: FlowNodeValues, capacity: Capacity
+) -> MethodAllocation:
     """Divide ``cap`` among all storage nodes, of which each carries what ``capacity`` says (infinite: not known)."""
     flows, parts = _everywhere(table)
-    made = Divided(table, _demands(cap, flows, parts), governed=True)
+    made = MethodAllocation(table, _demands(cap, flows, parts), governed=True)
     count = len(parts.flow)
     if not count:
         return made
-    wants = _wants(parts.traces, assigned.get(parts.spots, 0.0))
+    wants = _wants(parts.stats, assigned.get(parts.keys, 0.0))
     carries = np.array([capacity(STORAGE_NODE, node) for node in table.nodes], dtype=np.float64)
-    rates = rates_of(cap.ceiling, parts, carries, wants)
+    rates = capped_rates(cap.ceiling, parts, carries, wants)
     made.share = parts.sums(rates)
     priority = np.full(count, cap.priority)
-    made.tell(Told(parts.node, parts.traces.places, rates, np.zeros(count), rates, priority))
+    made.add(ShareColumns(parts.node, parts.stats.flow_sides, rates, np.zeros(count), rates, priority))
     return made
 
 
-def rates_of(cap: float, parts: Parts, carries: FloatArray, wants: FloatArray) -> FloatArray:
+def capped_rates(cap: float, parts: FlowParts, carries: FloatArray, wants: FloatArray) -> FloatArray:
     """(parts,) a little for each, then what they want, then what is left in equal parts; together at most ``cap``.
 
     :param carries: (nodes,) the most that each gets, infinite where it is not known
@@ -62,7 +64,7 @@ def rates_of(cap: float, parts: Parts, carries: FloatArray, wants: FloatArray) -
     return rates
 
 
-def _within(parts: Parts, limits: FloatArray, room: FloatArray) -> FloatArray:
+def _within(parts: FlowParts, limits: FloatArray, room: FloatArray) -> FloatArray:
     """``limits`` that add up to at most ``room`` on each node: those above a level, which is the node's, are cut to it.
 
     So pouring within them, which has one level for all, needs to know nothing of nodes.
@@ -75,37 +77,39 @@ def _within(parts: Parts, limits: FloatArray, room: FloatArray) -> FloatArray:
     return found
 
 
-def _everywhere(table: Table) -> tuple[list[Flow], Parts]:
+def _everywhere(table: LoadTable) -> tuple[list[Flow], FlowParts]:
     """All flows of replication, on each of the storage nodes."""
-    names, nodes = table.names, table.serving(STORAGE_NODE)
-    told = np.concatenate([table.traces.places[table.kind(REPLICATION, side)] for side in SIDES])
-    found = {names.flows[number] for number in np.unique(flows_of(told)).tolist()}
+    names, nodes = table.flow_index, table.serving(STORAGE_NODE)
+    told = np.concatenate([table.stats.flow_sides[table.indexes(REPLICATION, side)] for side in SIDES])
+    found = {names.flows[number] for number in np.unique(flow_numbers(told)).tolist()}
     flows = sorted(found | {Flow(NOBODY, REPLICATION)}) if len(nodes) else []
-    places = [names.place(STORAGE_NODE, flow) for flow in flows]
+    places = [names.flow_side(STORAGE_NODE, flow) for flow in flows]
     node, place = np.tile(nodes, len(flows)), np.repeat(np.array(places, dtype=np.intp), len(nodes))
-    traces = Traces(place, np.zeros((len(Trace._fields), len(place))))
-    spots = table.spots(node, place)
-    known = table.kind(REPLICATION, STORAGE_NODE)
-    at = {spot: where for where, spot in enumerate(spots.tolist())}
-    for spot, index in zip(table.spots(table.node[known], table.traces.places[known]).tolist(), known, strict=True):
-        if spot in at:
-            traces.values[:, at[spot]] = table.traces.values[:, index]
+    stats = FlowStats(place, np.zeros((COLUMNS, len(place))))
+    flow_nodes = table.keys(node, place)
+    known = table.indexes(REPLICATION, STORAGE_NODE)
+    at = {flow_node: where for where, flow_node in enumerate(flow_nodes.tolist())}
+    for flow_node, index in zip(
+        table.keys(table.node[known], table.stats.flow_sides[known]).tolist(), known, strict=True
+    ):
+        if flow_node in at:
+            stats.values[:, at[flow_node]] = table.stats.values[:, index]
     flow = np.repeat(np.arange(len(flows)), len(nodes))
-    return flows, Parts(len(flows), flow, node, spots, traces, np.ones(len(flow)))
+    return flows, FlowParts(len(flows), flow, node, flow_nodes, stats, np.ones(len(flow)))
 
 
-def _demands(cap: Objective, flows: list[Flow], parts: Parts) -> Demands:
-    nowhere = Parts.none(len(flows))
-    made = Demands(STORAGE_NODE, {PROXY: nowhere, STORAGE_NODE: parts})
-    promise = Promise(cap)
-    made.flows = flows_at(parts, flows, lambda flow: promise)
+def _demands(cap: Objective, flows: list[Flow], parts: FlowParts) -> MethodDemand:
+    nowhere = FlowParts.none(len(flows))
+    made = MethodDemand(STORAGE_NODE, {PROXY: nowhere, STORAGE_NODE: parts})
+    promise = FlowObjectives(cap)
+    made.flows = flow_demands(parts, flows, lambda flow: promise)
     for one in made.flows:
         one.ceiling = cap.ceiling
     return made
 
 
-def _wants(traces: Traces, assigned: FloatArray) -> FloatArray:
-    waits = (traces.waiting > WAITS) | ((traces.moved >= TAKES_ALL * assigned) & (assigned > 0))
-    some = np.where(traces.active, traces.moved * ROOM + CHUNK, 0.0)
+def _wants(stats: FlowStats, assigned: FloatArray) -> FloatArray:
+    waits = (stats.waiting > MIN_WAITING) | ((stats.moved >= SATURATED * assigned) & (assigned > 0))
+    some = np.where(stats.active, stats.moved * GROWTH_ROOM + CHUNK, 0.0)
     found: FloatArray = np.where(waits, np.inf, some)
-    return np.where(~traces.active & (traces.idle > 0), 0.0, found)
+    return np.where(~stats.active & (stats.idle > 0), 0.0, found)

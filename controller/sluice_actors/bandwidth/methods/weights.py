@@ -1,12 +1,12 @@
-"""How a flow's share is split among the places where it is: a weight for each, any number above 0.
+"""How a flow's share is split among the nodes where it is: a weight for each, any number above 0.
 
-Where its bytes are held back, the share is split by where its transfers are: bytes follow the share, and would only
-repeat the split of before.  On the other side it is split by where its bytes are: objects lie where they lie.
+On the side where its bytes are held back, the share is split by where its transfers are: bytes follow the share, and
+would only repeat the last split.  On the other side it is split by where its bytes are, because objects do not move.
 
-Transfers are at a proxy because clients chose it, and stay; their mean over some seconds counts.  At an object server
-they are because it is slow: the next request of each client goes to another, so they pile up where the share is too
-small.  There a share in proportion to a mean of them comes too late and swings; the root of how many there were in
-the last second is what holds still (ADR 0033).
+Transfers are at a proxy because clients chose it, and they stay; their mean over some seconds counts.  Transfers are at
+an object server because it is slow: the next request of a client goes to any server, so transfers pile up where the
+share is too small.  A share in proportion to their mean follows too late there and oscillates; the root of their number
+in the last second is stable (ADR 0033).
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.flow_stats import Traces
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_stats import FlowStats
 
-#: One chunk, which who moves next to nothing must be free to move.
+#: Bytes of one chunk; a flow that moves next to nothing may always move that much.
 CHUNK: Final = 65536.0
-#: Room to grow of those that take less than they may.
-ROOM: Final = 1.25
-#: Transfers held back, as a mean over time, from which a flow counts as waiting.
-WAITS: Final = 0.05
-LITTLE: Final = 0.02
-#: What transfers at an object server pull: a bit more than their root.
-_ROOT: Final = 0.6
-#: The part of the mean that object servers where there happens to be none count as.
+#: A flow that moves less than it may gets what it moves times this, so that it can grow.
+GROWTH_ROOM: Final = 1.25
+#: Mean number of transfers held back from which a flow counts as waiting.
+MIN_WAITING: Final = 0.05
+SMALL_WEIGHT: Final = 0.02
+#: The weight at an object server is the number of its transfers to this power: a bit more than the root.
+_EXPONENT: Final = 0.6
+#: An object server where a flow happens to have no transfer counts as this part of the flow's mean.
 _NONE: Final = 0.05
 
 
 @dataclass(slots=True)
-class Parts:
-    """Flows on one side, each on one node or several: ``flow`` (sorted) and ``node`` are where these stand in theirs.
+class FlowParts:
+    """The parts of ``count`` flows on one side: a part is one flow on one node.
 
-    ``spots`` as of ``Table.spots``; ``weight`` is said by :func:`weigh_held` and :func:`weigh_free`.
+    :func:`set_throttled_weights` and :func:`set_unthrottled_weights` set ``weight``.
     """
 
     count: int
-    flow: IntArray
-    node: IntArray
-    spots: IntArray
-    traces: Traces
-    weight: FloatArray
+    flow: IntArray  #: (parts,) the index of the flow, sorted
+    node: IntArray  #: (parts,) the position of the node in ``LoadTable.nodes``
+    keys: IntArray  #: (parts,) as of ``LoadTable.keys``
+    stats: FlowStats  #: a column for each part
+    weight: FloatArray  #: (parts,)
 
     @classmethod
     def none(cls, count: int) -> Self:
-        """Of so many flows no part."""
+        """Flows that have no part on this side."""
         nothing = np.empty(0, dtype=np.intp)
-        return cls(count, nothing, nothing, nothing, Traces.empty(), np.empty(0))
+        return cls(count, nothing, nothing, nothing, FlowStats.empty(), np.empty(0))
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """(flows,) of (parts,) ``values``."""
+        """(flows,) sums of (parts,) ``values``."""
         return np.bincount(self.flow, values, minlength=self.count).astype(np.float64, copy=False)
 
     def nodes_of(self, flow: int) -> IntArray:
-        """The nodes that one of the flows is on."""
+        """The nodes of one flow."""
         return self.node[slice(*np.searchsorted(self.flow, (flow, flow + 1)).tolist())]
 
     def portions(self) -> FloatArray:
@@ -68,55 +68,55 @@ class Parts:
         return self.weight / self.sums(self.weight)[self.flow]
 
 
-def weigh_held(parts: Parts, piled: bool, assigned: FloatArray, before: Spots) -> None:
-    """Say what parts weigh where their bytes are held back.
+def set_throttled_weights(parts: FlowParts, piled: bool, assigned: FloatArray, before: FlowNodeValues) -> None:
+    """Weigh the parts of the side where bytes are held back.
 
-    :param piled: transfers pile up here where it is slow
-    :param assigned: (parts,) what each might move in the last second, infinite where that is not known
-    :param before: the part of its flow that each spot was to be in the last second
+    :param piled: transfers pile up on slow nodes of this side
+    :param assigned: (parts,) bytes per second that each was allowed in the last second, infinite if unknown
+    :param before: the portion of its flow that each part had in the last second
     """
-    presence = parts.traces.presence
-    transfers, moved = parts.traces.transfers * presence, parts.traces.bytes * presence
+    presence = parts.stats.presence
+    transfers, moved = parts.stats.mean_open * presence, parts.stats.mean_moved * presence
     weights = _piled(parts, presence) if piled else _mixed(parts, transfers, moved)
     parts.weight = _at_least(parts, _without_idle(parts, weights, assigned, before))
 
 
-def weigh_free(parts: Parts) -> None:
-    """Say it for the other side."""
-    presence = parts.traces.presence
-    transfers, moved = parts.traces.transfers * presence, parts.traces.bytes * presence
+def set_unthrottled_weights(parts: FlowParts) -> None:
+    """Weigh the parts of the other side."""
+    presence = parts.stats.presence
+    transfers, moved = parts.stats.mean_open * presence, parts.stats.mean_moved * presence
     parts.weight = _at_least(parts, _mixed(parts, moved, transfers))
 
 
-def _at_least(parts: Parts, weights: FloatArray) -> FloatArray:
-    """No part is nothing."""
+def _at_least(parts: FlowParts, weights: FloatArray) -> FloatArray:
+    """A part weighs at least a thousandth of the heaviest of its flow."""
     most = np.zeros(parts.count)
     np.maximum.at(most, parts.flow, weights)
     least = np.where(most > 0, 1e-3 * most, 1.0)
     return np.maximum(weights, least[parts.flow])
 
 
-def _piled(parts: Parts, presence: FloatArray) -> FloatArray:
-    """By the transfers of the last second, with less force than in proportion."""
+def _piled(parts: FlowParts, presence: FloatArray) -> FloatArray:
+    """By the transfers of the last second, less than in proportion."""
     count = parts.sums(np.ones(len(parts.flow)))
-    mean = parts.sums(parts.traces.open) / np.maximum(count, 1)
-    return ((parts.traces.open + _NONE * mean[parts.flow]) * presence) ** _ROOT
+    mean = parts.sums(parts.stats.open) / np.maximum(count, 1)
+    return ((parts.stats.open + _NONE * mean[parts.flow]) * presence) ** _EXPONENT
 
 
-def _mixed(parts: Parts, first: FloatArray, second: FloatArray) -> FloatArray:
-    """The proportions of the first, with a little of the second, for what the first does not see."""
+def _mixed(parts: FlowParts, first: FloatArray, second: FloatArray) -> FloatArray:
+    """In proportion to ``first``, and a little to ``second`` for parts where ``first`` is 0."""
     one, two = (np.where(sums == 0, 1.0, sums) for sums in (parts.sums(first), parts.sums(second)))
-    return first / one[parts.flow] + LITTLE * second / two[parts.flow]
+    return first / one[parts.flow] + SMALL_WEIGHT * second / two[parts.flow]
 
 
-def _without_idle(parts: Parts, weights: FloatArray, assigned: FloatArray, before: Spots) -> FloatArray:
-    """Leave to parts that do not take what they may only what they take, and room to grow.
+def _without_idle(parts: FlowParts, weights: FloatArray, assigned: FloatArray, before: FlowNodeValues) -> FloatArray:
+    """Limit parts that do not move what they may to what they move, and room to grow.
 
-    What a part got is not exactly what its weight said, when nodes are full; so its last weight is mended.
+    When nodes are full a part does not get exactly the portion of its weight, so its last portion is corrected.
     """
-    traces, last = parts.traces, before.get(parts.spots, math.nan)
-    takes = np.maximum(traces.moved, traces.bytes) * ROOM + CHUNK
-    waits = np.maximum(traces.waiting, traces.held) > WAITS
+    stats, last = parts.stats, before.get(parts.keys, math.nan)
+    takes = np.maximum(stats.moved, stats.mean_moved) * GROWTH_ROOM + CHUNK
+    waits = np.maximum(stats.waiting, stats.mean_waiting) > MIN_WAITING
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = np.where(waits | np.isnan(last), np.inf, last * takes / assigned)
     several = parts.sums(np.ones(len(parts.flow))) > 1

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
-from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idle, Idles
+from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, IdleFloor, IdleFloors
 from sluice_core.messages.bandwidth_report import CachedJson, IdleFlowReport
 
 #: What is lacking of an idle floor is shown to within this part of it.
@@ -26,15 +26,15 @@ _STEADY: Final = 0.001
 
 
 @dataclass(slots=True)
-class StandingRows:
+class IdleFloorRows:
     """The rows as they stand."""
 
     _promises: IdleFlowReport = field(default_factory=IdleFlowReport)
-    _of: Mapping[str, Idles] = field(default_factory=dict)
+    _of: Mapping[str, IdleFloors] = field(default_factory=dict)
     _parts: Mapping[str, float] = field(default_factory=dict)
     _places: Mapping[str, IntArray] = field(default_factory=dict)
 
-    def step(self, idle: Mapping[str, Idles], lacking: Mapping[str, float], most: int) -> IdleFlowReport:
+    def step(self, idle: Mapping[str, IdleFloors], lacking: Mapping[str, float], most: int) -> IdleFlowReport:
         """Those of ``most`` promises, active or not; the same as before while nothing changed.
 
         :param lacking: method → the part of all its floors that the cluster lacks
@@ -52,17 +52,17 @@ class StandingRows:
         self._of, self._parts = idle, parts
         return self._promises
 
-    def count(self, idle: Mapping[str, Idles]) -> int:
+    def count(self, idle: Mapping[str, IdleFloors]) -> int:
         """Of how many of them nothing moves."""
         return sum(idle[method].count(places) for method, places in self._places.items())
 
     def _part(self, method: str, part: float) -> float:
-        part = part if part > SLIGHT else 0.0
+        part = part if part > TOLERANCE else 0.0
         before = self._parts.get(method, part)
         return before if abs(part - before) <= _STEADY else part
 
 
-def _chosen(idle: Mapping[str, Idles], most: int) -> list[tuple[str, int]]:
+def _chosen(idle: Mapping[str, IdleFloors], most: int) -> list[tuple[str, int]]:
     """Methods and places of those that are shown."""
     found = []
     for unseen in (False, True):
@@ -71,14 +71,14 @@ def _chosen(idle: Mapping[str, Idles], most: int) -> list[tuple[str, int]]:
     return found[:most]
 
 
-def _row(one: Idle, part: float) -> CachedJson:
+def _row(one: IdleFloor, part: float) -> CachedJson:
     """As before, unless what it lacks has changed."""
     if one.row is None or one.part != part:
         one.row, one.part = _made(one, part), part
     return one.row
 
 
-def _made(one: Idle, part: float) -> CachedJson:
+def _made(one: IdleFloor, part: float) -> CachedJson:
     short = one.floor * part
     return CachedJson(
         account=one.account,

@@ -20,64 +20,65 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.flow_index import DEVICES, KINDS, kind
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.table import Node, Table
-from sluice_actors.bandwidth.methods.demand import Demand
-from sluice_actors.bandwidth.methods.method_allocator import FREE, Divided
-from sluice_actors.bandwidth.reports.idle_report import StandingRows
-from sluice_actors.bandwidth.reports.shortfall import SLIGHT, Idles
+from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, method_side
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.node_loads import Node
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.demand import FlowDemand
+from sluice_actors.bandwidth.methods.method_allocator import UNTHROTTLED, MethodAllocation
+from sluice_actors.bandwidth.reports.idle_report import IdleFloorRows
+from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, IdleFloors
 from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
 from sluice_core.messages.bandwidth_report import IdleFlowReport
 
 #: Rows that are shown, of each list.
-MOST: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
+MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
 #: More than anything moves.
 _FIRST: Final = 1e18
 Row = dict[str, Any]
-Made = Mapping[str, Divided]
+Allocations = Mapping[str, MethodAllocation]
 #: (side, method, node's name) → capacity and where it is known from.
-Known = Mapping[tuple[str, str, str], tuple[float, str]]
+NodeCapacityTable = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
-def flows_of(made: Made, heard: BoolArray) -> tuple[list[Row], int]:
+def flow_rows(made: Allocations, heard: BoolArray) -> tuple[list[Row], int]:
     """Those that are active, and how many are left out.
 
     :param heard: (nodes,) those that spoke a moment ago
     """
     rows: list[Row] = []
     counts = [len(divided.demands.flows) for divided in made.values()]
-    for divided, most in zip(made.values(), _fairly(counts, MOST["flows"]), strict=True):
-        here = divided.demands.here
-        measured = here.sums(here.traces.moved * heard[here.node]).tolist()
+    for divided, most in zip(made.values(), _fairly(counts, MAX_ROWS["flows"]), strict=True):
+        here = divided.demands.throttled
+        measured = here.sums(here.stats.moved * heard[here.node]).tolist()
         active = divided.demands.flows
         if len(active) > most:
-            active = heapq.nsmallest(most, active, key=lambda one: (one.promise.nothing, -one.moved))
+            active = heapq.nsmallest(most, active, key=lambda one: (one.objectives.is_empty, -one.moved))
         rows += [_flow(one, divided, measured[one.index]) for one in active]
     return rows, sum(counts) - len(rows)
 
 
-def promises_of(
-    rows: StandingRows, idle: Mapping[str, Idles], lacking: Mapping[str, float], active: int
+def idle_flow_rows(
+    rows: IdleFloorRows, idle: Mapping[str, IdleFloors], lacking: Mapping[str, float], active: int
 ) -> tuple[IdleFlowReport, int, int]:
     """How promises are shown beside so many ``active`` flows, how many of the idle ones, and how many are left out.
 
     :param lacking: method → the part of all its floors that the cluster lacks
     """
-    most = MOST["flows"]
+    most = MAX_ROWS["flows"]
     promises = rows.step(idle, lacking, most)
     shown = min(rows.count(idle), most - active)
     return promises, shown, sum(several.count() for several in idle.values()) - shown
 
 
-def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[list[Row], int]:
+def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, heard: BoolArray) -> tuple[list[Row], int]:
     """What each node carries, beside what it may carry; and how many rows are left out."""
     kinds = []
     for side in SIDES:
         serving = [place for place in table.serving(side).tolist() if heard[place]]
         for method in METHODS:
-            measured = table.per_node(method, side, table.traces.moved).tolist()
-            assigned = _assigned(table, made.get(method), kind(method, side))
+            measured = table.per_node(method, side, table.stats.moved).tolist()
+            assigned = _assigned(table, made.get(method), method_side(method, side))
             rows = []
             for place in serving:
                 capacity, source = known.get((side, method, table.nodes[place].name), (math.inf, "unknown"))
@@ -85,17 +86,17 @@ def nodes_of(table: Table, made: Made, known: Known, heard: BoolArray) -> tuple[
             kinds.append(rows)
     counts = list(map(len, kinds))
     shown = []
-    for rows, most in zip(kinds, _fairly(counts, MOST["nodes"]), strict=True):
+    for rows, most in zip(kinds, _fairly(counts, MAX_ROWS["nodes"]), strict=True):
         shown += rows if len(rows) <= most else heapq.nlargest(most, rows, key=lambda row: row[1])
     shown.sort(key=lambda row: row[0])
     return [_node(table.nodes[place], *others) for place, *others in shown], sum(counts) - len(shown)
 
 
-def _assigned(table: Table, divided: Divided | None, sort: int) -> list[float]:
+def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> list[float]:
     """(nodes,) what may move there, where that is held back."""
     sums = np.zeros(len(table.nodes))
     for one in () if divided is None else divided.rates:
-        which = np.flatnonzero((one.place % KINDS == sort) & np.isfinite(one.rate))
+        which = np.flatnonzero((one.place % METHOD_SIDES == sort) & np.isfinite(one.rate))
         sums += np.bincount(one.node[which], one.rate[which], minlength=len(sums))
     return sums.tolist()
 
@@ -114,7 +115,9 @@ def _node(node: Node, measured: float, side: str, method: str, capacity: float, 
     }
 
 
-def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: BoolArray) -> tuple[list[Row], int]:
+def device_rows(
+    table: LoadTable, made: Allocations, assigned: Mapping[str, FlowNodeValues], heard: BoolArray
+) -> tuple[list[Row], int]:
     """What each flow moves on each device, beside what it may; and how many rows are left out.
 
     :param assigned: method → the rate of each spot
@@ -125,9 +128,9 @@ def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: Boo
     numbers = np.concatenate([np.empty(0, dtype=np.intp), *(one.numbers for one in told)])
     begins = np.cumsum([0, *(len(one.moved) for one in told)])
     rows = np.arange(len(moved))
-    if len(rows) > MOST["parts"]:
+    if len(rows) > MAX_ROWS["parts"]:
         rows = _chosen(
-            numbers // DEVICES, moved + np.where(_promised(table, made)[numbers // DEVICES // KINDS], _FIRST, 0)
+            numbers // DEVICES, moved + np.where(_promised(table, made)[numbers // DEVICES // METHOD_SIDES], _FIRST, 0)
         )
     at = np.searchsorted(begins, rows, side="right") - 1
     numbers, node = numbers[rows], np.array(nodes, dtype=np.intp)[at]
@@ -136,36 +139,36 @@ def parts_of(table: Table, made: Made, assigned: Mapping[str, Spots], heard: Boo
     return [_part(table, *one) for one in each], len(moved) - len(rows)
 
 
-def _shares(table: Table, node: IntArray, places: IntArray, assigned: Mapping[str, Spots]) -> FloatArray:
+def _shares(table: LoadTable, node: IntArray, places: IntArray, assigned: Mapping[str, FlowNodeValues]) -> FloatArray:
     """What may move at each of ``places`` on its node."""
-    keys, methods = table.spots(node, places), places % KINDS // len(SIDES)
-    found = np.full(len(places), FREE)
+    keys, methods = table.keys(node, places), places % METHOD_SIDES // len(SIDES)
+    found = np.full(len(places), UNTHROTTLED)
     for number, method in enumerate(METHODS):
         which = np.flatnonzero(methods == number)
-        found[which] = assigned[method].get(keys[which], FREE)
-    return np.where(np.isinf(found), FREE, found)
+        found[which] = assigned[method].get(keys[which], UNTHROTTLED)
+    return np.where(np.isinf(found), UNTHROTTLED, found)
 
 
-def _promised(table: Table, made: Made) -> BoolArray:
+def _promised(table: LoadTable, made: Allocations) -> BoolArray:
     """(all flows) which have an objective."""
-    found = np.zeros(len(table.names.flows), dtype=bool)
-    of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.promise.nothing)
-    found[[table.names.number(flow) for flow in of_them]] = True
+    found = np.zeros(len(table.flow_index.flows), dtype=bool)
+    of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.objectives.is_empty)
+    found[[table.flow_index.number(flow) for flow in of_them]] = True
     return found
 
 
 def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
     """Which of the rows are shown, at ``places``: of each method those that are worth most."""
-    methods = places % KINDS // len(SIDES)
+    methods = places % METHOD_SIDES // len(SIDES)
     several = [np.flatnonzero(methods == method) for method in range(len(METHODS))]
-    shares = _fairly(list(map(len, several)), MOST["parts"])
+    shares = _fairly(list(map(len, several)), MAX_ROWS["parts"])
     return np.concatenate([one[_greatest(worth[one], most)] for one, most in zip(several, shares, strict=True)])
 
 
-def _part(table: Table, place: int, number: int, row: int, share: float) -> Row:
+def _part(table: LoadTable, place: int, number: int, row: int, share: float) -> Row:
     node = table.nodes[place]
     moved = float(node.rows.moved[row])
-    side, account, container, method, policy, device = table.names.key(number)
+    side, account, container, method, policy, device = table.flow_index.key(number)
     first = number - number % DEVICES
     beside = node.rows.moved[(node.rows.numbers >= first) & (node.rows.numbers < first + DEVICES)]
     if share > 0 and len(beside) > 1:
@@ -184,7 +187,7 @@ def _part(table: Table, place: int, number: int, row: int, share: float) -> Row:
     }
 
 
-def objects_of(table: Table, heard: BoolArray) -> tuple[list[Row], int]:
+def object_rows(table: LoadTable, heard: BoolArray) -> tuple[list[Row], int]:
     """The fastest objects on their way, and how many are left out."""
     several: dict[str, list[tuple[Node, MovedObject]]] = {method: [] for method in METHODS}
     for node, lately in zip(table.nodes, heard.tolist(), strict=True):
@@ -192,17 +195,17 @@ def objects_of(table: Table, heard: BoolArray) -> tuple[list[Row], int]:
             several.setdefault(moved.method, []).append((node, moved))
     counts = list(map(len, several.values()))
     shown = []
-    for pairs, most in zip(several.values(), _fairly(counts, MOST["objects"]), strict=True):
+    for pairs, most in zip(several.values(), _fairly(counts, MAX_ROWS["objects"]), strict=True):
         shown += heapq.nlargest(most, pairs, key=lambda pair: pair[1].rate)
     shown.sort(key=lambda pair: -pair[1].rate)
     rows = [{"node": node.name, "server": node.server, **moved._asdict()} for node, moved in shown]
     return rows, sum(counts) - len(rows)
 
 
-def _flow(one: Demand, divided: Divided, measured: float) -> Row:
+def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
     share, met, short = (float(column[one.index]) for column in (divided.share, divided.met, divided.short))
-    own, bound = one.promise.own, one.promise.bound
-    short = short if short > SLIGHT * one.floor else 0.0
+    own, bound = one.objectives.own, one.objectives.bound
+    short = short if short > TOLERANCE * one.floor else 0.0
     floor = max(one.floor, one.promised)
     ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
     return {
@@ -212,13 +215,13 @@ def _flow(one: Demand, divided: Divided, measured: float) -> Row:
         "policy": one.flow.policy,
         "floor": floor,
         "ceiling": ceiling,
-        "share": share if math.isfinite(share) else FREE,
+        "share": share if math.isfinite(share) else UNTHROTTLED,
         "measured": measured,
         "waiting": one.waiting,
         "active": True,
         "met": floor - short if one.promised else met,
         "short": short,
-        "policies": list(one.promise.policies),
+        "policies": list(one.objectives.policies),
     }
 
 

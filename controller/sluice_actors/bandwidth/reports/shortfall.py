@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
-from sluice_actors.bandwidth.methods.method_allocator import Divided
+from sluice_actors.bandwidth.methods.method_allocator import MethodAllocation
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import FLOORS, NODE_FLOORS, REPLICATION, Flow, Objective
@@ -28,18 +28,18 @@ from sluice_core.messages.bandwidth_report import CachedJson
 from sluice_core.messages.policies import NAME
 
 #: A floor that lacks less than this part of it is met.
-SLIGHT: Final = 0.01
+TOLERANCE: Final = 0.01
 #: Seconds after which a flow that moves less than this part of its floor lacks the rest.
 _LACKS: Final = 4.0
 _LESS: Final = 0.9
 _OPEN, _HELD = 0.9, 0.1
 
 #: Policy → parameter → bytes per second.
-Missing = Mapping[str, Mapping[str, float]]
+Shortfall = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(slots=True)
-class Idle:
+class IdleFloor:
     """A promise to somebody, as it is while nothing of it moves.
 
     ``policy`` is the storage policy's index, if known; ``unseen`` is a member of a group of whom nothing moved lately.
@@ -57,24 +57,24 @@ class Idle:
 
 
 @dataclass(slots=True)
-class Slow:
+class SlowFlows:
     """Flows that move less than their floors, and since when."""
 
     _since: dict[Flow, float] = field(default_factory=dict)
 
-    def step(self, made: Divided, now: float) -> None:
+    def step(self, made: MethodAllocation, now: float) -> None:
         """Add to ``made`` what they lack."""
         demands, table = made.demands, made.table
         floors = np.minimum(made.met, demands.per_flow("ceiling"))
-        moved, opened = demands.per_flow("bytes"), demands.per_flow("transfers")
+        moved, opened = demands.per_flow("mean_moved"), demands.per_flow("mean_open")
         slow = np.flatnonzero((floors > 0) & (moved < _LESS * floors) & (opened >= _OPEN)).tolist()
         before, self._since = self._since, {}
-        copied = table.per_node(REPLICATION, STORAGE_NODE, table.traces.bytes) if slow else np.empty(0)
+        copied = table.per_node(REPLICATION, STORAGE_NODE, table.stats.mean_moved) if slow else np.empty(0)
         for index in slow:
             one = demands.flows[index]
             lacks = float(floors[index] - moved[index])
             nodes = demands.parts[STORAGE_NODE].nodes_of(index)
-            if one.held > _HELD * one.transfers or float(copied[nodes].sum()) >= lacks:
+            if one.mean_waiting > _HELD * one.mean_open or float(copied[nodes].sum()) >= lacks:
                 since = self._since[one.flow] = before.get(one.flow, now)
                 if now - since >= _LACKS:
                     made.short[index] = one.floor - moved[index]
@@ -82,7 +82,7 @@ class Slow:
 
 
 @dataclass(slots=True)
-class Promised:
+class FloorRegistry:
     """All promises by ``method``, whether anything of them moves or not.
 
     They are looked up once, and again when objectives or groups change, or there are more or fewer object servers; who
@@ -90,7 +90,7 @@ class Promised:
     """
 
     method: str
-    _ones: list[Idle] = field(default_factory=list)
+    _ones: list[IdleFloor] = field(default_factory=list)
     _made_of: tuple[int, int] = (-1, -1)
     _flows: Sequence[Flow] = ()
     _looked: int = 0
@@ -98,16 +98,16 @@ class Promised:
     _places: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _columns: _Columns | None = None
 
-    def step(self, divided: Divided, objectives: Objectives, servers: int) -> Idles:
+    def step(self, divided: MethodAllocation, objectives: Objectives, servers: int) -> IdleFloors:
         """Those of which nothing moves now.
 
         :param servers: object servers there are
         """
-        flows = divided.table.names.flows
+        flows = divided.table.flow_index.flows
         if self._made_of != (objectives.changes, servers) or self._flows is not flows:
             self._made_of, self._flows, self._looked = (objectives.changes, servers), flows, 0
             self._begin(objectives, servers)
-        if objectives.wide(self.method):
+        if objectives.has_group_floors(self.method):
             for flow in flows[self._looked :]:
                 if flow.method == self.method:
                     self._see(flow, objectives, servers)
@@ -117,22 +117,22 @@ class Promised:
         idle = np.ones(len(self._ones), dtype=bool)
         active = (self._of.get((one.flow.account, one.flow.container), ()) for one in divided.demands.flows)
         idle[list(chain.from_iterable(active))] = False
-        return Idles(self._ones, self._columns, idle)
+        return IdleFloors(self._ones, self._columns, idle)
 
     def _begin(self, objectives: Objectives, servers: int) -> None:
         self._ones, self._of, self._places, self._columns = [], {}, {}, None
-        for own in objectives.named(self.method):
+        for own in objectives.named_objectives(self.method):
             account, _, container = own.name.partition("/")
-            self._put(_idle(own, account, container, objectives.index_of(own.storage_policy), servers))
-        for member in objectives.members(self.method) if objectives.wide(self.method) else ():
+            self._put(_idle(own, account, container, objectives.policy_index(own.storage_policy), servers))
+        for member in objectives.member_floors(self.method) if objectives.has_group_floors(self.method) else ():
             self._put(_idle(*member, servers, unseen=True))
 
     def _see(self, flow: Flow, objectives: Objectives, servers: int) -> None:
-        own = objectives.promise(flow).own
+        own = objectives.for_flow(flow).own
         if own is not None and own.select != NAME:
             self._put(_idle(own, flow.account, flow.container, flow.policy, servers))
 
-    def _put(self, one: Idle) -> None:
+    def _put(self, one: IdleFloor) -> None:
         """Add it, or put it in the place of what was known of the same promise to the same."""
         place = self._places.setdefault((one.own.assignment, one.account, one.container), len(self._ones))
         if place == len(self._ones):
@@ -158,7 +158,7 @@ class _Columns:
     terms: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, ones: Sequence[Idle]) -> _Columns:
+    def of(cls, ones: Sequence[IdleFloor]) -> _Columns:
         policies: dict[int, int] = {}
         terms: dict[tuple[str, str], int] = {}
         policy = [policies.setdefault(one.policy, len(policies)) for one in ones]
@@ -174,14 +174,14 @@ class _Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Idles:
+class IdleFloors:
     """All promises by one method, and those of them of which nothing moves now; each has its place."""
 
-    _ones: Sequence[Idle]
+    _ones: Sequence[IdleFloor]
     _columns: _Columns
     _idle: BoolArray
 
-    def of_same(self, other: Idles | None) -> bool:
+    def of_same(self, other: IdleFloors | None) -> bool:
         """Whether these are the same promises, whatever of them is idle."""
         return other is not None and other._columns is self._columns
 
@@ -190,7 +190,7 @@ class Idles:
         found: list[int] = np.flatnonzero(self._columns.unseen == unseen).tolist()
         return found
 
-    def one(self, place: int) -> Idle:
+    def one(self, place: int) -> IdleFloor:
         """That at a place."""
         return self._ones[place]
 
@@ -212,7 +212,9 @@ class Idles:
         return found
 
 
-def lacking_of(divided: Divided, idle: Idles, carried: Mapping[str, float], copies: Callable[[int], float]) -> float:
+def overcommitment(
+    divided: MethodAllocation, idle: IdleFloors, carried: Mapping[str, float], copies: Callable[[int], float]
+) -> float:
     """The part of all floors that the cluster lacks, should all of them be asked for at once.
 
     :param carried: side → what all its nodes carry, infinite when that is not known
@@ -228,28 +230,30 @@ def lacking_of(divided: Divided, idle: Idles, carried: Mapping[str, float], copi
     return max([0.0, *(1.0 - carried[side] / total for side, total in wanted.items() if total > 0)])
 
 
-def missing_of(made: Mapping[str, Divided], idle: Mapping[str, Idles], lacking: Mapping[str, float]) -> Missing:
+def floor_shortfall(
+    made: Mapping[str, MethodAllocation], idle: Mapping[str, IdleFloors], lacking: Mapping[str, float]
+) -> Shortfall:
     """What is missing, now or if all floors were asked for at once, whichever is more."""
     found: dict[str, dict[str, float]] = {}
     for method, divided in made.items():
         part = lacking.get(method, 0.0)
-        terms = idle[method].terms() if part > SLIGHT else {}
+        terms = idle[method].terms() if part > TOLERANCE else {}
         later = {term: floor * part for term, floor in terms.items()}
         now: dict[tuple[str, str], float] = {}
         for one, short in zip(divided.demands.flows, divided.short.tolist(), strict=True):
-            if one.promise.own is not None:
-                if part > SLIGHT:
-                    _add(later, one.promise.own, max(one.floor, one.promised) * part)
-                if short > SLIGHT * one.floor:
-                    _add(now, one.promise.own, short)
+            if one.objectives.own is not None:
+                if part > TOLERANCE:
+                    _add(later, one.objectives.own, max(one.floor, one.promised) * part)
+                if short > TOLERANCE * one.floor:
+                    _add(now, one.objectives.own, short)
         for policy, parameter in {**later, **now}:
             key = policy, parameter
             found.setdefault(policy, {})[parameter] = max(later.get(key, 0.0), now.get(key, 0.0))
     return {policy: found[policy] for policy in sorted(found)}
 
 
-def _idle(own: Objective, account: str, container: str, policy: int, servers: int, unseen: bool = False) -> Idle:
-    return Idle(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
+def _idle(own: Objective, account: str, container: str, policy: int, servers: int, unseen: bool = False) -> IdleFloor:
+    return IdleFloor(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
 
 
 def _add(sums: dict[tuple[str, str], float], own: Objective, missing: float) -> None:

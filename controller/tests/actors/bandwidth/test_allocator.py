@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, cap, load, promise, row, share
+from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, flow_row, node_load, replication_cap, share
 
 from sluice_actors.bandwidth.reports import report
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -18,7 +18,9 @@ EVERYWHERE = dict.fromkeys(TWO, ALL)
 def three(**more):
     """Three tenants with floors 30, 20 and 10 on a cluster that carries 90."""
     cluster = Cluster(dict(TWO), dict(FOUR), {name: dict(EVERYWHERE) for name in ("T1", "T2", "T3")}, **more)
-    cluster.promise(promise("T1", get_bw=30), promise("T2", get_bw=20), promise("T3", get_bw=10))
+    cluster.set_policies(
+        bandwidth_policy("T1", get_bw=30), bandwidth_policy("T2", get_bw=20), bandwidth_policy("T3", get_bw=10)
+    )
     return cluster
 
 
@@ -56,16 +58,16 @@ def test_who_asks_for_less_gets_that_and_the_rest_is_used():
 
 def test_nothing_is_held_back_without_objectives():
     cluster = three()
-    cluster.promise()
+    cluster.set_policies()
     cluster.run(3)
     assert not cluster.last.governed
     assert all(not one.rows and not one.newcomer for one in cluster.last.shares.values())
-    assert {one["account"] for one in cluster.last.picture.flows} == {"T1", "T2", "T3"}
+    assert {one["account"] for one in cluster.last.report.flows} == {"T1", "T2", "T3"}
 
 
 def test_a_ceiling_alone_holds_back_nobody_else():
     cluster = three()
-    cluster.promise(promise("T1", max_get_bw=10))
+    cluster.set_policies(bandwidth_policy("T1", max_get_bw=10))
     moved = cluster.run(4)
     assert moved["T1"] == pytest.approx(10, rel=0.02)
     (only,) = cluster.last.shares["p1"].rows
@@ -76,7 +78,7 @@ def test_a_ceiling_alone_holds_back_nobody_else():
 
 def test_a_ceiling_is_kept_for_who_comes_back():
     cluster = three()
-    cluster.promise(promise("T1", max_get_bw=10))
+    cluster.set_policies(bandwidth_policy("T1", max_get_bw=10))
     cluster.run(3)
     del cluster.asks["T1"]
     cluster.run(10)
@@ -85,7 +87,7 @@ def test_a_ceiling_is_kept_for_who_comes_back():
 
 def test_a_ceiling_beside_a_floor():
     cluster = three()
-    cluster.promise(promise("T1", get_bw=30), promise("T2", max_get_bw=15))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=30), bandwidth_policy("T2", max_get_bw=15))
     moved = cluster.run(5)
     assert moved == near(T1=52.5, T2=15, T3=22.5)
     rows = [share(cluster.last.shares[p].rows, PROXY, Flow("T2", GET)) for p in TWO]
@@ -109,7 +111,7 @@ def test_a_proxy_that_dies_and_one_that_joins():
     del cluster.proxies["p2"]
     for places in cluster.asks.values():
         del places["p2"]
-    cluster.divider.feed(load("p2", 1000, gone=True), cluster.now)
+    cluster.allocator.feed(node_load("p2", 1000, gone=True), cluster.now)
     cluster.run(2)
     assert cluster.run(1) == near(T1=22.5, T2=15, T3=7.5)  # floors, as far as they go
     cluster.proxies["p3"] = 45.0
@@ -124,8 +126,8 @@ def silent(cluster, alive):
     cluster.storage = dict.fromkeys(FOUR, 22.5)  # what is short
     cluster.proxies = dict.fromkeys(TWO, 90.0)
     cluster.run(10)
-    feed = cluster.divider.feed
-    cluster.divider.feed = lambda told, arrived: told.node == "p2" or feed(told, arrived)
+    feed = cluster.allocator.feed
+    cluster.allocator.feed = lambda told, arrived: told.node == "p2" or feed(told, arrived)
     if not alive:
         for places in cluster.asks.values():
             del places["p2"]
@@ -178,27 +180,27 @@ def test_where_data_lies_on_a_slow_node_only_that_tenant_gets_less():
     cluster.lies["T1"] = {"s1": 1.0}
     cluster.lies["T2"] = cluster.lies["T3"] = dict.fromkeys(("s2", "s3", "s4"), 1 / 3)
     assert cluster.run(6) == near(T1=20, T2=40, T3=30)
-    (flow,) = (one for one in cluster.last.picture.flows if one["account"] == "T1")
+    (flow,) = (one for one in cluster.last.report.flows if one["account"] == "T1")
     assert flow["short"] == pytest.approx(10 * MB, rel=0.02)
-    assert cluster.last.picture.infeasible == {"T1": pytest.approx(10 * MB, rel=0.02)}
+    assert cluster.last.report.infeasible == {"T1": pytest.approx(10 * MB, rel=0.02)}
 
 
 def test_floors_that_are_more_than_the_cluster_carries_are_said_to_be():
     cluster = three()
-    cluster.promise(promise("T1", get_bw=120), promise("T2", get_bw=60))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=120), bandwidth_policy("T2", get_bw=60))
     moved = cluster.run(5)
     assert moved["T1"] / moved["T2"] == pytest.approx(2, rel=0.05)
-    assert cluster.last.picture.infeasible == {
+    assert cluster.last.report.infeasible == {
         "T1": pytest.approx(60 * MB, rel=0.1), "T2": pytest.approx(30 * MB, rel=0.1)
     }  # fmt: skip
     cluster.asks.clear()
     cluster.run(3)
-    assert sum(cluster.last.picture.infeasible.values()) == pytest.approx(90 * MB)
+    assert sum(cluster.last.report.infeasible.values()) == pytest.approx(90 * MB)
 
 
 def test_uploads_count_once_and_their_copies_are_learned():
     cluster = Cluster({"p1": 300.0}, dict(FOUR), {"T1": {"p1": ALL}, "T2": {"p1": ALL}}, method=PUT, copies=1.5)
-    cluster.promise(promise("T1", put_bw=40))
+    cluster.set_policies(bandwidth_policy("T1", put_bw=40))
     moved = cluster.run(40)
     assert sum(moved.values()) == pytest.approx(160, rel=0.02)
     assert moved["T1"] - moved["T2"] == pytest.approx(40, rel=0.05)
@@ -206,25 +208,25 @@ def test_uploads_count_once_and_their_copies_are_learned():
 
 def test_downloads_are_held_back_at_the_storage_nodes_when_all_say_so():
     cluster = three()
-    cluster.promise(promise("T1", get_bw=30, place=STORAGE_NODE))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=30, place=STORAGE_NODE))
     cluster.run(2)
     for name in ("T1", "T2"):
-        told = (row(name, 10, STORAGE_NODE, device=device) for device in ("sdb1", "sdb2"))
-        cluster.divider.feed(load("s1", 100, *told, sides=(STORAGE_NODE,)), cluster.now)
-    made = cluster.divider.round(cluster.now)
+        told = (flow_row(name, 10, STORAGE_NODE, device=device) for device in ("sdb1", "sdb2"))
+        cluster.allocator.feed(node_load("s1", 100, *told, sides=(STORAGE_NODE,)), cluster.now)
+    made = cluster.allocator.allocate(cluster.now)
     assert {one.side for one in made.shares["s1"].rows if one.rate >= 0} == {STORAGE_NODE}
     assert all(one.rate < 0 for one in made.shares["p1"].rows)
     assert share(made.shares["p1"].rows, PROXY, Flow("T1", GET)).floor > 0
-    cluster.promise(promise("T1", get_bw=30, place=STORAGE_NODE), promise("T2", get_bw=30))
-    made = cluster.divider.round(cluster.now)
+    cluster.set_policies(bandwidth_policy("T1", get_bw=30, place=STORAGE_NODE), bandwidth_policy("T2", get_bw=30))
+    made = cluster.allocator.allocate(cluster.now)
     assert all(one.rate < 0 for one in made.shares["s1"].rows)
 
 
 def test_a_floor_per_object_server_counts_those_that_serve_the_tenant():
     cluster = three()
-    cluster.promise(promise("T1", node_get_bw=10, place=STORAGE_NODE))
+    cluster.set_policies(bandwidth_policy("T1", node_get_bw=10, place=STORAGE_NODE))
     cluster.run(2)
-    (flow,) = (one for one in cluster.last.picture.flows if one["account"] == "T1")
+    (flow,) = (one for one in cluster.last.report.flows if one["account"] == "T1")
     assert flow["floor"] == 40 * MB
 
 
@@ -250,12 +252,12 @@ def test_proxies_hear_which_object_servers_have_time():
 
 def test_replication_is_capped_over_the_cluster():
     cluster = three()
-    cluster.promise(cap(8))
+    cluster.set_policies(replication_cap(8))
     busy = Load(STORAGE_NODE, "", "", REPLICATION, 0, "sdb1", 3 * MB, 1.0, 1.0)
     cluster.run(1)
     for number in range(10, 13):
-        cluster.divider.feed(load("s1", number, busy, sides=(STORAGE_NODE,)), cluster.now + number)
-        made = cluster.divider.round(cluster.now + number)
+        cluster.allocator.feed(node_load("s1", number, busy, sides=(STORAGE_NODE,)), cluster.now + number)
+        made = cluster.allocator.allocate(cluster.now + number)
     rates = {name: share(made.shares[name].rows, STORAGE_NODE, Flow("", REPLICATION)).rate for name in FOUR}
     assert sum(rates.values()) == pytest.approx(8 * MB)
     assert rates["s1"] > 7 * MB
@@ -276,7 +278,7 @@ def test_a_floor_that_suffers_where_no_capacity_is_known():
     cluster = three(known=False)
     cluster.proxies = dict.fromkeys(TWO, 1000.0)
     cluster.storage = dict.fromkeys(FOUR, 25.0)
-    cluster.promise(promise("T1", get_bw=60))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=60))
     cluster.asks["T1"] = {"p1": 40.0, "p2": 40.0}
     assert cluster.run(3)["T1"] < 40
     cluster.run(30)
@@ -289,12 +291,12 @@ def test_a_floor_above_what_nodes_were_estimated_to_carry_is_said_to_be():
     cluster = three(known=False)
     cluster.proxies = dict.fromkeys(TWO, 1000.0)
     cluster.storage = dict.fromkeys(FOUR, 25.0)
-    cluster.promise(promise("T1", get_bw=160))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=160))
     cluster.run(4)
-    assert cluster.last.picture.infeasible == {}  # nobody knows yet that it is not carried
+    assert cluster.last.report.infeasible == {}  # nobody knows yet that it is not carried
     for second in range(50):
         cluster.run(1)
-        picture = cluster.last.picture
+        picture = cluster.last.report
         sources = {one["source"] for one in picture.nodes if (one["side"], one["method"]) == (STORAGE_NODE, GET)}
         assert sources == {"estimated"}
         (flow,) = (one for one in picture.flows if one["account"] == "T1")
@@ -307,7 +309,7 @@ def test_a_floor_above_what_nodes_were_estimated_to_carry_is_said_to_be():
 def test_doubled_late_and_lost_messages_change_little():
     cluster = three()
     cluster.run(5)
-    feed = cluster.divider.feed
+    feed = cluster.allocator.feed
     turns = iter(range(10_000))
     held, news = {}, {"late": 0, "overtaken": 0}
 
@@ -333,31 +335,31 @@ def test_doubled_late_and_lost_messages_change_little():
             late(told, arrived + 0.02)
         return True
 
-    cluster.divider.feed = unreliable
+    cluster.allocator.feed = unreliable
     for _ in range(20):
         assert cluster.run(1) == near(T1=40, T2=30, T3=20)
     assert min(news.values()) > 3
-    assert cluster.divider.loads.repeated > news["overtaken"]
+    assert cluster.allocator.loads.repeated > news["overtaken"]
 
 
 def test_idle_tenants_with_floors_are_not_looked_at():
     cluster = three()
-    many = [promise(f"I{number}", get_bw=0.001) for number in range(10_000)]
-    cluster.promise(promise("T1", get_bw=30), *many)
+    many = [bandwidth_policy(f"I{number}", get_bw=0.001) for number in range(10_000)]
+    cluster.set_policies(bandwidth_policy("T1", get_bw=30), *many)
     cluster.run(2)
-    assert len(cluster.divider._methods[GET].assigned) == 3 * (len(TWO) + len(FOUR))
-    assert len(cluster.last.picture.flows) == 10_000
-    assert [one["account"] for one in cluster.last.picture.flows if one["active"]] == ["T1", "T2", "T3"]
-    assert cluster.last.picture.left_out == {"flows": 3}  # idle ones
-    assert cluster.last.picture.took < 0.5
+    assert len(cluster.allocator._methods[GET].assigned) == 3 * (len(TWO) + len(FOUR))
+    assert len(cluster.last.report.flows) == 10_000
+    assert [one["account"] for one in cluster.last.report.flows if one["active"]] == ["T1", "T2", "T3"]
+    assert cluster.last.report.left_out == {"flows": 3}  # idle ones
+    assert cluster.last.report.took < 0.5
 
 
 def test_the_picture_is_json_and_bounded(monkeypatch):
-    monkeypatch.setattr(report, "MOST", dict.fromkeys(("flows", "nodes", "parts", "objects"), 1000))
+    monkeypatch.setattr(report, "MAX_ROWS", dict.fromkeys(("flows", "nodes", "parts", "objects"), 1000))
     cluster = three(known=False)
     cluster.asks = {f"T{number}": {"p1": 0.01} for number in range(1500)}
     cluster.run(2)
-    picture = cluster.last.picture
+    picture = cluster.last.report
     assert len(picture.flows) == len(picture.parts) == 1000
     assert picture.left_out == {"flows": 500, "parts": 6500}
     assert "Infinity" not in picture.encode().decode()

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.actors.bandwidth import MB
 
-from sluice_actors.bandwidth.capacity_estimator import CONFIGURED, ESTIMATED, UNKNOWN, Capacities, Estimate, Suffering
+from sluice_actors.bandwidth.capacity_estimator import (
+    CONFIGURED,
+    ESTIMATED,
+    UNKNOWN,
+    CapacityEstimate,
+    FloorViolations,
+    NodeCapacities,
+)
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
 
@@ -21,11 +28,11 @@ def fed(estimate, seconds, moved, suffering=False):
 
 
 def test_nothing_is_known_while_nobody_suffers():
-    assert fed(Estimate(), 100, 50 * MB) == math.inf
+    assert fed(CapacityEstimate(), 100, 50 * MB) == math.inf
 
 
 def test_who_suffers_teaches_what_was_moved():
-    estimate = Estimate()
+    estimate = CapacityEstimate()
     fed(estimate, 20, 50 * MB)
     assert fed(estimate, 1, 50 * MB, suffering=True) == pytest.approx(50 * MB, rel=0.02)
     assert fed(estimate, 10, 50 * MB, suffering=True) == pytest.approx(45 * MB, rel=0.03)
@@ -33,14 +40,14 @@ def test_who_suffers_teaches_what_was_moved():
 
 
 def test_an_estimate_that_is_used_up_is_probed_upwards_by_five_per_cent_a_second():
-    estimate = Estimate()
+    estimate = CapacityEstimate()
     fed(estimate, 20, 50 * MB)
     fed(estimate, 1, 50 * MB, suffering=True)
     assert fed(estimate, 10, math.inf) > 50 * MB * 1.05**8
 
 
 def test_an_estimate_that_is_not_used_up_stays_and_is_forgotten_after_a_minute():
-    estimate = Estimate()
+    estimate = CapacityEstimate()
     fed(estimate, 20, 50 * MB)
     known = fed(estimate, 1, 50 * MB, suffering=True)
     assert fed(estimate, 50, 5 * MB) == pytest.approx(known, rel=0.3)
@@ -50,7 +57,7 @@ def test_an_estimate_that_is_not_used_up_stays_and_is_forgotten_after_a_minute()
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.booleans()), max_size=60), st.floats(1e6, 1e9))
 def test_it_never_locks_itself_in(past, asked):
     """Whatever was, who asks for some rate gets it within some minutes when nobody suffers."""
-    estimate = Estimate()
+    estimate = CapacityEstimate()
     for moved, suffering in past:
         estimate.step(min(moved, estimate.value), suffering)
     fed(estimate, 300, asked)
@@ -58,7 +65,7 @@ def test_it_never_locks_itself_in(past, asked):
 
 
 def test_a_flow_suffers_when_it_moves_less_than_it_may_and_does_not_wait_for_us():
-    suffering = Suffering()
+    suffering = FloorViolations()
     assert [suffering.step(A, 30.0, 10.0, 2.0, 0.0, now) for now in range(6)] == [False] * 4 + [True] * 2
     assert not suffering.step(A, 30.0, 10.0, 2.0, 1.0, 7.0)
     assert not suffering.step(A, 30.0, 29.0, 2.0, 0.0, 8.0)
@@ -66,7 +73,7 @@ def test_a_flow_suffers_when_it_moves_less_than_it_may_and_does_not_wait_for_us(
 
 
 def test_a_flow_that_is_slow_by_itself_is_let_alone_for_a_minute():
-    suffering = Suffering()
+    suffering = FloorViolations()
     found = [suffering.step(A, 30.0, 10.0, 2.0, 0.0, float(now)) for now in range(100)]
     assert sum(found[:22]) == 17
     assert not any(found[22:81])
@@ -76,7 +83,7 @@ def test_a_flow_that_is_slow_by_itself_is_let_alone_for_a_minute():
 
 
 def test_what_is_configured_needs_no_estimate():
-    capacities = Capacities(PROXY, GET)
+    capacities = NodeCapacities(PROXY, GET)
     assert capacities.of("n", {PROXY: {GET: 5.0}}) == (5.0, CONFIGURED)
     assert capacities.of("n", {}) == (math.inf, UNKNOWN)
     capacities.step({"n": 50 * MB, "m": 9 * MB}, {"n"}, 1.0)

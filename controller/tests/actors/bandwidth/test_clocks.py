@@ -6,10 +6,10 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, flow_stat, node_load
 from tests.support.actors.host import play, settings
 
-from sluice_actors.bandwidth.service import HEARING, NAME, Bandwidth
+from sluice_actors.bandwidth.service import LISTEN_SECONDS, NAME, BandwidthService
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_agent.bandwidth.shares import ShareReceiver
@@ -91,7 +91,7 @@ class World:
         """Another process begins to divide."""
         self.owner = Owner()
         wire = Wire(self._said)
-        self.host = Bandwidth(
+        self.host = BandwidthService(
             settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, GroupIndex(),
             lambda: self.steady + self.ahead, self._monotonic, (wire, wire),
         )  # fmt: skip
@@ -117,7 +117,7 @@ class World:
     def _tell(self):
         now = self.steady + self.node_ahead
         self.number += 1
-        told = load("p1", self.number, row("a", self.moved), started=self.started, sides=(PROXY,))
+        told = node_load("p1", self.number, flow_row("a", self.moved), started=self.started, sides=(PROXY,))
         self.host.received(load_routing_key("p1"), replace(told, at=now).encode())
         rest = 1.0 - (now - 0.05) % 1.0
         self.at(self.steady + rest + (rest < 0.5), self._tell)
@@ -130,7 +130,7 @@ class World:
         self.waits.append(seconds)
         if self.host._stale.is_set():
             await self.host.read()
-            self.host.apply(Change(1, "h", 0.0, puts=(promise("a", get_bw=30),)))
+            self.host.apply(Change(1, "h", 0.0, puts=(bandwidth_policy("a", get_bw=30),)))
         end = self.steady + seconds
         while not event.is_set() and self._events[0][0] <= end:
             when, _, happens = heapq.heappop(self._events)
@@ -199,7 +199,7 @@ def test_who_divides_again_in_the_same_term_goes_on_counting_though_its_clock_we
         assert len(world.said) == begin
         world.owner.owning = True
         world.host.look()
-        await world.run(HEARING + 3.0)
+        await world.run(LISTEN_SECONDS + 3.0)
         rounds_are_sound(world, begin)
         assert world.said[begin][1] > world.said[begin - 1][1]
 
@@ -228,7 +228,7 @@ def test_another_process_whose_clock_is_right_is_believed_at_once():
         world.restart()
         await world.run(6.0)
         rounds_are_sound(world, begin)
-        assert world.said[begin][0] - left <= HEARING + 2 * GAP
+        assert world.said[begin][0] - left <= LISTEN_SECONDS + 2 * GAP
 
     played(tell)
 
@@ -241,10 +241,10 @@ def test_a_node_whose_clock_jumps_is_heard_as_before(jump):
         world.moved = 8.0
         await world.run(5.0)
         rounds_are_sound(world, begin)
-        loads = world.host._divider.loads
+        loads = world.host._allocator.loads
         assert loads.repeated == 0
         assert loads.nodes["p1"].number == world.number
-        assert loads.trace("p1", PROXY, Flow("a", GET)).moved == 8 * MB
+        assert flow_stat(loads, "p1", PROXY, Flow("a", GET)).moved == 8 * MB
 
     played(tell)
 
@@ -257,20 +257,20 @@ def test_an_agent_that_is_restarted_by_another_clock_is_heard_within_some_second
         world.moved = 8.0
         await world.run(6.0)
         rounds_are_sound(world, begin)
-        loads = world.host._divider.loads
+        loads = world.host._allocator.loads
         assert loads.nodes["p1"].number == world.number
         assert loads.repeated <= 4
-        assert loads.trace("p1", PROXY, Flow("a", GET)).moved == 8 * MB
+        assert flow_stat(loads, "p1", PROXY, Flow("a", GET)).moved == 8 * MB
 
     played(tell)
 
 
 def test_what_a_node_told_before_is_known_by_its_number_whatever_its_clock_says():
     async def tell(world):
-        old = load("p1", world.number - 1, row("a", 99.0), started=world.started, sides=(PROXY,))
+        old = node_load("p1", world.number - 1, flow_row("a", 99.0), started=world.started, sides=(PROXY,))
         world.host.received(load_routing_key("p1"), replace(old, at=world.steady + world.node_ahead + DAY).encode())
-        loads = world.host._divider.loads
+        loads = world.host._allocator.loads
         assert loads.repeated == 1
-        assert loads.trace("p1", PROXY, Flow("a", GET)).moved == 5 * MB
+        assert flow_stat(loads, "p1", PROXY, Flow("a", GET)).moved == 5 * MB
 
     played(tell)

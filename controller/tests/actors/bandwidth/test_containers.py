@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, promise, share
+from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, share
 
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
@@ -52,30 +52,32 @@ def told(cluster, path, name):
 
 def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others():
     cluster = cluster_of("T1/c", "T1", "T2")
-    cluster.promise(promise("T1/c", get_bw=40), promise("T1", get_bw=20))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
     # of what is spare each tenant has the same, and each flow of a tenant
     assert cluster.run(5) == near({"T1/c": 47.5, "T1": 27.5, "T2": 15})
     assert [told(cluster, path, "floor") for path in ("T1/c", "T1", "T2")] == near([40, 20, 0])
-    shown = {(row["account"], row["container"]): row["floor"] / MB for row in cluster.last.picture.flows}
+    shown = {(row["account"], row["container"]): row["floor"] / MB for row in cluster.last.report.flows}
     assert shown == near({("T1", "c"): 40, ("T1", ""): 20, ("T2", ""): 0})
 
 
 def test_a_tenants_floor_is_not_for_a_container_with_one_of_its_own():
     cluster = cluster_of("T1/c", "T2")
-    cluster.promise(promise("T1/c", get_bw=10), promise("T1", get_bw=60))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=10), bandwidth_policy("T1", get_bw=60))
     assert cluster.run(5) == near({"T1/c": 50, "T2": 40})
     assert told(cluster, "T1/c", "floor") == near(10)
 
 
 def test_containers_of_one_name_are_not_mistaken_for_each_other():
     cluster = cluster_of("T1/c", "T2/c", "T1/d")
-    cluster.promise(promise("T1/c", get_bw=30), promise("T2/c", get_bw=10), promise("T1/d", get_bw=20))
+    cluster.set_policies(
+        bandwidth_policy("T1/c", get_bw=30), bandwidth_policy("T2/c", get_bw=10), bandwidth_policy("T1/d", get_bw=20)
+    )
     assert cluster.run(5) == near({"T1/c": 37.5, "T2/c": 25, "T1/d": 27.5})
 
 
 def test_what_a_container_leaves_unused_is_with_the_others_within_two_seconds_and_back_again():
     cluster = cluster_of("T1/c", "T1", "T2")
-    cluster.promise(promise("T1/c", get_bw=40), promise("T1", get_bw=20))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
     cluster.run(5)
     del cluster.asks["T1/c"]
     assert cluster.run(2) == near({"T1": 55, "T2": 35})
@@ -86,7 +88,7 @@ def test_what_a_container_leaves_unused_is_with_the_others_within_two_seconds_an
 
 def test_a_containers_share_is_where_its_transfers_are():
     cluster = cluster_of("T1/c", "T1", "T2")
-    cluster.promise(promise("T1/c", get_bw=30), promise("T1", get_bw=30))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=30), bandwidth_policy("T1", get_bw=30))
     cluster.asks["T1/c"], cluster.asks["T1"] = {"p1": math.inf}, {"p2": math.inf}
     cluster.run(3)
     assert cluster.run(1) == near({"T1/c": 37.5, "T1": 37.5, "T2": 15})
@@ -97,33 +99,33 @@ def test_a_containers_share_is_where_its_transfers_are():
 
 def test_a_floor_for_all_containers_is_for_each_by_itself_and_not_for_the_rest():
     cluster = cluster_of("T1/c", "T1/d", "T2/c", "T3")
-    cluster.promise(promise("all", get_bw=20, target=CONTAINERS))
+    cluster.set_policies(bandwidth_policy("all", get_bw=20, target=CONTAINERS))
     assert cluster.run(5) == near({"T1/c": 25, "T1/d": 25, "T2/c": 30, "T3": 10})
 
 
 def test_a_tenants_ceiling_bounds_its_containers_floor_and_all_the_rest():
     cluster = cluster_of("T1/c", "T1", "T2")
-    cluster.promise(promise("T1/c", get_bw=40), promise("T1", max_get_bw=50))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", max_get_bw=50))
     assert cluster.run(5) == near({"T1/c": 45, "T1": 5, "T2": 40})
     assert told(cluster, "T1/c", "ceiling") + told(cluster, "T1", "ceiling") <= 50.001
 
 
 def test_floors_of_containers_beyond_what_is_carried_are_said_to_be_short():
     cluster = cluster_of("T1/c", "T2/c", "T3")
-    cluster.promise(promise("T1/c", get_bw=120), promise("T2/c", get_bw=60))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=120), bandwidth_policy("T2/c", get_bw=60))
     moved = cluster.run(5)
     assert moved["T1/c"] / moved["T2/c"] == pytest.approx(2, rel=0.05)
     assert moved["T3"] < 0.05 * 90
-    assert cluster.last.picture.infeasible == {
+    assert cluster.last.report.infeasible == {
         "T1/c": pytest.approx(60 * MB, rel=0.1), "T2/c": pytest.approx(30 * MB, rel=0.1)
     }  # fmt: skip
 
 
 def test_a_containers_floor_that_ends_leaves_its_bytes_to_its_tenants():
     cluster = cluster_of("T1/c", "T1", "T2")
-    cluster.promise(promise("T1/c", get_bw=40), promise("T1", get_bw=20))
+    cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
     cluster.run(5)
-    cluster.promise(promise("T1", get_bw=20))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=20))
     # nodes still tell of the container, which has no floor but its part of the tenant's
     moved = cluster.run(3)
     assert moved["T1/c"] + moved["T1"] == near(55)

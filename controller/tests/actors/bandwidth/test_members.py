@@ -1,10 +1,10 @@
 """Floors of members of groups count as long as nobody asks for them, whoever was seen."""
 
 import pytest
-from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
 
 from sluice_actors.bandwidth import objectives
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.reports import report
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -24,110 +24,112 @@ def entries(group, *paths, kind=TENANT_MEMBER):
 def divided(promises, *members):
     groups = GroupIndex()
     groups.replace(members)
-    divider = Divider(groups)
-    divider.objectives.replace(promises)
-    return divider, groups
+    allocator = Allocator(groups)
+    allocator.objectives.replace(promises)
+    return allocator, groups
 
 
-def second(divider, number, *rows, side=PROXY):
+def second(allocator, number, *rows, side=PROXY):
     """A proxy and an object server that carry 100 MB/s of each method, and what moves on one of them."""
     for node, here in (("p1", PROXY), ("s1", STORAGE_NODE)):
         capacity = {here: {GET: 100 * MB, PUT: 100 * MB}}
         told = rows if here == side else ()
-        divider.feed(load(node, number, *told, sides=(here,), capacity=capacity), 100.0 + number)
-    return divider.round(100.2 + number).picture
+        allocator.feed(node_load(node, number, *told, sides=(here,), capacity=capacity), 100.0 + number)
+    return allocator.allocate(100.2 + number).report
 
 
 def test_members_who_never_moved_anything_count():
-    divider, _ = divided([promise("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
-    picture = second(divider, 1)
+    allocator, _ = divided([bandwidth_policy("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
+    picture = second(allocator, 1)
     assert picture.lacking == {"p": {"get_bw": pytest.approx(100 * MB)}}
     assert {one["account"]: one["short"] for one in picture.flows} == dict.fromkeys("abcd", 25 * MB)
 
 
 def test_who_moves_something_counts_once():
-    divider, _ = divided([promise("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
+    allocator, _ = divided([bandwidth_policy("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
     for number in range(1, 4):
-        picture = second(divider, number, row("a", 40))
+        picture = second(allocator, number, flow_row("a", 40))
         assert picture.infeasible == {"p": pytest.approx(100 * MB)}
         assert sorted(one["account"] for one in picture.flows) == list("abcd")
     for number in range(4, 14):
-        picture = second(divider, number)
+        picture = second(allocator, number)
     assert not any(one["active"] for one in picture.flows)
     assert picture.infeasible == {"p": pytest.approx(100 * MB)}
     assert sorted(one["account"] for one in picture.flows) == list("abcd")
 
 
 def test_who_joins_and_leaves_counts_from_the_next_second():
-    divider, groups = divided([promise("p", get_bw=60, target=GOLD)], *entries("gold", "a"))
-    assert second(divider, 1).infeasible == {}
+    allocator, groups = divided([bandwidth_policy("p", get_bw=60, target=GOLD)], *entries("gold", "a"))
+    assert second(allocator, 1).infeasible == {}
     for number, (more, drops, short) in enumerate(
         [(entries("gold", "b"), (), 20), ([], ("tenant_member/gold/a",), 0), (entries("gold", "c", "d"), (), 80)], 2
     ):
         change = Change(1, "h", 0.0, entries=tuple(more), entry_drops=drops)
         groups.apply(change)
-        divider.objectives.apply(change)
-        assert sum(second(divider, number).infeasible.values()) == pytest.approx(short * MB)
+        allocator.objectives.apply(change)
+        assert sum(second(allocator, number).infeasible.values()) == pytest.approx(short * MB)
 
 
 def test_what_is_promised_to_a_member_by_name_takes_the_place_of_the_groups():
     members = entries("gold", "a", "b", "c", "d")
-    group, low = promise("p", get_bw=70, target=GOLD), promise("a", get_bw=20)
+    group, low = bandwidth_policy("p", get_bw=70, target=GOLD), bandwidth_policy("a", get_bw=20)
     none = assignment("d.0", "c", "bandwidth", "bandwidth", verb="delete")
-    divider, _ = divided([group, low, promise("b", "b.0", max_get_bw=9), none], *members)
-    floors = sorted((one["account"], one["floor"] / MB) for one in second(divider, 1).flows)
+    allocator, _ = divided([group, low, bandwidth_policy("b", "b.0", max_get_bw=9), none], *members)
+    floors = sorted((one["account"], one["floor"] / MB) for one in second(allocator, 1).flows)
     assert floors == [("a", 20), ("b", 0), ("d", 70)]
 
 
 def test_everybody_as_a_group_of_its_own_counts_those_who_were_seen():
-    everybody = promise("all", get_bw=60, target=Target("tenant", "all"))
-    divider, _ = divided([everybody, promise("p", put_bw=60, target=GOLD)], *entries("gold", "a", "b", "c"))
-    assert second(divider, 1).lacking.keys() == {"p"}
+    everybody = bandwidth_policy("all", get_bw=60, target=Target("tenant", "all"))
+    allocator, _ = divided([everybody, bandwidth_policy("p", put_bw=60, target=GOLD)], *entries("gold", "a", "b", "c"))
+    assert second(allocator, 1).lacking.keys() == {"p"}
 
 
 def test_a_member_of_two_groups_has_one_of_both_floors_and_one_of_each_storage_policy():
     members = [*entries("gold", "a"), *entries("silver", "a", "b")]
-    gold = promise("g", get_bw=30, target=GOLD)
+    gold = bandwidth_policy("g", get_bw=30, target=GOLD)
     object.__setattr__(gold, "created", 5)
-    divider, _ = divided([gold, promise("s", get_bw=20, target=SILVER)], *members)
-    floors = sorted((one["account"], one["floor"] / MB) for one in second(divider, 1).flows)
+    allocator, _ = divided([gold, bandwidth_policy("s", get_bw=20, target=SILVER)], *members)
+    floors = sorted((one["account"], one["floor"] / MB) for one in second(allocator, 1).flows)
     assert floors == [("a", 30), ("b", 20)]
-    ssd = promise("x", get_bw=40, storage_policy="1", target=SILVER)
-    divider, _ = divided([promise("s", get_bw=20, target=SILVER), ssd], *members)
-    floors = sorted((one["account"], one["policy"], one["floor"] / MB) for one in second(divider, 1).flows)
+    ssd = bandwidth_policy("x", get_bw=40, storage_policy="1", target=SILVER)
+    allocator, _ = divided([bandwidth_policy("s", get_bw=20, target=SILVER), ssd], *members)
+    floors = sorted((one["account"], one["policy"], one["floor"] / MB) for one in second(allocator, 1).flows)
     assert floors == [("a", -1, 20), ("a", 1, 40), ("b", -1, 20), ("b", 1, 40)]
 
 
 def test_a_group_of_containers_promises_to_containers():
     members = entries("logs", "a/c", "b/c/d", kind=CONTAINER_MEMBER)
-    divider, _ = divided([promise("p", put_bw=10, target=LOGS), promise("a", get_bw=1)], *members)
-    found = {(one["account"], one["container"], one["method"]) for one in second(divider, 1).flows}
+    allocator, _ = divided([bandwidth_policy("p", put_bw=10, target=LOGS), bandwidth_policy("a", get_bw=1)], *members)
+    found = {(one["account"], one["container"], one["method"]) for one in second(allocator, 1).flows}
     assert found == {("a", "c", PUT), ("b", "c/d", PUT), ("a", "", GET)}
 
 
 def test_a_floor_of_each_object_server_counts_on_all_of_them():
-    divider, _ = divided([promise("p", node_get_bw=80, place=STORAGE_NODE, target=GOLD)], *entries("gold", "a", "b"))
-    assert second(divider, 1).lacking == {"p": {"node_get_bw": pytest.approx(60 * MB)}}
+    allocator, _ = divided(
+        [bandwidth_policy("p", node_get_bw=80, place=STORAGE_NODE, target=GOLD)], *entries("gold", "a", "b")
+    )
+    assert second(allocator, 1).lacking == {"p": {"node_get_bw": pytest.approx(60 * MB)}}
 
 
 def test_a_ceiling_of_a_group_promises_nothing():
-    divider, _ = divided([promise("p", max_get_bw=1, target=GOLD)], *entries("gold", *map(str, range(500))))
-    picture = second(divider, 1)
+    allocator, _ = divided([bandwidth_policy("p", max_get_bw=1, target=GOLD)], *entries("gold", *map(str, range(500))))
+    picture = second(allocator, 1)
     assert (picture.infeasible, picture.flows) == ({}, ())
 
 
 def test_so_many_are_looked_up_and_no_more(monkeypatch):
-    monkeypatch.setattr(objectives, "MOST_MEMBERS", 5)
-    promises = [promise("p", get_bw=50, target=GOLD), promise("q", get_bw=50, target=SILVER)]
-    divider, _ = divided(promises, *entries("gold", "a", "b", "c"), *entries("silver", *map(str, range(9))))
-    assert sum(second(divider, 1).infeasible.values()) == pytest.approx(150 * MB)
+    monkeypatch.setattr(objectives, "MAX_MEMBERS", 5)
+    promises = [bandwidth_policy("p", get_bw=50, target=GOLD), bandwidth_policy("q", get_bw=50, target=SILVER)]
+    allocator, _ = divided(promises, *entries("gold", "a", "b", "c"), *entries("silver", *map(str, range(9))))
+    assert sum(second(allocator, 1).infeasible.values()) == pytest.approx(150 * MB)
 
 
 def test_members_who_never_moved_anything_are_shown_where_there_is_room(monkeypatch):
-    monkeypatch.setitem(report.MOST, "flows", 6)
-    promises = [promise("p", get_bw=50, put_bw=1, target=GOLD), promise("z", get_bw=1)]
-    divider, _ = divided(promises, *entries("gold", *map(str, range(9))))
-    picture = second(divider, 1, row("a", 1), row("b", 2), row("c", 3, method=PUT))
+    monkeypatch.setitem(report.MAX_ROWS, "flows", 6)
+    promises = [bandwidth_policy("p", get_bw=50, put_bw=1, target=GOLD), bandwidth_policy("z", get_bw=1)]
+    allocator, _ = divided(promises, *entries("gold", *map(str, range(9))))
+    picture = second(allocator, 1, flow_row("a", 1), flow_row("b", 2), flow_row("c", 3, method=PUT))
     assert [one["account"] for one in picture.flows[:4]] == ["a", "b", "c", "z"]
     assert [one["method"] for one in picture.flows[4:]] == [GET, PUT]
     assert picture.left_out["flows"] == 16
@@ -136,15 +138,17 @@ def test_members_who_never_moved_anything_are_shown_where_there_is_room(monkeypa
 
 def test_a_thousand_groups_are_looked_through_once():
     members = [entry for group in range(1000) for entry in entries(f"g{group}", *(f"m{n}" for n in range(20)))]
-    promises = [promise("p", f"p{n}.0", get_bw=1, target=Target("tenant", "group", f"g{n}")) for n in range(1000)]
-    divider, groups = divided(promises, *members)
+    promises = [
+        bandwidth_policy("p", f"p{n}.0", get_bw=1, target=Target("tenant", "group", f"g{n}")) for n in range(1000)
+    ]
+    allocator, groups = divided(promises, *members)
     asked = []
     among = groups.among
     groups.among = lambda *what: asked.append(what) or among(*what)
-    second(divider, 1)
-    second(divider, 2)
+    second(allocator, 1)
+    second(allocator, 2)
     assert len(asked) == 1000
-    assert len(divider.objectives.members(GET)) == 20
+    assert len(allocator.objectives.member_floors(GET)) == 20
 
 
 def test_groups_tell_who_belongs_to_them():

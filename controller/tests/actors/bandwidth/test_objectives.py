@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.actors.bandwidth import MB, cap, promise
+from tests.support.actors.bandwidth import MB, bandwidth_policy, replication_cap
 
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_actors.policies.group_index import GroupIndex
@@ -29,25 +29,25 @@ def holding(*assignments, members=()):
     groups = GroupIndex()
     groups.replace([Entry("tenant_member", f"gold/{name}", {}) for name in members])
     found = Objectives(groups)
-    found.name_policies({"0": "gold", "1": "Silver"})
+    found.set_policy_names({"0": "gold", "1": "Silver"})
     found.replace(assignments)
     return found
 
 
 def floor(found, account="a", container="", method=GET, policy=0):
-    own = found.promise(Flow(account, method, policy, container)).own
+    own = found.for_flow(Flow(account, method, policy, container)).own
     return 0 if own is None else own.floor / MB
 
 
 @pytest.mark.parametrize(
     ("narrow", "wide", "flow"),
     [
-        (promise("a/c", get_bw=1), promise("a", get_bw=2), {"container": "c"}),
-        (promise("a/c", get_bw=1), promise("x", get_bw=2, target=CONTAINERS), {"container": "c"}),
-        (promise("x", get_bw=1, target=CONTAINERS), promise("a", get_bw=2), {"container": "c"}),
-        (promise("a", get_bw=1), promise("x", get_bw=2, target=GOLD), {}),
-        (promise("x", get_bw=1, target=GOLD), promise("y", get_bw=2, target=TENANTS), {}),
-        (promise("a", "n.0", get_bw=1, storage_policy="gold"), promise("a", get_bw=2), {}),
+        (bandwidth_policy("a/c", get_bw=1), bandwidth_policy("a", get_bw=2), {"container": "c"}),
+        (bandwidth_policy("a/c", get_bw=1), bandwidth_policy("x", get_bw=2, target=CONTAINERS), {"container": "c"}),
+        (bandwidth_policy("x", get_bw=1, target=CONTAINERS), bandwidth_policy("a", get_bw=2), {"container": "c"}),
+        (bandwidth_policy("a", get_bw=1), bandwidth_policy("x", get_bw=2, target=GOLD), {}),
+        (bandwidth_policy("x", get_bw=1, target=GOLD), bandwidth_policy("y", get_bw=2, target=TENANTS), {}),
+        (bandwidth_policy("a", "n.0", get_bw=1, storage_policy="gold"), bandwidth_policy("a", get_bw=2), {}),
     ],
 )
 def test_the_narrower_scope_wins(narrow, wide, flow):
@@ -57,7 +57,7 @@ def test_the_narrower_scope_wins(narrow, wide, flow):
 
 def test_who_is_not_in_the_group_gets_what_is_for_all():
     found = holding(
-        promise("x", get_bw=1, target=GOLD), promise("y", get_bw=2, target=TENANTS), members=["b"]
+        bandwidth_policy("x", get_bw=1, target=GOLD), bandwidth_policy("y", get_bw=2, target=TENANTS), members=["b"]
     )  # fmt: skip
     assert (floor(found, "a"), floor(found, "b")) == (2, 1)
 
@@ -65,7 +65,7 @@ def test_who_is_not_in_the_group_gets_what_is_for_all():
 def test_who_joins_a_group_is_in_it_at_once():
     groups = GroupIndex()
     found = Objectives(groups)
-    found.replace([promise("x", get_bw=1, target=GOLD)])
+    found.replace([bandwidth_policy("x", get_bw=1, target=GOLD)])
     assert floor(found) == 0
     joined = change(entries=(Entry("tenant_member", "gold/a", {}),))
     groups.apply(joined)
@@ -74,21 +74,22 @@ def test_who_joins_a_group_is_in_it_at_once():
 
 
 def test_methods_are_apart():
-    found = holding(promise("a", get_bw=1, put_bw=2), promise("a/c", get_bw=3))
+    found = holding(bandwidth_policy("a", get_bw=1, put_bw=2), bandwidth_policy("a/c", get_bw=3))
     assert (floor(found, container="c"), floor(found, container="c", method=PUT)) == (3, 2)
 
 
 def test_storage_policies_are_apart_and_known_by_name_or_number():
     found = holding(
-        promise("a", "n.0", get_bw=1, storage_policy="silver"), promise("a", "n.1", get_bw=2, storage_policy="0")
+        bandwidth_policy("a", "n.0", get_bw=1, storage_policy="silver"),
+        bandwidth_policy("a", "n.1", get_bw=2, storage_policy="0"),
     )
     assert (floor(found, policy=1), floor(found, policy=0), floor(found, policy=2)) == (1, 2, 0)
-    found.name_policies({"2": "silver"})
+    found.set_policy_names({"2": "silver"})
     assert (floor(found, policy=1), floor(found, policy=2)) == (0, 1)
 
 
 def test_the_newer_wins_at_one_scope():
-    old, new = promise("a", "old.0", get_bw=1), promise("a", "new.0", get_bw=2)
+    old, new = bandwidth_policy("a", "old.0", get_bw=1), bandwidth_policy("a", "new.0", get_bw=2)
     object.__setattr__(new, "created", 5)
     assert floor(holding(old, new)) == floor(holding(new, old)) == 2
 
@@ -103,25 +104,25 @@ def delete(path, created=1, **more):
 
 
 def test_after_a_delete_a_containers_bytes_are_its_tenants_again():
-    found = holding(promise("a", get_bw=1, max_get_bw=5), promise("a/c", get_bw=3), delete("a/c"))
+    found = holding(bandwidth_policy("a", get_bw=1, max_get_bw=5), bandwidth_policy("a/c", get_bw=3), delete("a/c"))
     assert floor(found, container="c") == floor(found) == 1
-    assert found.promise(Flow("a", GET, 0, "c")).bound.ceiling == 5 * MB
+    assert found.for_flow(Flow("a", GET, 0, "c")).bound.ceiling == 5 * MB
 
 
 def test_a_delete_ends_what_is_older_for_all_storage_policies_and_nothing_newer():
-    old = [promise("a", "o.0", get_bw=1), promise("a", "o.1", get_bw=2, storage_policy="gold")]
-    found = holding(*old, delete("a"), promise("x", get_bw=9, target=TENANTS))
+    old = [bandwidth_policy("a", "o.0", get_bw=1), bandwidth_policy("a", "o.1", get_bw=2, storage_policy="gold")]
+    found = holding(*old, delete("a"), bandwidth_policy("x", get_bw=9, target=TENANTS))
     assert (floor(found), floor(found, policy=1)) == (0, 0)
-    assert not found.named(GET)
-    newer = aged(promise("a", "n.0", get_bw=3, storage_policy="gold"), 2)
+    assert not found.named_objectives(GET)
+    newer = aged(bandwidth_policy("a", "n.0", get_bw=3, storage_policy="gold"), 2)
     found = holding(*old, delete("a"), newer)
     assert (floor(found), floor(found, policy=1)) == (3, 0)
 
 
 def test_a_newer_set_at_one_scope_leaves_nothing_of_the_older():
-    found = holding(promise("a", "o.0", get_bw=1, put_bw=2), aged(promise("a", "n.0", get_bw=3), 5))
+    found = holding(bandwidth_policy("a", "o.0", get_bw=1, put_bw=2), aged(bandwidth_policy("a", "n.0", get_bw=3), 5))
     assert (floor(found), floor(found, method=PUT)) == (3, 0)
-    assert found.named(PUT) == []
+    assert found.named_objectives(PUT) == []
 
 
 RATES = st.fixed_dictionaries(
@@ -144,14 +145,14 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
         if gone:
             one = assignment(f"p{number}.0", path, "bandwidth", "bandwidth", verb="delete", target=SCOPES[path])
         else:
-            one = promise(path, f"p{number}.0", target=SCOPES[path], **rates)
+            one = bandwidth_policy(path, f"p{number}.0", target=SCOPES[path], **rates)
         object.__setattr__(one, "policy", f"p{number}")
         every.append(aged(one, created))
     groups = GroupIndex()
     members = (Entry("tenant_member", "gold/a", {}), Entry("container_member", "logs/a/c", {}))
     groups.replace(members)
     found = Objectives(groups)
-    found.name_policies({"0": "gold", "1": "silver"})
+    found.set_policy_names({"0": "gold", "1": "silver"})
     found.replace(every)
     candidates = Candidates(every)
     pipeline = candidates.constant.get("bandwidth", ())
@@ -164,7 +165,7 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
             key=lambda one: (one.target.rank(), not one.params.get("storage_policy"), -one.created, one.id),
             default=None,
         )
-        held = found.promise(Flow("a", method, policy, "c"))
+        held = found.for_flow(Flow("a", method, policy, "c"))
         assert (held.own and held.own.assignment) == (expected and expected.id)
         ceilings = [one.ceiling for one in (held.own, held.bound) if one is not None and one.ceiling]
         assert candidates.ceiling(method, PROXY, policy, name) == min(ceilings, default=0.0)
@@ -177,8 +178,8 @@ def test_a_member_that_an_actor_fired_for_is_known_by_its_name():
 
 
 def test_changes_are_followed():
-    found = holding(promise("a", get_bw=1))
-    assert found.apply(change(promise("a", get_bw=2), promise("b", get_bw=3), cap(4)))
+    found = holding(bandwidth_policy("a", get_bw=1))
+    assert found.apply(change(bandwidth_policy("a", get_bw=2), bandwidth_policy("b", get_bw=3), replication_cap(4)))
     assert (floor(found), floor(found, "b"), found.replication.ceiling) == (2, 3, 4 * MB)
     assert found.apply(change(drops=["a.0", "cap.0", "unknown.0"]))
     assert (floor(found), floor(found, "b"), found.replication) == (0, 3, None)
@@ -186,15 +187,15 @@ def test_changes_are_followed():
 
 
 def test_where_bytes_are_held_back():
-    found = holding(promise("a", get_bw=1, put_bw=1, place=STORAGE_NODE))
+    found = holding(bandwidth_policy("a", get_bw=1, put_bw=1, place=STORAGE_NODE))
     assert [found.side(method) for method in (GET, PUT, REPLICATION)] == [STORAGE_NODE, PROXY, STORAGE_NODE]
-    found.apply(change(promise("b", max_get_bw=1)))
+    found.apply(change(bandwidth_policy("b", max_get_bw=1)))
     assert found.side(GET) == PROXY
-    assert (found.floors(GET), found.ceilings(GET), found.ceilings(PUT)) == (True, True, False)
+    assert (found.has_floors(GET), found.has_ceilings(GET), found.has_ceilings(PUT)) == (True, True, False)
 
 
 def test_what_cannot_be_read_is_left_out_and_said(caplog):
     broken = assignment("bad.0", "b", "bandwidth", "bandwidth", params={"get_bw": "fast"})
-    found = holding(broken, promise("a", get_bw=1))
+    found = holding(broken, bandwidth_policy("a", get_bw=1))
     assert (floor(found), floor(found, "b")) == (1, 0)
     assert "`bad.0`" in caplog.text

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.actors.allocator import Owner, scene
-from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
 from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.bandwidth import service
@@ -30,12 +30,12 @@ def quiet_pika():
 
 @pytest.fixture(autouse=True)
 def short_hearing(monkeypatch):
-    monkeypatch.setattr(service, "HEARING", 0.3)
+    monkeypatch.setattr(service, "LISTEN_SECONDS", 0.3)
 
 
 def test_it_divides_each_second_and_shows_what_it_did(redis_server):
     async def tell(made):
-        await made.put(promise("a", get_bw=30), promise("b", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30), bandwidth_policy("b", get_bw=30))
         made.start()
         await made.told(lambda shares: shares.rows)
         await made.told(lambda shares: shares.number == made.wire.heard("p1")[0].number + 2)
@@ -43,7 +43,7 @@ def test_it_divides_each_second_and_shows_what_it_did(redis_server):
         assert (first.term, second.number - first.number) == (7, 1)
         assert 0.5 < second.at - first.at < 1.5
         assert [(one.account, round(one.rate / MB)) for one in second.rows] == [("a", 90)]
-        found = await made.picture()
+        found = await made.stored_report()
         assert found.nodes[0]["node"] == "p1"
         assert found.flows[0]["policies"]
         assert 0 < await made.story.store.client.ttl(made.story.store.keys.bandwidth) <= 10
@@ -57,7 +57,7 @@ def test_who_does_not_own_it_neither_listens_nor_speaks(redis_server):
     owner = Owner(False)
 
     async def tell(made):
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await asyncio.sleep(0)
         assert not made.wire.patterns
@@ -84,7 +84,7 @@ def test_nothing_is_said_before_the_objectives_are_read(redis_server, monkeypatc
             await read()
 
         monkeypatch.setattr(made.host, "read", late)
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await asyncio.sleep(1.5)  # at least one second passes
         assert not made.wire.sent
@@ -99,9 +99,9 @@ def test_changes_are_followed_also_while_everything_is_read(redis_server):
     async def tell(made):
         made.start()
         await made.told(lambda shares: not shares.rows)
-        made.host.apply(Change(1, "h", 0.0, puts=(promise("a", get_bw=30),)))
+        made.host.apply(Change(1, "h", 0.0, puts=(bandwidth_policy("a", get_bw=30),)))
         await made.told(lambda shares: shares.rows)
-        await made.put(promise("a", get_bw=20))
+        await made.put(bandwidth_policy("a", get_bw=20))
         made.host.reread()
         made.host.apply(Change(1, "h", 0.0, drops=("a.0",)))
         said = len(made.wire.heard("p1"))
@@ -116,11 +116,11 @@ def test_changes_are_followed_also_while_everything_is_read(redis_server):
 
 def test_what_cannot_be_read_is_counted_and_said_once(redis_server, caplog):
     async def tell(made):
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await made.told(lambda shares: True)
         for body in (b"", b"\x81", NodeLoad("p9", 1.0, 1.0, 1).encode()[:-3], b"nonsense"):
-            made.wire.tell(load("p9", 1), body)
+            made.wire.tell(node_load("p9", 1), body)
 
         async def counted():
             return made.host.undecodable == 4
@@ -135,11 +135,11 @@ def test_without_objectives_nodes_hear_it_three_times_and_then_rarely(redis_serv
     async def tell(made):
         made.start()
         await made.told(lambda shares: True)
-        host, divider = made.host, made.host._divider
+        host, allocator = made.host, made.host._allocator
         made.wire.sent.clear()
         host._quiet = 0
         for _ in range(20):
-            await host._round(divider)
+            await host._round(allocator)
         assert len(made.wire.heard("p1")) == 3 + 4
 
     scene(redis_server.url, tell)
@@ -147,27 +147,27 @@ def test_without_objectives_nodes_hear_it_three_times_and_then_rarely(redis_serv
 
 def test_what_comes_while_a_thread_divides_is_taken_afterwards(redis_server):
     async def tell(made):
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await made.told(lambda shares: shares.rows)
         host, loop = made.host, asyncio.get_running_loop()
-        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
-        divide = divider.round
+        allocator, rows_by_prefix, go_on = host._allocator, asyncio.Event(), threading.Event()
+        divide = allocator.allocate
 
         def slow(*given):
-            loop.call_soon_threadsafe(begun.set)
+            loop.call_soon_threadsafe(rows_by_prefix.set)
             assert go_on.wait(10)
             return divide(*given)
 
-        divider.round = slow
-        await begun.wait()
-        made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
-        host.apply(Change(1, "h", 0.0, puts=(promise("b", get_bw=10),)))
-        assert "p2" not in divider.loads.nodes
-        assert not divider.objectives.promise(Flow("b", GET)).policies
+        allocator.allocate = slow
+        await rows_by_prefix.wait()
+        made.wire.tell(node_load("p2", 1, flow_row("b", 5), sides=(PROXY,)))
+        host.apply(Change(1, "h", 0.0, puts=(bandwidth_policy("b", get_bw=10),)))
+        assert "p2" not in allocator.loads.nodes
+        assert not allocator.objectives.for_flow(Flow("b", GET)).policies
         said = len(made.wire.heard("p2"))
         go_on.set()
-        divider.round = divide
+        allocator.allocate = divide
 
         async def taken():
             return any(one.rows for one in made.wire.heard("p2")[said:])
@@ -179,37 +179,37 @@ def test_what_comes_while_a_thread_divides_is_taken_afterwards(redis_server):
 
 def test_shares_do_not_wait_for_the_picture(redis_server):
     async def tell(made):
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await made.told(lambda shares: shares.rows)
         host, loop = made.host, asyncio.get_running_loop()
-        divider, begun, go_on = host._divider, asyncio.Event(), threading.Event()
-        divide = divider.round
+        allocator, rows_by_prefix, go_on = host._allocator, asyncio.Event(), threading.Event()
+        divide = allocator.allocate
 
         def slow(*given):
             done = divide(*given)
 
             def show():
-                loop.call_soon_threadsafe(begun.set)
+                loop.call_soon_threadsafe(rows_by_prefix.set)
                 assert go_on.wait(10)
-                return done.shown
+                return done.reports
 
-            return replace(done, show=show)
+            return replace(done, make_reports=show)
 
-        divider.round = slow
-        await begun.wait()
+        allocator.allocate = slow
+        await rows_by_prefix.wait()
         number = made.wire.heard("p1")[-1].number
         try:
             assert number == host.report()["number"]
-            made.wire.tell(load("p2", 1, row("b", 5), sides=(PROXY,)))
-            assert "p2" not in divider.loads.nodes  # the picture is of what was divided
+            made.wire.tell(node_load("p2", 1, flow_row("b", 5), sides=(PROXY,)))
+            assert "p2" not in allocator.loads.nodes  # the picture is of what was divided
         finally:
             go_on.set()
-            divider.round = divide
+            allocator.allocate = divide
 
         async def shown():
-            found = await made.picture()
-            return found is not None and found.number >= number and "p2" in divider.loads.nodes
+            found = await made.stored_report()
+            return found is not None and found.number >= number and "p2" in allocator.loads.nodes
 
         await until(shown)
 
@@ -226,18 +226,18 @@ def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_serv
             return await before(operation)
 
         made.host._store.run = run
-        await made.put(*(promise(f"idle{number}", get_bw=1) for number in range(50)))
+        await made.put(*(bandwidth_policy(f"idle{number}", get_bw=1) for number in range(50)))
         made.start()
 
         async def shown(after=0, floors=50):
             """The next picture but one after that with such a number, which speaks of so many floors."""
 
             async def holds():
-                found = await made.picture()
+                found = await made.stored_report()
                 return found is not None and found.number > after + 1 and found.idle == floors
 
             await until(holds)
-            return await made.picture()
+            return await made.stored_report()
 
         first = await shown()
         assert [one["account"] for one in first.flows] == ["a"]
@@ -252,7 +252,7 @@ def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_serv
         await client.delete(keys.promises(first.promises))
         await shown(then.number)
         assert await client.get(keys.promises(first.promises)) == stored
-        await made.put(promise("new", get_bw=1))
+        await made.put(bandwidth_policy("new", get_bw=1))
         made.host.reread()
         changed = await shown(floors=51)
         assert len(IdleFlowReport.decode(await client.get(keys.promises(changed.promises))).rows) == 51
@@ -262,7 +262,7 @@ def test_promises_of_which_nothing_moves_are_written_when_they_change(redis_serv
 
 def test_it_goes_on_when_redis_goes(redis_server):
     async def tell(made):
-        await made.put(promise("a", get_bw=30))
+        await made.put(bandwidth_policy("a", get_bw=30))
         made.start()
         await made.told(lambda shares: shares.rows)
 
@@ -284,11 +284,11 @@ def test_a_host_divides_for_its_cluster(redis_server):
             await host.synced.wait()
             await until(lambda: _reads(host))
             assert host.report()["bandwidth"]["dividing"]
-            assert host.bandwidth._divider is not None
-            await story.store.commit(Draft("test", puts=(promise("a", get_bw=30),)))
+            assert host.bandwidth._allocator is not None
+            await story.store.commit(Draft("test", puts=(bandwidth_policy("a", get_bw=30),)))
 
             async def known():
-                return host.bandwidth._divider.objectives.floors(GET)
+                return host.bandwidth._allocator.objectives.has_floors(GET)
 
             await until(known)
         await story.store.close()

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
 from tests.support.simulation.closed_loop import Loop, Rooms
 from tests.support.simulation.decider import whole
 from tests.support.simulation.events import Cluster, Faults, errors
 from tests.support.simulation.random_clusters import Sizes, limits, most, random_problem, random_sizes
 
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
+from sluice_actors.bandwidth.loads.node_loads import NodeLoads
 from sluice_actors.bandwidth.loads.read_headroom import rooms
-from sluice_actors.bandwidth.loads.table import Loads, Table
+from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware.bandwidth.token_account import TokenAccount
@@ -64,11 +65,13 @@ def skewed(random):
 
 
 def loop(connections, sizes, servers=(30.0, 30.0, 30.0), seed=1):
-    divider = Divider()
+    allocator = Allocator()
     floors = {"T1": 30, "T2": 20, "T3": 10}
-    divider.objectives.replace([promise(name, get_bw=rate, place=STORAGE_NODE) for name, rate in floors.items()])
+    allocator.objectives.replace(
+        [bandwidth_policy(name, get_bw=rate, place=STORAGE_NODE) for name, rate in floors.items()]
+    )
     return Loop(
-        divider,
+        allocator,
         ROOMS,
         [rate * MB for rate in servers],
         dict.fromkeys(floors, connections),
@@ -112,23 +115,23 @@ def test_few_clients_get_their_shares_in_the_mean_and_nothing_lies_idle():
 
 
 def test_a_server_with_fewer_who_wait_seems_to_have_more_room():
-    known = Loads()
+    known = NodeLoads()
     for second in (1, 2, 3):
         for name, waiting in (("s0", 8.0), ("s1", 24.0), ("s2", 16.0)):
-            told = row("T1", 30, STORAGE_NODE, device="sdb1", open=waiting + 1, waiting=waiting)
-            known.feed(load(name, second, told, server=f"{name}:6200"), float(second))
-    found = rooms(Table.of(known), np.full(3, 30 * MB))
+            told = flow_row("T1", 30, STORAGE_NODE, device="sdb1", open=waiting + 1, waiting=waiting)
+            known.feed(node_load(name, second, told, server=f"{name}:6200"), float(second))
+    found = rooms(LoadTable.from_loads(known), np.full(3, 30 * MB))
     assert found == {"s0:6200": 0.55, "s1:6200": 0.45, "s2:6200": 0.5}
-    known.feed(load("s0", 4, server="s0:6200", gone=True), 4.0)
-    assert rooms(Table.of(known), np.full(3, 30 * MB))["s0:6200"] == 1.0
+    known.feed(node_load("s0", 4, server="s0:6200", gone=True), 4.0)
+    assert rooms(LoadTable.from_loads(known), np.full(3, 30 * MB))["s0:6200"] == 1.0
 
 
 def rooms_of(*moved):
-    known = Loads()
+    known = NodeLoads()
     for number, rate in enumerate(moved):
-        told = row("T1", rate, STORAGE_NODE, device="sdb1", open=1.0)
-        known.feed(load(f"s{number}", 1, told, server=f"s{number}:6200"), 1.0)
-    return list(rooms(Table.of(known), np.full(len(moved), 100 * MB)).values())
+        told = flow_row("T1", rate, STORAGE_NODE, device="sdb1", open=1.0)
+        known.feed(node_load(f"s{number}", 1, told, server=f"s{number}:6200"), 1.0)
+    return list(rooms(LoadTable.from_loads(known), np.full(len(moved), 100 * MB)).values())
 
 
 def test_servers_with_about_as_much_room_as_all_have_the_same():

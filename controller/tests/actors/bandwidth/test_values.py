@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from tests.support.actors.bandwidth import MB, load, promise, row, share
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, share
 
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, Flow
 
@@ -16,24 +16,24 @@ FEW, MANY = {"s1": 34.0, "s2": 2.0, "s3": 2.0, "s4": 2.0}, {"s1": 2.0, "s2": 34.
 
 def divided(opened, *promises, capacity=20.0, moved=10.0, waits=True, proxies=math.inf, rounds=11):
     """The last round; ``opened`` maps a tenant to its transfers on each server, which all wait."""
-    divider = Divider()
-    divider.objectives.replace(promises)
+    allocator = Allocator()
+    allocator.objectives.replace(promises)
     for number in range(1, rounds + 1):
         for name in SERVERS:
             rows = [
-                row(
+                flow_row(
                     account, moved, STORAGE_NODE, device="d", policy=policy, open=many[name], waiting=many[name] * waits
                 )
                 for (account, policy), many in opened.items()
                 if name in many
             ]
             given = {"sides": (STORAGE_NODE,), "capacity": {STORAGE_NODE: {GET: capacity * MB}}}
-            divider.feed(load(name, number, *rows, server=f"{name}:6200", **given), 100.0 + number)
+            allocator.feed(node_load(name, number, *rows, server=f"{name}:6200", **given), 100.0 + number)
         if math.isfinite(proxies):
-            rows = [row(account, 1.0, policy=policy) for account, policy in opened]
+            rows = [flow_row(account, 1.0, policy=policy) for account, policy in opened]
             given = {"sides": (PROXY,), "capacity": {PROXY: {GET: proxies * MB}}}
-            divider.feed(load("p1", number, *rows, **given), 100.0 + number)
-        made = divider.round(100.3 + number)
+            allocator.feed(node_load("p1", number, *rows, **given), 100.0 + number)
+        made = allocator.allocate(100.3 + number)
     return made
 
 
@@ -45,7 +45,7 @@ def rates(made, account, policy=0, what="rate"):
 
 def each(rate):
     """``SET bandwidth WITH node_get_bw`` for T1 and T2."""
-    return [promise(name, node_get_bw=rate, place=STORAGE_NODE) for name in ("T1", "T2")]
+    return [bandwidth_policy(name, node_get_bw=rate, place=STORAGE_NODE) for name in ("T1", "T2")]
 
 
 def test_values_that_fill_the_servers_are_met_on_each():
@@ -53,7 +53,7 @@ def test_values_that_fill_the_servers_are_met_on_each():
     for account in ("T1", "T2"):
         assert rates(made, account) == pytest.approx([10] * 4, rel=0.01)
         assert rates(made, account, what="floor") == pytest.approx([10] * 4, rel=0.01)
-    assert made.picture.infeasible == {}
+    assert made.report.infeasible == {}
 
 
 def test_what_is_above_the_values_goes_where_transfers_are():
@@ -65,24 +65,27 @@ def test_what_is_above_the_values_goes_where_transfers_are():
 
 
 def test_values_that_do_not_fit_on_a_server_are_cut_there_in_proportion():
-    promises = [promise(name, node_get_bw=rate, place=STORAGE_NODE) for name, rate in (("T1", 30), ("T2", 10))]
+    promises = [bandwidth_policy(name, node_get_bw=rate, place=STORAGE_NODE) for name, rate in (("T1", 30), ("T2", 10))]
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *promises, moved=15.0)
     assert rates(made, "T1") == pytest.approx([15] * 4, rel=0.01)
     assert rates(made, "T2") == pytest.approx([5] * 4, rel=0.01)
     missing = {"T1": pytest.approx(60 * MB, rel=0.01), "T2": pytest.approx(20 * MB, rel=0.01)}
-    assert made.picture.infeasible == missing
+    assert made.report.infeasible == missing
 
 
 def test_who_wants_its_value_on_one_server_alone_takes_no_more_of_it_there():
     made = divided({("T1", 0): {"s1": 40.0}, ("T2", 0): MANY}, *each(10))
     assert [rates(made, name)[0] for name in ("T1", "T2")] == pytest.approx([10, 10], rel=0.01)
-    assert made.picture.infeasible == {}
-    (flow,) = (one for one in made.picture.flows if one["account"] == "T1")
+    assert made.report.infeasible == {}
+    (flow,) = (one for one in made.report.flows if one["account"] == "T1")
     assert (flow["floor"], flow["met"], flow["short"]) == (10 * MB, 10 * MB, 0.0)
 
 
 def test_a_value_comes_before_a_floor_over_the_cluster():
-    promises = (promise("T1", node_get_bw=10, place=STORAGE_NODE), promise("T2", get_bw=70, place=STORAGE_NODE))
+    promises = (
+        bandwidth_policy("T1", node_get_bw=10, place=STORAGE_NODE),
+        bandwidth_policy("T2", get_bw=70, place=STORAGE_NODE),
+    )
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *promises)
     assert rates(made, "T1") == pytest.approx([10] * 4, rel=0.01)
     assert sum(rates(made, "T2")) == pytest.approx(40, rel=0.01)
@@ -96,20 +99,22 @@ def test_two_storage_policies_of_one_promise_have_one_value_together():
 
 
 def test_who_asks_for_less_leaves_the_rest_to_others():
-    divider = Divider()
-    divider.objectives.replace(each(10))
+    allocator = Allocator()
+    allocator.objectives.replace(each(10))
     given = {"sides": (STORAGE_NODE,), "capacity": {STORAGE_NODE: {GET: 20 * MB}}}
-    little = row("T1", 1, STORAGE_NODE, device="d", waiting=0.0)
+    little = flow_row("T1", 1, STORAGE_NODE, device="d", waiting=0.0)
     for number in range(1, 12):
         for name in SERVERS:
-            divider.feed(load(name, number, little, row("T2", 19, STORAGE_NODE, device="d"), **given), 100.0 + number)
-        made = divider.round(100.3 + number)
+            allocator.feed(
+                node_load(name, number, little, flow_row("T2", 19, STORAGE_NODE, device="d"), **given), 100.0 + number
+            )
+        made = allocator.allocate(100.3 + number)
     assert 1.0 < rates(made, "T1")[0] < 3.0
     assert rates(made, "T2")[0] > 17
 
 
 def test_values_are_cut_to_a_ceiling_and_to_what_proxies_carry():
-    promises = [promise("T1", node_get_bw=10, max_get_bw=16, place=STORAGE_NODE), each(10)[1]]
+    promises = [bandwidth_policy("T1", node_get_bw=10, max_get_bw=16, place=STORAGE_NODE), each(10)[1]]
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *promises)
     assert sum(rates(made, "T1")) <= 16.01
     assert min(rates(made, "T2")) >= 9.99

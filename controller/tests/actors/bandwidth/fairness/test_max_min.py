@@ -16,8 +16,8 @@ from tests.support.simulation.random_clusters import (
     shuffled,
 )
 
-from sluice_actors.bandwidth.fairness.max_min import divide
-from sluice_actors.bandwidth.fairness.problem import Problem, Side
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 INF = np.inf
 SEEDS = st.integers(0, 1_000_000)
@@ -36,7 +36,7 @@ def spread(capacity, flows, copies=1.0):
     return side(capacity, *((flow, node, 1) for flow in range(flows) for node in range(len(capacity))), copies=copies)
 
 
-def problem(floor, proxies, storage, ceiling=None, want=None, tenant=None, bound=None, transfers=None):
+def problem(floor, proxies, storage, ceiling=None, demand=None, tenant=None, bound=None, transfers=None):
     count = len(floor)
     tenant = np.arange(count) if tenant is None else np.array(tenant)
     bound = np.full(int(tenant.max()) + 1, INF) if bound is None else np.array(bound, float)
@@ -45,8 +45,8 @@ def problem(floor, proxies, storage, ceiling=None, want=None, tenant=None, bound
         return np.full(count, value) if given is None else np.array(given, float)
 
     floors = np.array(floor, float)
-    ends = filled(ceiling, INF), filled(want, INF)
-    return Problem(floors, *ends, tenant, bound, filled(transfers, 10.0), proxies, storage)
+    ends = filled(ceiling, INF), filled(demand, INF)
+    return AllocationProblem(floors, *ends, tenant, bound, filled(transfers, 10.0), proxies, storage)
 
 
 def on_90(floor, **others):
@@ -70,26 +70,26 @@ def feasible(given, limit):
         ({"floor": [30, 20, 10]}, [40, 30, 20]),
         ({"floor": [30, 20, 10, 0]}, [37.5, 27.5, 17.5, 7.5]),
         ({"floor": [0, 0, 0]}, [30, 30, 30]),
-        ({"floor": [30, 20, 10], "want": [5, INF, INF]}, [5, 47.5, 37.5]),
+        ({"floor": [30, 20, 10], "demand": [5, INF, INF]}, [5, 47.5, 37.5]),
         ({"floor": [30, 20, 10], "ceiling": [INF, 25, INF]}, [42.5, 25, 22.5]),
         ({"floor": [30, 0, 0], "ceiling": [20, INF, INF]}, [20, 35, 35]),
         ({"floor": [60, 60, 60]}, [30, 30, 30]),
         ({"floor": [90, 60, 30]}, [45, 30, 15]),
         ({"floor": [0, 0, 0], "tenant": [0, 0, 1]}, [22.5, 22.5, 45]),
-        ({"floor": [0, 0, 0], "tenant": [0, 0, 1], "want": [5, INF, INF]}, [5, 40, 45]),
+        ({"floor": [0, 0, 0], "tenant": [0, 0, 1], "demand": [5, INF, INF]}, [5, 40, 45]),
         ({"floor": [0, 0, 0], "tenant": [0, 0, 1], "bound": [30, INF]}, [15, 15, 60]),
         ({"floor": [40, 0, 0], "tenant": [0, 0, 1], "bound": [30, INF]}, [30, 0, 60]),
-        ({"floor": [10, 0], "want": [0, 0]}, [0, 0]),
-        ({"floor": [10, 0], "want": [20, 30], "ceiling": [INF, 3]}, [20, 3]),
+        ({"floor": [10, 0], "demand": [0, 0]}, [0, 0]),
+        ({"floor": [10, 0], "demand": [20, 30], "ceiling": [INF, 3]}, [20, 3]),
     ],
 )
 def test_floors_come_first_and_the_spare_is_shared_equally(given, share):
-    assert divide(on_90(**given)).share == pytest.approx(share, rel=2e-3, abs=1e-6)
+    assert allocate_max_min(on_90(**given)).share == pytest.approx(share, rel=2e-3, abs=1e-6)
 
 
 def test_three_copies_are_carried_by_the_storage_nodes():
     given = problem([15, 10, 5], spread([45, 45], 3), spread([45, 45, 45], 3, copies=3.0))
-    found = divide(given)
+    found = allocate_max_min(given)
     assert found.share == pytest.approx([20, 15, 10], rel=1e-3)
     assert np.bincount(given.storage.flow, found.storage) == pytest.approx(3 * found.share)
     assert found.spare_proxies.sum() == pytest.approx(45)
@@ -97,45 +97,45 @@ def test_three_copies_are_carried_by_the_storage_nodes():
 
 
 def test_floors_that_cannot_be_carried_are_reduced_in_proportion_and_the_shortfall_is_said():
-    found = divide(on_90([90, 60, 30]))
+    found = allocate_max_min(on_90([90, 60, 30]))
     assert found.met == pytest.approx([45, 30, 15], rel=2e-3)
     assert found.short == pytest.approx([45, 30, 15], rel=2e-3)
 
 
 def test_nobody_is_short_who_wants_less_than_can_be_met():
-    found = divide(on_90([90, 60, 30], want=[1, INF, INF]))
+    found = allocate_max_min(on_90([90, 60, 30], demand=[1, INF, INF]))
     assert found.share == pytest.approx([0.99, 59.3, 29.7], rel=1e-2)
     assert found.short[0] == 0
 
 
 def test_a_floor_above_the_ceiling_or_the_tenants_bound_is_met_up_to_that():
-    assert divide(on_90([50, 0], ceiling=[20, INF])).met == pytest.approx([20, 0])
-    assert divide(on_90([50, 50], tenant=[0, 0], bound=[40])).met == pytest.approx([20, 20])
+    assert allocate_max_min(on_90([50, 0], ceiling=[20, INF])).met == pytest.approx([20, 0])
+    assert allocate_max_min(on_90([50, 50], tenant=[0, 0], bound=[40])).met == pytest.approx([20, 20])
 
 
 def test_what_a_full_node_cannot_carry_moves_to_the_flows_other_nodes():
     proxies = spread([1000], 3)
     storage = side([40, 100], (0, 0, 1), (0, 1, 1), (1, 0, 1), (2, 1, 1))
-    found = divide(problem([60, 30, 0], proxies, storage, want=[60, 30, INF]))
+    found = allocate_max_min(problem([60, 30, 0], proxies, storage, demand=[60, 30, INF]))
     assert found.share == pytest.approx([60, 30, 50], rel=5e-3)
     assert found.storage == pytest.approx([10, 50, 30, 50], rel=2e-2)
 
 
 def test_rates_lie_where_the_bytes_are_as_long_as_nodes_can_carry_them():
     proxies = side([100, 100], (0, 0, 3), (0, 1, 1), (1, 0, 1), (1, 1, 1))
-    found = divide(problem([0, 0], proxies, spread([1000], 2), want=[40, 20]))
+    found = allocate_max_min(problem([0, 0], proxies, spread([1000], 2), demand=[40, 20]))
     assert found.proxies == pytest.approx([30, 10, 10, 10])
 
 
 def test_a_part_that_weighs_almost_nothing_keeps_a_little():
     proxies = side([100, 100], (0, 0, 1), (0, 1, 1e-12))
-    found = divide(problem([0], proxies, spread([60], 1)))
+    found = allocate_max_min(problem([0], proxies, spread([60], 1)))
     assert 0.1 < found.proxies[1] < 1
 
 
 def test_without_known_capacities_only_ceilings_hold_back():
     nodes = spread([INF, INF], 2)
-    found = divide(problem([0, 0], nodes, nodes, ceiling=[30, INF]))
+    found = allocate_max_min(problem([0, 0], nodes, nodes, ceiling=[30, INF]))
     assert found.share[0] == pytest.approx(30)
     assert np.isinf(found.share[1])
     assert found.proxies[:2] == pytest.approx([15, 15])
@@ -143,20 +143,20 @@ def test_without_known_capacities_only_ceilings_hold_back():
 
 def test_a_side_without_reports_of_a_flow_does_not_hold_it_back():
     storage = Side(np.array([50.0]), np.array([0]), np.array([0]), np.array([1.0]), np.ones(2))
-    found = divide(problem([0, 0], spread([90], 2), storage))
+    found = allocate_max_min(problem([0, 0], spread([90], 2), storage))
     assert found.share == pytest.approx([45, 45], rel=1e-2)
 
 
 def test_nothing_to_divide_is_divided():
     nobody = Side(np.array([5.0]), np.array([], int), np.array([], int), np.array([]), np.array([]))
     none = np.array([])
-    found = divide(Problem(none, none, none, np.array([], int), none, none, nobody, nobody))
+    found = allocate_max_min(AllocationProblem(none, none, none, np.array([], int), none, none, nobody, nobody))
     assert len(found.share) == 0
     assert found.spare_proxies == pytest.approx([5])
 
 
 def test_a_node_without_capacity_carries_nothing():
-    found = divide(problem([10, 0], spread([0, 50], 2), spread([100], 2)))
+    found = allocate_max_min(problem([10, 0], spread([0, 50], 2), spread([100], 2)))
     assert found.share == pytest.approx([30, 20], rel=1e-2)
     assert found.proxies[[0, 2]] == pytest.approx([0, 0])
 
@@ -165,7 +165,7 @@ def test_a_node_without_capacity_carries_nothing():
 @given(SEEDS)
 def test_no_node_carries_more_than_it_can_and_the_parts_add_up(seed):
     given = any_problem(seed)
-    found = divide(given)
+    found = allocate_max_min(given)
     for one, rates in ((given.proxies, found.proxies), (given.storage, found.storage)):
         assert not overloads(one, rates)
         assert np.all(rates >= 0)
@@ -179,14 +179,14 @@ def test_no_node_carries_more_than_it_can_and_the_parts_add_up(seed):
 def test_floors_are_met_whenever_that_is_feasible(seed):
     given = any_problem(seed)
     if feasible(given, limits(given)):
-        assert np.all(divide(given).share >= 0.99 * np.minimum(given.floor, most(given)))
+        assert np.all(allocate_max_min(given).share >= 0.99 * np.minimum(given.floor, most(given)))
 
 
 @STEADY
 @given(SEEDS)
 def test_nobody_wants_more_who_has_room_on_all_of_its_path(seed):
     given = any_problem(seed)
-    found = divide(given)
+    found = allocate_max_min(given)
     wants = found.share < 0.99 * most(given)
     full = np.zeros(len(wants), bool)
     for one, spare in ((given.proxies, found.spare_proxies), (given.storage, found.spare_storage)):
@@ -199,7 +199,7 @@ def test_hardly_anybody_could_be_given_more_by_shifting_others():
     could = wants = 0
     for seed in range(60):
         given = any_problem(seed)
-        share, limit = divide(given).share, limits(given)
+        share, limit = allocate_max_min(given).share, limits(given)
         for flow in np.flatnonzero(share < 0.99 * most(given)):
             more = share.copy()
             more[flow] += 0.01 * given.proxies.capacity.sum() / len(more)
@@ -214,7 +214,7 @@ def test_the_spare_is_shared_equally_as_far_as_nodes_allow():
         given = any_problem(seed)
         limit = limits(given)
         if feasible(given, limit):
-            errors.append(np.abs(divide(given).share / expected(given, limit) - 1))
+            errors.append(np.abs(allocate_max_min(given).share / expected(given, limit) - 1))
     everyone = np.concatenate(errors)
     assert len(errors) > 40
     assert everyone.mean() < 0.005
@@ -226,9 +226,9 @@ def test_the_spare_is_shared_equally_as_far_as_nodes_allow():
 def test_order_does_not_matter_and_the_same_is_answered_again(seed):
     given = any_problem(seed)
     other, place = shuffled(given, np.random.default_rng(seed))
-    first = divide(given).share
-    assert divide(given).share.tolist() == first.tolist()
-    assert divide(other).share[place] == pytest.approx(first, rel=2e-2)
+    first = allocate_max_min(given).share
+    assert allocate_max_min(given).share.tolist() == first.tolist()
+    assert allocate_max_min(other).share[place] == pytest.approx(first, rel=2e-2)
 
 
 @STEADY
@@ -242,9 +242,9 @@ def test_more_capacity_everywhere_gives_no_tenant_less(seed, factor):
     )
     limit = limits(given)
     if feasible(given, limit):
-        sure = np.minimum(divide(given).share, expected(given, limit))
+        sure = np.minimum(allocate_max_min(given).share, expected(given, limit))
         least = sure.min()
-        assert divide(more).share.min() >= 0.98 * least
+        assert allocate_max_min(more).share.min() >= 0.98 * least
 
 
 @settings(STEADY, max_examples=40)
@@ -255,14 +255,14 @@ def test_who_is_promised_more_or_wants_more_gets_no_less(seed, factor):
     limit = limits(given)
     if not feasible(given, limit):
         return
-    before = divide(given).share
+    before = allocate_max_min(given).share
     one = seed % len(before)
-    for name in ("floor", "want"):
+    for name in ("floor", "demand"):
         column = getattr(given, name).copy()
         column[one] = column[one] * factor + 1e6
         more = dataclasses.replace(given, **{name: column})
         if feasible(more, limit):
-            assert divide(more).share[one] >= before[one] * (1 - 1e-3)
+            assert allocate_max_min(more).share[one] >= before[one] * (1 - 1e-3)
 
 
 def test_a_little_change_changes_little():
@@ -271,7 +271,7 @@ def test_a_little_change_changes_little():
         given = any_problem(seed)
         weight = given.storage.weight * np.random.default_rng(seed).uniform(0.99, 1.01, len(given.storage.weight))
         other = dataclasses.replace(given, storage=dataclasses.replace(given.storage, weight=weight))
-        changes.append(np.abs(divide(other).share / divide(given).share - 1))
+        changes.append(np.abs(allocate_max_min(other).share / allocate_max_min(given).share - 1))
     everyone = np.concatenate(changes)
     assert everyone.mean() < 0.003
     assert np.quantile(everyone, 0.99) < 0.05
@@ -285,7 +285,7 @@ def test_bounds_of_tenants_with_several_flows_hold(seed):
     count = len(given.floor)
     tenant = random.integers(0, max(count // 3, 1), count)
     bound = np.where(random.random(count) < 0.5, random.uniform(1e6, 5e8, count), INF)
-    found = divide(dataclasses.replace(given, tenant=tenant, bound=bound))
+    found = allocate_max_min(dataclasses.replace(given, tenant=tenant, bound=bound))
     sums = np.bincount(tenant, found.share, minlength=count)
     assert np.all(sums <= bound * (1 + 1e-6))
     assert np.all(found.share <= most(given) * (1 + 1e-9))
@@ -297,10 +297,10 @@ def test_bounds_of_tenants_with_several_flows_hold(seed):
     st.lists(st.sampled_from([0.0, 1.0, 1e9, 1e18, INF]), min_size=1, max_size=3),
 )
 def test_extreme_values_give_rates(rows, capacity):
-    floor, ceiling, want = (list(column) for column in zip(*rows, strict=True))
+    floor, ceiling, demand = (list(column) for column in zip(*rows, strict=True))
     floor = [min(one, 1e18) for one in floor]
     nodes = spread(capacity, len(rows))
-    found = divide(problem(floor, nodes, nodes, ceiling=ceiling, want=want))
+    found = allocate_max_min(problem(floor, nodes, nodes, ceiling=ceiling, demand=demand))
     for values in (found.share, found.met, found.short, found.proxies, found.storage, found.spare_proxies):
         assert not np.isnan(values).any()
         assert np.all(values >= 0)

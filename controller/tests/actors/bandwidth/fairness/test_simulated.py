@@ -7,7 +7,7 @@ from tests.support.simulation.events import Cluster, Faults, errors
 from tests.support.simulation.placement_orders import few_places, one_by_one
 from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
 
-from sluice_actors.bandwidth.fairness.max_min import divide
+from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
 
 EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
 
@@ -16,7 +16,7 @@ class Dead:
     def feed(self, load, arrived):
         pass
 
-    def round(self, now):
+    def allocate(self, now):
         return {}
 
 
@@ -123,7 +123,7 @@ def test_placing_flows_with_few_transfers_first_meets_more_floors_and_all_at_onc
         for found, carried in (
             (few, one_by_one(problem, order)),
             (many, one_by_one(problem, order[::-1])),
-            (joint, divide(problem).share),
+            (joint, allocate_max_min(problem).share),
         ):
             found.append(np.mean(carried >= 0.99 * target))
     assert np.mean(joint) == 1.0

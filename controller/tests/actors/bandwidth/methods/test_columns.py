@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.actors.bandwidth import MB, Cluster, promise
+from tests.support.actors.bandwidth import MB, Cluster, FlowStat, bandwidth_policy
 
 from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
-from sluice_actors.bandwidth.loads import table
-from sluice_actors.bandwidth.loads.flow_index import Names
-from sluice_actors.bandwidth.loads.flow_node_values import Spots
-from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
-from sluice_actors.bandwidth.methods.weights import CHUNK, ROOM, Parts, weigh_held
-from sluice_actors.bandwidth.share_encoder import Heads, Told, encoded, packed, together
+from sluice_actors.bandwidth.loads import node_loads
+from sluice_actors.bandwidth.loads.flow_index import FlowIndex
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
+from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, FlowParts, set_throttled_weights
+from sluice_actors.bandwidth.share_encoder import ShareColumns, SharePrefixes, encoded, packed, together
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, Share, Shares
 
@@ -34,17 +34,17 @@ def told(names, rows):
     node, place, *rates, priority = (
         np.array(column)
         for column in zip(
-            *((node, names.place(side, flow), *rates, 1 + node) for node, side, flow, *rates in rows), strict=True
+            *((node, names.flow_side(side, flow), *rates, 1 + node) for node, side, flow, *rates in rows), strict=True
         )
     )
-    return Told(node, place, *rates, priority)
+    return ShareColumns(node, place, *rates, priority)
 
 
 @given(st.lists(SHARES, min_size=1, max_size=30), st.dictionaries(st.text(max_size=3, alphabet="s1:"), RATES))
 def test_shares_are_packed_as_they_would_be_one_by_one(rows, spares):
-    names = Names()
+    names = FlowIndex()
     both = together([told(names, rows), told(names, rows[:1])])
-    found = packed(both, Heads(names), 5)
+    found = packed(both, SharePrefixes(names), 5)
     assert len(found) == 5
     for number, (count, raw) in enumerate(found):
         mine = tuple(
@@ -63,8 +63,8 @@ def parts(*sizes, values=None):
     flow = np.repeat(np.arange(len(sizes)), sizes)
     count = len(flow)
     numbers = np.arange(count)
-    traces = Traces(numbers, np.zeros((len(Trace._fields), count)) if values is None else values)
-    return Parts(len(sizes), flow, numbers, numbers, traces, np.ones(count))
+    stats = FlowStats(numbers, np.zeros((COLUMNS, count)) if values is None else values)
+    return FlowParts(len(sizes), flow, numbers, numbers, stats, np.ones(count))
 
 
 LIMITS = st.one_of(st.floats(0, 2), st.just(math.inf))
@@ -83,32 +83,33 @@ def test_water_filling_of_all_groups_at_once_equals_one_group_at_a_time(flows):
         assert mine == pytest.approx(alone if which[flow] else [0.0] * len(one), abs=1e-9)
 
 
-def traces(*rows):
-    return np.array([Trace(**row) for row in rows]).T
+def stats(*rows):
+    return np.array([FlowStat(**row) for row in rows]).T
 
 
 def test_who_does_not_take_what_it_may_leaves_it_to_its_other_parts():
-    two = {"moved": 9 * MB, "bytes": 9 * MB, "open": 4.0, "transfers": 4.0}
-    one = parts(2, values=traces({**two, "waiting": 2.0, "held": 2.0}, two))
-    before = Spots.of(one.spots, np.array([0.4, 0.6]))
-    weigh_held(one, False, np.array([9 * MB, 90 * MB]), before)
-    takes = 0.6 * (9 * MB * ROOM + CHUNK) / (90 * MB)
+    two = {"moved": 9 * MB, "mean_moved": 9 * MB, "open": 4.0, "mean_open": 4.0}
+    one = parts(2, values=stats({**two, "waiting": 2.0, "mean_waiting": 2.0}, two))
+    before = FlowNodeValues.from_unsorted(one.keys, np.array([0.4, 0.6]))
+    set_throttled_weights(one, False, np.array([9 * MB, 90 * MB]), before)
+    takes = 0.6 * (9 * MB * GROWTH_ROOM + CHUNK) / (90 * MB)
     assert one.portions().tolist() == pytest.approx([1 - takes, takes])
 
 
 def test_a_part_that_might_move_nothing_is_not_held_to_that():
-    two = {"moved": 1 * MB, "bytes": 1 * MB, "open": 4.0, "transfers": 4.0}
-    one = parts(2, values=traces(two, two))
-    weigh_held(one, False, np.array([0.0, 9 * MB]), Spots.of(one.spots, np.array([0.4, 0.6])))
+    two = {"moved": 1 * MB, "mean_moved": 1 * MB, "open": 4.0, "mean_open": 4.0}
+    one = parts(2, values=stats(two, two))
+    set_throttled_weights(
+        one, False, np.array([0.0, 9 * MB]), FlowNodeValues.from_unsorted(one.keys, np.array([0.4, 0.6]))
+    )
     assert np.all(one.weight > 0)
     assert one.portions()[0] > 0.5
 
 
 def test_spots_are_found_in_any_order():
-    some = Spots.of(np.array([7, 3, 5]), np.array([0.7, 0.3, 0.5]))
+    some = FlowNodeValues.from_unsorted(np.array([7, 3, 5]), np.array([0.7, 0.3, 0.5]))
     assert some.get(np.array([5, 9, 3, 1]), -1.0).tolist() == [0.5, -1.0, 0.3, -1.0]
-    assert [some.find(key) for key in (3, 4, 8)] == [0.3, None, None]
-    assert Spots().get(np.array([1, 2]), 4.0).tolist() == [4.0, 4.0]
+    assert FlowNodeValues().get(np.array([1, 2]), 4.0).tolist() == [4.0, 4.0]
 
 
 def test_a_round_is_the_same_when_flows_get_other_numbers(monkeypatch):
@@ -117,16 +118,20 @@ def test_a_round_is_the_same_when_flows_get_other_numbers(monkeypatch):
     def moved():
         cluster = Cluster({"p1": 45.0, "p2": 45.0}, {"s1": 60.0, "s2": 60.0})
         names = ("T1", "T2", "T3")
-        cluster.promise(promise("T1", get_bw=30), promise("T2", get_bw=20, max_get_bw=25), promise("T3", get_bw=10))
+        cluster.set_policies(
+            bandwidth_policy("T1", get_bw=30),
+            bandwidth_policy("T2", get_bw=20, max_get_bw=25),
+            bandwidth_policy("T3", get_bw=10),
+        )
         found = []
         for second in range(20):
             cluster.asks = {name: {"p1": math.inf, "p2": 3.0} for name in names}
             cluster.asks.update({f"G{second}.{number}": {"p1": 0.01} for number in range(5)})
             found.append(cluster.run(1))
-        return found, len(cluster.divider.loads.names.flows)
+        return found, len(cluster.allocator.loads.flow_index.flows)
 
     kept, many = moved()
-    monkeypatch.setattr(table, "_OVER", 10)
+    monkeypatch.setattr(node_loads, "_MAX_OVER", 10)
     again, few = moved()
     assert again == [pytest.approx(one) for one in kept]
     assert many > 100 > few

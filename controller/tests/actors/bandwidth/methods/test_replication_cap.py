@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support.actors.bandwidth import MB, Cluster, cap, load, promise, share
+from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, node_load, replication_cap, share
 
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.flow_stats import Trace, Traces
-from sluice_actors.bandwidth.methods.replication_cap import rates_of
-from sluice_actors.bandwidth.methods.weights import Parts
+from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
+from sluice_actors.bandwidth.methods.replication_cap import capped_rates
+from sluice_actors.bandwidth.methods.weights import FlowParts
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, REPLICATION, Flow, Load
 
 ALL = math.inf
-COPIES = Flow("", REPLICATION)
+REPLICATOR = Flow("", REPLICATION)
 OTHERS = Flow("", REPLICATION, 1)
 #: The part of the cap that is for those who want nothing yet.
 EVEN = 0.05
 #: What rounding may do to a sum.
-SLIGHT = 1e-9
+TOLERANCE = 1e-9
 
 CAPS = st.floats(1, 1e12)
 CARRIES = st.one_of(st.just(ALL), st.floats(1, 1e12))
@@ -42,8 +42,8 @@ def clusters(draw, carries=CARRIES):
 def parts(flows, serving):
     count = flows * len(serving)
     flow, node = np.repeat(np.arange(flows), len(serving)), np.tile(serving, flows)
-    traces = Traces(np.arange(count), np.zeros((len(Trace._fields), count)))
-    return Parts(flows, flow, node, np.arange(count), traces, np.ones(count))
+    stats = FlowStats(np.arange(count), np.zeros((COLUMNS, count)))
+    return FlowParts(flows, flow, node, np.arange(count), stats, np.ones(count))
 
 
 def on_nodes(made, rates, carries):
@@ -52,27 +52,27 @@ def on_nodes(made, rates, carries):
 
 def is_full(made, rates, carries):
     """(parts,) those whose node gives all that it carries."""
-    return (on_nodes(made, rates, carries) >= carries * (1 - SLIGHT))[made.node]
+    return (on_nodes(made, rates, carries) >= carries * (1 - TOLERANCE))[made.node]
 
 
 @given(clusters())
 def test_no_more_than_the_cap_is_divided(cluster):
     total, made, carries, wants = cluster
-    assert rates_of(total, made, carries, wants).sum() <= total * (1 + SLIGHT)
+    assert capped_rates(total, made, carries, wants).sum() <= total * (1 + TOLERANCE)
 
 
 @given(clusters())
 def test_no_node_gets_more_than_it_carries(cluster):
     total, made, carries, wants = cluster
-    assert np.all(on_nodes(made, rates_of(total, made, carries, wants), carries) <= carries * (1 + SLIGHT))
+    assert np.all(on_nodes(made, capped_rates(total, made, carries, wants), carries) <= carries * (1 + TOLERANCE))
 
 
 @given(clusters())
 def test_who_does_not_get_all_meets_the_cap_or_a_full_node(cluster):
     total, made, carries, wants = cluster
-    rates = rates_of(total, made, carries, wants)
+    rates = capped_rates(total, made, carries, wants)
     more = rates < wants
-    used_up = rates.sum() >= total * (1 - SLIGHT)
+    used_up = rates.sum() >= total * (1 - TOLERANCE)
     assert used_up or np.all(is_full(made, rates, carries)[more])
 
 
@@ -80,24 +80,24 @@ def test_who_does_not_get_all_meets_the_cap_or_a_full_node(cluster):
 def test_all_of_the_cap_is_divided_or_all_that_nodes_carry(cluster):
     total, made, carries, wants = cluster
     carried = carries[np.unique(made.node)].sum()
-    assert rates_of(total, made, carries, wants).sum() == pytest.approx(min(total, carried), rel=SLIGHT)
+    assert capped_rates(total, made, carries, wants).sum() == pytest.approx(min(total, carried), rel=TOLERANCE)
 
 
 @given(clusters())
 def test_nobody_who_serves_gets_nothing(cluster):
     total, made, carries, wants = cluster
-    rates = rates_of(total, made, carries, wants)
+    rates = capped_rates(total, made, carries, wants)
     crowd = np.bincount(made.node, minlength=len(carries))
     least = np.minimum(total / len(rates), (carries / np.maximum(crowd, 1))[made.node])
-    assert np.all(rates >= EVEN * least * (1 - SLIGHT))
+    assert np.all(rates >= EVEN * least * (1 - TOLERANCE))
 
 
 @given(clusters())
 def test_who_gets_less_than_it_wants_gets_as_much_as_the_others(cluster):
     """As those on its node when that is full, and else as everybody; but for the even part."""
     total, made, carries, wants = cluster
-    rates = rates_of(total, made, carries, wants)
-    slight = SLIGHT * total
+    rates = capped_rates(total, made, carries, wants)
+    slight = TOLERANCE * total
     full = is_full(made, rates, carries)
     for part in np.flatnonzero(rates < wants - slight).tolist():
         others = rates[made.node == made.node[part]] if full[part] else rates
@@ -112,7 +112,9 @@ def test_where_nothing_is_known_of_nodes_the_cap_alone_is_divided(cluster):
     wanted = water_fill(total * (1 - EVEN), [1.0] * len(wants), wants.tolist())
     rest = (total * (1 - EVEN) - sum(wanted)) / len(wants)
     expected = [one + even + rest for one in wanted]
-    assert rates_of(total, made, carries, wants).tolist() == pytest.approx(expected, rel=SLIGHT, abs=SLIGHT * total)
+    assert capped_rates(total, made, carries, wants).tolist() == pytest.approx(
+        expected, rel=TOLERANCE, abs=TOLERANCE * total
+    )
 
 
 CASES = {
@@ -125,18 +127,18 @@ CASES = {
 
 @pytest.mark.parametrize(("carries", "wants", "expected"), CASES.values(), ids=CASES)
 def test_one_flow_of_which_each_node_has_a_part(carries, wants, expected):
-    rates = rates_of(10 * MB, parts(1, range(len(carries))), np.array(carries) * MB, np.array(wants) * MB)
+    rates = capped_rates(10 * MB, parts(1, range(len(carries))), np.array(carries) * MB, np.array(wants) * MB)
     assert (rates / MB).tolist() == pytest.approx(expected, abs=0.2)
 
 
 def test_flows_of_one_node_share_what_it_carries_by_what_they_want():
     """Two flows on two nodes; on the first one of them wants little."""
-    rates = rates_of(10 * MB, parts(2, [0, 1]), np.array([4.0, ALL]) * MB, np.array([1.0, ALL, ALL, ALL]) * MB)
+    rates = capped_rates(10 * MB, parts(2, [0, 1]), np.array([4.0, ALL]) * MB, np.array([1.0, ALL, ALL, ALL]) * MB)
     assert (rates / MB).tolist() == pytest.approx([1.0, 3.0, 3.0, 3.0], abs=0.2)
 
 
 def test_many_flows_of_a_node_have_together_what_it_carries():
-    rates = rates_of(1000 * MB, parts(50, [0]), np.array([1.0]) * MB, np.zeros(50))
+    rates = capped_rates(1000 * MB, parts(50, [0]), np.array([1.0]) * MB, np.zeros(50))
     assert (rates / MB).tolist() == pytest.approx([0.02] * 50)
 
 
@@ -146,21 +148,21 @@ def test_many_flows_of_a_node_have_together_what_it_carries():
 class Copying:
     """Storage nodes that replicate what they may, each flow for itself; ``asks`` maps (node, flow) to MB/s."""
 
-    def __init__(self, asks, flows=(COPIES,), **carries):
+    def __init__(self, asks, flows=(REPLICATOR,), **carries):
         self.cluster = Cluster({}, {})
-        self.divider = self.cluster.divider
+        self.allocator = self.cluster.allocator
         self.nodes = sorted({node for node, _ in asks})
         self.asks, self.flows, self.carries = asks, flows, carries
         self.number = 0
-        self.made = self.divider.round(0.0)
+        self.made = self.allocator.allocate(0.0)
 
     def run(self, seconds):
         """(node, flow) → its share after so many rounds."""
         for _ in range(seconds):
             self.number += 1
             for node in self.nodes:
-                self.divider.feed(self._load(node), self.number)
-            self.made = self.divider.round(self.number + 0.2)
+                self.allocator.feed(self._load(node), self.number)
+            self.made = self.allocator.allocate(self.number + 0.2)
         return {(node, flow): self.share(node, flow) for node in self.nodes for flow in self.flows}
 
     def share(self, node, flow):
@@ -173,9 +175,9 @@ class Copying:
             told, asked = self.share(node, flow), self.asks[node, flow]
             moved = min(asked, 5.0 if told is None else told.rate / MB)
             waits = float(asked > moved)
-            rows += [Load(STORAGE_NODE, *COPIES[:1], "", *flow[1:3], "sdb1", moved * MB, 1.0, waits)] * bool(asked)
+            rows += [Load(STORAGE_NODE, *REPLICATOR[:1], "", *flow[1:3], "sdb1", moved * MB, 1.0, waits)] * bool(asked)
         capacity = {STORAGE_NODE: {REPLICATION: self.carries[node] * MB}} if node in self.carries else {}
-        return load(node, self.number, *rows, sides=(STORAGE_NODE,), capacity=capacity)
+        return node_load(node, self.number, *rows, sides=(STORAGE_NODE,), capacity=capacity)
 
 
 def rates(told):
@@ -183,12 +185,12 @@ def rates(told):
 
 
 def test_a_round_gives_no_node_more_than_its_agent_says():
-    copying = Copying({(node, COPIES): ALL for node in ("s1", "s2", "s3")}, s1=1.0, s2=50.0)
-    copying.cluster.promise(cap(9))
+    copying = Copying({(node, REPLICATOR): ALL for node in ("s1", "s2", "s3")}, s1=1.0, s2=50.0)
+    copying.cluster.set_policies(replication_cap(9))
     told = copying.run(4)
-    assert rates(told) == pytest.approx({("s1", COPIES): 1, ("s2", COPIES): 4, ("s3", COPIES): 4})
+    assert rates(told) == pytest.approx({("s1", REPLICATOR): 1, ("s2", REPLICATOR): 4, ("s3", REPLICATOR): 4})
     assert all(one.ceiling == one.rate for one in told.values())
-    shown = {one["node"]: one for one in copying.made.picture.nodes if one["method"] == REPLICATION}
+    shown = {one["node"]: one for one in copying.made.report.nodes if one["method"] == REPLICATION}
     assert {node: one["source"] for node, one in shown.items()} == {
         "s1": "configured", "s2": "configured", "s3": "unknown"
     }  # fmt: skip
@@ -196,44 +198,53 @@ def test_a_round_gives_no_node_more_than_its_agent_says():
 
 
 def test_rounds_give_the_cap_to_who_begins_and_can_carry_it():
-    copying = Copying({("s1", COPIES): ALL, ("s2", COPIES): 0.0, ("s3", COPIES): 0.0}, s1=1.0, s2=2.0)
-    copying.cluster.promise(cap(9))
-    assert rates(copying.run(3))["s3", COPIES] == pytest.approx(6)
-    copying.asks["s2", COPIES] = ALL
-    assert rates(copying.run(3))["s2", COPIES] == pytest.approx(2)
+    copying = Copying(
+        {("s1", REPLICATOR): ALL, ("s2", REPLICATOR): 0.0, ("s3", REPLICATOR): 0.0},
+        s1=1.0,
+        s2=2.0,
+    )
+    copying.cluster.set_policies(replication_cap(9))
+    assert rates(copying.run(3))["s3", REPLICATOR] == pytest.approx(6)
+    copying.asks["s2", REPLICATOR] = ALL
+    assert rates(copying.run(3))["s2", REPLICATOR] == pytest.approx(2)
 
 
 def test_several_flows_of_a_node_have_together_what_it_carries():
-    asks = {("s1", COPIES): ALL, ("s1", OTHERS): 1.0, ("s2", COPIES): ALL, ("s2", OTHERS): ALL}
-    copying = Copying(asks, (COPIES, OTHERS), s1=4.0)
-    copying.cluster.promise(cap(10))
+    asks = {
+        ("s1", REPLICATOR): ALL,
+        ("s1", OTHERS): 1.0,
+        ("s2", REPLICATOR): ALL,
+        ("s2", OTHERS): ALL,
+    }
+    copying = Copying(asks, (REPLICATOR, OTHERS), s1=4.0)
+    copying.cluster.set_policies(replication_cap(10))
     found = rates(copying.run(6))
-    assert found["s1", COPIES] + found["s1", OTHERS] == pytest.approx(4)
+    assert found["s1", REPLICATOR] + found["s1", OTHERS] == pytest.approx(4)
     assert 1.0 <= found["s1", OTHERS] < 1.6
     assert sum(found.values()) == pytest.approx(10)
 
 
 def test_where_nodes_carry_less_than_the_cap_each_gets_that():
-    copying = Copying({("s1", COPIES): ALL, ("s2", COPIES): 0.0}, s1=2.0, s2=3.0)
-    copying.cluster.promise(cap(100))
-    assert rates(copying.run(3)) == pytest.approx({("s1", COPIES): 2, ("s2", COPIES): 3})
-    (flow,) = (one for one in copying.made.picture.flows if one["method"] == REPLICATION)
+    copying = Copying({("s1", REPLICATOR): ALL, ("s2", REPLICATOR): 0.0}, s1=2.0, s2=3.0)
+    copying.cluster.set_policies(replication_cap(100))
+    assert rates(copying.run(3)) == pytest.approx({("s1", REPLICATOR): 2, ("s2", REPLICATOR): 3})
+    (flow,) = (one for one in copying.made.report.flows if one["method"] == REPLICATION)
     assert flow["share"] == pytest.approx(5 * MB)
 
 
 def test_a_capacity_that_is_told_anew_counts_from_the_next_round_on():
-    copying = Copying({("s1", COPIES): ALL, ("s2", COPIES): ALL}, s1=1.0)
-    copying.cluster.promise(cap(10))
-    assert rates(copying.run(3))["s1", COPIES] == pytest.approx(1)
+    copying = Copying({("s1", REPLICATOR): ALL, ("s2", REPLICATOR): ALL}, s1=1.0)
+    copying.cluster.set_policies(replication_cap(10))
+    assert rates(copying.run(3))["s1", REPLICATOR] == pytest.approx(1)
     copying.carries["s1"] = 3.0
-    assert rates(copying.run(1))["s1", COPIES] == pytest.approx(3)
+    assert rates(copying.run(1))["s1", REPLICATOR] == pytest.approx(3)
     del copying.carries["s1"]
-    assert rates(copying.run(1)) == pytest.approx({("s1", COPIES): 5, ("s2", COPIES): 5})
+    assert rates(copying.run(1)) == pytest.approx({("s1", REPLICATOR): 5, ("s2", REPLICATOR): 5})
 
 
 def test_what_a_node_carries_holds_nothing_back_without_a_cap():
-    copying = Copying({("s1", COPIES): 5.0}, s1=1.0)
-    assert copying.run(3) == {("s1", COPIES): None}
+    copying = Copying({("s1", REPLICATOR): 5.0}, s1=1.0)
+    assert copying.run(3) == {("s1", REPLICATOR): None}
     assert not copying.made.governed
 
 
@@ -242,10 +253,10 @@ def test_what_a_node_moves_is_not_taken_for_what_it_carries():
     cluster = Cluster(
         {"p1": 1000.0}, dict.fromkeys(("s1", "s2"), 25.0), {"T1": {"p1": 40.0}, "T2": {"p1": ALL}}, known=False
     )
-    cluster.promise(promise("T1", get_bw=60), cap(8))
+    cluster.set_policies(bandwidth_policy("T1", get_bw=60), replication_cap(8))
     cluster.run(20)
-    sources = {(one["method"], one["source"]) for one in cluster.last.picture.nodes if one["side"] == STORAGE_NODE}
+    sources = {(one["method"], one["source"]) for one in cluster.last.report.nodes if one["side"] == STORAGE_NODE}
     assert {source for method, source in sources if method == GET} == {"estimated"}
     assert {source for method, source in sources if method == REPLICATION} == {"unknown"}
-    told = [share(cluster.last.shares[node].rows, STORAGE_NODE, COPIES) for node in ("s1", "s2")]
+    told = [share(cluster.last.shares[node].rows, STORAGE_NODE, REPLICATOR) for node in ("s1", "s2")]
     assert sum(one.rate for one in told) == pytest.approx(8 * MB)

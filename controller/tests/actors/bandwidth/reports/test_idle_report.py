@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.support.actors.bandwidth import MB, load, promise, row
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
 
-from sluice_actors.bandwidth.allocator import Divider
-from sluice_actors.bandwidth.loads import table
+from sluice_actors.bandwidth.allocator import Allocator
+from sluice_actors.bandwidth.loads import node_loads
 from sluice_actors.bandwidth.objectives import Objectives
 from sluice_actors.bandwidth.reports import idle_report, report
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -19,32 +19,32 @@ MANY = 200
 
 
 def divided(*promises):
-    divider = Divider()
-    divider.objectives.replace(promises)
-    return divider
+    allocator = Allocator()
+    allocator.objectives.replace(promises)
+    return allocator
 
 
 def floors(each=0.1, **more):
-    return [promise(f"I{number}", get_bw=each, **more) for number in range(MANY)]
+    return [bandwidth_policy(f"I{number}", get_bw=each, **more) for number in range(MANY)]
 
 
-def second(divider, number, *rows, **more):
+def second(allocator, number, *rows, **more):
     """The picture of a second, as people see it."""
-    return told(divider, number, *rows, **more).picture
+    return told(allocator, number, *rows, **more).report
 
 
-def told(divider, number, *rows, carries=100.0, servers=1):
+def told(allocator, number, *rows, carries=100.0, servers=1):
     """The round of a second in which ``rows`` moved through a proxy, beside so many object servers."""
     for node, side in (("p1", PROXY), *((f"s{one}", STORAGE_NODE) for one in range(servers))):
         capacity = {side: {GET: carries * MB, PUT: carries * MB}}
         told = rows if side == PROXY else ()
-        divider.feed(load(node, number, *told, sides=(side,), capacity=capacity), 100.0 + number)
-    return divider.round(100.2 + number)
+        allocator.feed(node_load(node, number, *told, sides=(side,), capacity=capacity), 100.0 + number)
+    return allocator.allocate(100.2 + number)
 
 
 def written(made):
     """The bytes of the picture and of the promises beside it."""
-    picture, promises = made.shown
+    picture, promises = made.reports
     return picture.encode(), promises.encode()
 
 
@@ -68,22 +68,22 @@ def work(monkeypatch):
         monkeypatch.setattr(of, name, after)
 
     counted(idle_report, "_made", "rows")
-    counted(Objectives, "index_of", "looked")
-    counted(Objectives, "promise", "looked")
+    counted(Objectives, "policy_index", "looked")
+    counted(Objectives, "for_flow", "looked")
     counted(json, "dumps", "json", len)
     return done
 
 
 def test_a_second_costs_the_same_however_many_are_idle(work):
     def cost(*promises):
-        divider = divided(promise("T", get_bw=1), *promises)
-        _, before = written(told(divider, 1, row("T", 1)))
+        allocator = divided(bandwidth_policy("T", get_bw=1), *promises)
+        _, before = written(told(allocator, 1, flow_row("T", 1)))
         work.update(rows=0, looked=0, json=0)
-        made = told(divider, 2, row("T", 1))
+        made = told(allocator, 2, flow_row("T", 1))
         picture, after = written(made)
         assert after is before
         assert len(after) > 150 * len(promises)
-        assert len(idle(made.picture)) == len(promises)
+        assert len(idle(made.report)) == len(promises)
         return {**work, "picture": len(picture)}
 
     few, many = cost(), cost(*floors())
@@ -93,102 +93,102 @@ def test_a_second_costs_the_same_however_many_are_idle(work):
 
 
 def test_what_is_lacking_of_idle_floors_costs_nothing_while_it_stays_the_same(work):
-    divider = divided(*floors(each=1.0))
-    first = told(divider, 1)
+    allocator = divided(*floors(each=1.0))
+    first = told(allocator, 1)
     assert written(first)
     work.update(rows=0, looked=0, json=0)
-    then = told(divider, 2)
+    then = told(allocator, 2)
     assert written(then)[1] is written(first)[1]
-    assert then.picture.lacking == {f"I{number}": {"get_bw": pytest.approx(0.5 * MB)} for number in range(MANY)}
-    assert (work["rows"], work["looked"], then.picture.lacking is first.picture.lacking) == (0, 0, True)
+    assert then.report.lacking == {f"I{number}": {"get_bw": pytest.approx(0.5 * MB)} for number in range(MANY)}
+    assert (work["rows"], work["looked"], then.report.lacking is first.report.lacking) == (0, 0, True)
     assert work["json"] < 3000
 
 
 def test_who_begins_and_ends_leaves_the_others_rows_as_they_are(work):
-    divider = divided(*floors())
-    first, then = told(divider, 1), told(divider, 2, row("I7", 1))
+    allocator = divided(*floors())
+    first, then = told(allocator, 1), told(allocator, 2, flow_row("I7", 1))
     assert written(then)[1] is written(first)[1]
-    before, picture = idle(first.picture), then.picture
+    before, picture = idle(first.report), then.report
     (active,) = (one for one in picture.flows if one["active"])
     assert (active["account"], active["floor"]) == ("I7", 0.1 * MB)
     assert idle(picture).keys() == before.keys() - {"I7"}
     assert all(one is before[account] for account, one in idle(picture).items())
     for number in range(3, 13):
-        picture = second(divider, number)
+        picture = second(allocator, number)
     assert idle(picture) == before
     assert work["rows"] == MANY
 
 
 def test_rows_follow_what_the_cluster_lacks():
-    divider = divided(*floors(each=1.0))
+    allocator = divided(*floors(each=1.0))
     for number, (carries, short) in enumerate([(300, 0.0), (100, 0.5), (50, 0.75), (199, 0.0), (300, 0.0)], 1):
-        picture = second(divider, number, carries=carries)
+        picture = second(allocator, number, carries=carries)
         for one in idle(picture).values():
             assert (one["short"], one["met"]) == (pytest.approx(short * MB), pytest.approx((1 - short) * MB))
         assert sum(picture.infeasible.values()) == pytest.approx(short * MANY * MB)
 
 
 def test_rows_follow_the_objectives_and_the_object_servers():
-    divider = divided(promise("A", get_bw=10), promise("B", node_get_bw=2))
-    assert {name: one["floor"] / MB for name, one in idle(second(divider, 1)).items()} == {"A": 10, "B": 2}
-    change = Change(2, "h", 0.0, puts=(promise("A", get_bw=20), promise("C", get_bw=5)))
-    assert divider.objectives.apply(change)
-    shown = idle(second(divider, 2, servers=3))
+    allocator = divided(bandwidth_policy("A", get_bw=10), bandwidth_policy("B", node_get_bw=2))
+    assert {name: one["floor"] / MB for name, one in idle(second(allocator, 1)).items()} == {"A": 10, "B": 2}
+    change = Change(2, "h", 0.0, puts=(bandwidth_policy("A", get_bw=20), bandwidth_policy("C", get_bw=5)))
+    assert allocator.objectives.apply(change)
+    shown = idle(second(allocator, 2, servers=3))
     assert {name: one["floor"] / MB for name, one in shown.items()} == {"A": 20, "B": 6, "C": 5}
-    assert divider.objectives.apply(Change(3, "h", 0.0, drops=("A.0",)))
-    assert idle(second(divider, 3, servers=3)).keys() == {"B", "C"}
+    assert allocator.objectives.apply(Change(3, "h", 0.0, drops=("A.0",)))
+    assert idle(second(allocator, 3, servers=3)).keys() == {"B", "C"}
 
 
 def test_of_everybody_only_who_is_new_is_looked_up(work):
-    divider = divided(promise("all", get_bw=0.1, target=EVERYBODY))
-    second(divider, 1, *(row(f"I{number}", 1) for number in range(MANY)))
+    allocator = divided(bandwidth_policy("all", get_bw=0.1, target=EVERYBODY))
+    second(allocator, 1, *(flow_row(f"I{number}", 1) for number in range(MANY)))
     for number in range(2, 14):
-        picture = second(divider, number)
+        picture = second(allocator, number)
     assert idle(picture).keys() == {f"I{number}" for number in range(MANY)}
     work.update(rows=0, looked=0)
     for number in range(14, 16):
-        second(divider, number, row("new", 1))
+        second(allocator, number, flow_row("new", 1))
     assert (work["rows"], work["looked"] < 10) == (1, True)
     for number in range(16, 28):
-        picture = second(divider, number)
+        picture = second(allocator, number)
     assert len(idle(picture)) == MANY + 1
     assert work["rows"] == 1
 
 
 def test_of_everybody_who_is_forgotten_is_not_shown_any_more(monkeypatch):
-    divider = divided(promise("all", get_bw=1, target=EVERYBODY))
-    second(divider, 1, row("A", 1), row("B", 1))
+    allocator = divided(bandwidth_policy("all", get_bw=1, target=EVERYBODY))
+    second(allocator, 1, flow_row("A", 1), flow_row("B", 1))
     for number in range(2, 14):
-        picture = second(divider, number)
+        picture = second(allocator, number)
     assert idle(picture).keys() == {"A", "B"}
     with monkeypatch.context() as patch:
-        patch.setattr(table, "_OVER", 0)
+        patch.setattr(node_loads, "_MAX_OVER", 0)
         for number in range(14, 300):
-            picture = second(divider, number)
+            picture = second(allocator, number)
             if not picture.flows:
                 break
-    assert (picture.flows, divider.loads.names.flows) == ((), [])
+    assert (picture.flows, allocator.loads.flow_index.flows) == ((), [])
     for number in range(300, 312):
-        picture = second(divider, number, *([row("C", 1)] if number == 300 else []))
+        picture = second(allocator, number, *([flow_row("C", 1)] if number == 300 else []))
     assert idle(picture).keys() == {"C"}
 
 
 def test_who_is_active_is_never_left_out_for_who_is_idle(monkeypatch):
-    monkeypatch.setitem(report.MOST, "flows", 6)
-    divider = divided(*floors(), promise("P", put_bw=1))
-    picture = second(divider, 1, *(row(name, 1) for name in "ABC"), row("D", 1, method=PUT))
+    monkeypatch.setitem(report.MAX_ROWS, "flows", 6)
+    allocator = divided(*floors(), bandwidth_policy("P", put_bw=1))
+    picture = second(allocator, 1, *(flow_row(name, 1) for name in "ABC"), flow_row("D", 1, method=PUT))
     assert [one["account"] for one in picture.flows if one["active"]] == list("ABCD")
     assert {(one["account"], one["method"]) for one in picture.flows[4:]} == {("I0", GET), ("P", PUT)}
     assert picture.left_out == {"flows": MANY - 1}
 
 
 def test_methods_take_turns_where_there_is_no_room_for_all(monkeypatch):
-    monkeypatch.setitem(report.MOST, "flows", 5)
-    divider = divided(*floors(), *(promise(f"P{number}", put_bw=1) for number in range(2)))
-    shown = [(one["account"], one["method"]) for one in second(divider, 1).flows]
+    monkeypatch.setitem(report.MAX_ROWS, "flows", 5)
+    allocator = divided(*floors(), *(bandwidth_policy(f"P{number}", put_bw=1) for number in range(2)))
+    shown = [(one["account"], one["method"]) for one in second(allocator, 1).flows]
     assert shown == [("I0", GET), ("P0", PUT), ("I1", GET), ("P1", PUT), ("I2", GET)]
     # what becomes active takes room, and makes none for those that do not stand
-    picture = second(divider, 2, row("I0", 1), row("I9", 1))
+    picture = second(allocator, 2, flow_row("I0", 1), flow_row("I9", 1))
     assert [one["account"] for one in picture.flows] == ["I0", "I9", "P0", "I1", "P1"]
     assert picture.left_out == {"flows": MANY - 3}
 

@@ -1,9 +1,9 @@
 """What people are shown of a round: what is fresh, what is left out, and what is missing."""
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, load, promise, row, share
+from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, flow_row, node_load, share
 
-from sluice_actors.bandwidth.allocator import Divider
+from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.reports import report
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow, Load, MovedObject
@@ -12,15 +12,15 @@ from sluice_core.messages.policies import ALL, TENANT, Target
 EVERYBODY = Target(TENANT, ALL)
 
 
-def told(divider, number, *rows, node="s1", side=STORAGE_NODE, get=100.0, put=100.0, **more):
+def told(allocator, number, *rows, node="s1", side=STORAGE_NODE, get=100.0, put=100.0, **more):
     capacity = {side: {GET: get * MB, PUT: put * MB}}
-    divider.feed(load(node, number, *rows, sides=(side,), capacity=capacity, **more), 100.0 + number)
+    allocator.feed(node_load(node, number, *rows, sides=(side,), capacity=capacity, **more), 100.0 + number)
 
 
 def divided(*promises):
-    divider = Divider()
-    divider.objectives.replace(promises)
-    return divider
+    allocator = Allocator()
+    allocator.objectives.replace(promises)
+    return allocator
 
 
 def flow(picture, account, method=GET):
@@ -29,33 +29,33 @@ def flow(picture, account, method=GET):
 
 
 def test_a_silent_node_shows_nothing_after_a_moment_but_keeps_its_share():
-    divider = divided(promise("T1", get_bw=30))
+    allocator = divided(bandwidth_policy("T1", get_bw=30))
     moved = MovedObject("sdb1", 0, "T1", "T1/c/o", GET, "0-end", 5 * MB)
     for number in (1, 2):
-        told(divider, number, row("T1", 10, STORAGE_NODE, device="sdb1"), objects=(moved,))
-        told(divider, number, row("T1", 10), node="p1", side=PROXY)
-        told(divider, number, row("T1", 5), node="p2", side=PROXY)
-    picture = divider.round(102.2).picture
+        told(allocator, number, flow_row("T1", 10, STORAGE_NODE, device="sdb1"), objects=(moved,))
+        told(allocator, number, flow_row("T1", 10), node="p1", side=PROXY)
+        told(allocator, number, flow_row("T1", 5), node="p2", side=PROXY)
+    picture = allocator.allocate(102.2).report
     assert {one["node"] for one in picture.nodes} == {"s1", "p1", "p2"}
     assert flow(picture, "T1")["measured"] == 15 * MB
-    told(divider, 5, row("T1", 10), node="p2", side=PROXY)
-    made = divider.round(105.2)
-    assert {one["node"] for one in (*made.picture.nodes, *made.picture.parts)} == {"p2"}
-    assert made.picture.objects == ()
-    assert flow(made.picture, "T1")["measured"] == 10 * MB
+    told(allocator, 5, flow_row("T1", 10), node="p2", side=PROXY)
+    made = allocator.allocate(105.2)
+    assert {one["node"] for one in (*made.report.nodes, *made.report.parts)} == {"p2"}
+    assert made.report.objects == ()
+    assert flow(made.report, "T1")["measured"] == 10 * MB
     assert share(made.shares["p1"].rows, PROXY, Flow("T1", GET)).rate > 0
 
 
 def test_a_list_that_is_cut_shows_promised_flows_and_each_method(monkeypatch):
-    monkeypatch.setattr(report, "MOST", {"flows": 6, "nodes": 6, "parts": 6, "objects": 6})
-    divider = divided(promise("small", get_bw=1))
-    busy = [row(f"T{number}", 50 + number, STORAGE_NODE, device="sdb1") for number in range(20)]
-    puts = [row(f"T{number}", 1, STORAGE_NODE, method=PUT, device="sdb1") for number in range(20)]
+    monkeypatch.setattr(report, "MAX_ROWS", {"flows": 6, "nodes": 6, "parts": 6, "objects": 6})
+    allocator = divided(bandwidth_policy("small", get_bw=1))
+    busy = [flow_row(f"T{number}", 50 + number, STORAGE_NODE, device="sdb1") for number in range(20)]
+    puts = [flow_row(f"T{number}", 1, STORAGE_NODE, method=PUT, device="sdb1") for number in range(20)]
     objects = tuple(MovedObject("d", 0, "T", str(one), GET, "0-end", float(one)) for one in range(20))
-    rows = [*busy, *puts, row("small", 0.1, STORAGE_NODE, device="sdb1")]
-    told(divider, 1, *rows, objects=objects)
-    told(divider, 1, *(one._replace(side=PROXY, device="") for one in rows), node="p1", side=PROXY)
-    picture = divider.round(101.1).picture
+    rows = [*busy, *puts, flow_row("small", 0.1, STORAGE_NODE, device="sdb1")]
+    told(allocator, 1, *rows, objects=objects)
+    told(allocator, 1, *(one._replace(side=PROXY, device="") for one in rows), node="p1", side=PROXY)
+    picture = allocator.allocate(101.1).report
     assert picture.left_out == {"flows": 35, "parts": 76, "objects": 14}
     for rows in (picture.flows, picture.parts):
         assert {one["method"] for one in rows} == {GET, PUT}
@@ -65,20 +65,20 @@ def test_a_list_that_is_cut_shows_promised_flows_and_each_method(monkeypatch):
 
 
 def test_nodes_that_are_too_many_are_cut_alike_for_each_method(monkeypatch):
-    monkeypatch.setitem(report.MOST, "nodes", 30)
-    divider = divided()
+    monkeypatch.setitem(report.MAX_ROWS, "nodes", 30)
+    allocator = divided()
     for number in range(40):
-        told(divider, 1, row("T", number, STORAGE_NODE, device="d"), node=f"s{number}")
-    picture = divider.round(101.1).picture
+        told(allocator, 1, flow_row("T", number, STORAGE_NODE, device="d"), node=f"s{number}")
+    picture = allocator.allocate(101.1).report
     counts = [sum(one["method"] == method for one in picture.nodes) for method in (GET, PUT, REPLICATION)]
     assert (counts, picture.left_out) == ([10, 10, 10], {"nodes": 90})
     assert {one["node"] for one in picture.nodes if one["method"] == GET} == {f"s{number}" for number in range(30, 40)}
 
 
 def test_an_idle_floor_that_cannot_be_carried_is_short_per_tenant_and_parameter():
-    divider = divided(promise("A", get_bw=150, put_bw=80), promise("B", get_bw=50))
-    told(divider, 1)
-    picture = divider.round(101.1).picture
+    allocator = divided(bandwidth_policy("A", get_bw=150, put_bw=80), bandwidth_policy("B", get_bw=50))
+    told(allocator, 1)
+    picture = allocator.allocate(101.1).report
     assert picture.lacking == {
         "A": {"get_bw": pytest.approx(75 * MB), "put_bw": pytest.approx((1 - 100 / 240) * 80 * MB)},
         "B": {"get_bw": pytest.approx(25 * MB)},
@@ -89,47 +89,48 @@ def test_an_idle_floor_that_cannot_be_carried_is_short_per_tenant_and_parameter(
 
 
 def test_idle_floors_of_each_object_server_count_on_all_of_them():
-    divider = divided(
-        promise("A", node_get_bw=80, place=STORAGE_NODE), promise("B", node_get_bw=120, place=STORAGE_NODE)
+    allocator = divided(
+        bandwidth_policy("A", node_get_bw=80, place=STORAGE_NODE),
+        bandwidth_policy("B", node_get_bw=120, place=STORAGE_NODE),
     )
     for node in ("s1", "s2"):
-        told(divider, 1, node=node)
-    picture = divider.round(101.1).picture
+        told(allocator, 1, node=node)
+    picture = allocator.allocate(101.1).report
     assert picture.lacking == {"A": {"node_get_bw": 80 * MB}, "B": {"node_get_bw": 120 * MB}}
     assert flow(picture, "A")["short"] == 80 * MB
 
 
 def test_idle_floors_of_everybody_count_for_those_who_were_seen():
-    divider = divided(promise("all", get_bw=60, target=EVERYBODY))
-    told(divider, 1)
-    assert divider.round(101.1).picture.infeasible == {}
-    told(divider, 2, *(row(name, 1, STORAGE_NODE, device="d", waiting=0.0) for name in ("A", "B", "C")))
+    allocator = divided(bandwidth_policy("all", get_bw=60, target=EVERYBODY))
+    told(allocator, 1)
+    assert allocator.allocate(101.1).report.infeasible == {}
+    told(allocator, 2, *(flow_row(name, 1, STORAGE_NODE, device="d", waiting=0.0) for name in ("A", "B", "C")))
     for number in range(3, 12):
-        told(divider, number)
-    picture = divider.round(111.1).picture
+        told(allocator, number)
+    picture = allocator.allocate(111.1).report
     assert not any(one["active"] for one in picture.flows)
     assert picture.lacking == {"all": {"get_bw": pytest.approx(80 * MB)}}
     assert flow(picture, "B")["short"] == pytest.approx(80 * MB / 3)
 
 
 def test_idle_floors_are_judged_by_the_copies_of_their_own_storage_policy():
-    divider = divided(promise("A", put_bw=60, storage_policy="1"))
+    allocator = divided(bandwidth_policy("A", put_bw=60, storage_policy="1"))
     for number in range(1, 30):
-        told(divider, number, row("B", 10, method=PUT, policy=1), node="p1", side=PROXY)
-        told(divider, number, row("B", 15, STORAGE_NODE, method=PUT, policy=1, device="d"))
-        picture = divider.round(100.1 + number).picture
-    assert divider._copies.of(1) == pytest.approx(1.5, abs=0.05)
+        told(allocator, number, flow_row("B", 10, method=PUT, policy=1), node="p1", side=PROXY)
+        told(allocator, number, flow_row("B", 15, STORAGE_NODE, method=PUT, policy=1, device="d"))
+        picture = allocator.allocate(100.1 + number).report
+    assert allocator._copies.factor(1) == pytest.approx(1.5, abs=0.05)
     assert picture.infeasible == {}  # 60 × 1.5 of 100, where 60 × 3 would not fit
 
 
 def lost(copied, waiting, seconds=10):
     """A tenant with a floor of 40 that moves 10 on a disk where replication moves ``copied``."""
-    divider = divided(promise("A", get_bw=40))
+    allocator = divided(bandwidth_policy("A", get_bw=40))
     copies = Load(STORAGE_NODE, "", "", REPLICATION, 0, "d", copied * MB, 1.0, 0.0)
     for number in range(1, seconds):
-        told(divider, number, row("A", 10, waiting=waiting), node="p1", side=PROXY)
-        told(divider, number, row("A", 10, STORAGE_NODE, device="d", waiting=0.0), copies)
-        picture = divider.round(100.1 + number).picture
+        told(allocator, number, flow_row("A", 10, waiting=waiting), node="p1", side=PROXY)
+        told(allocator, number, flow_row("A", 10, STORAGE_NODE, device="d", waiting=0.0), copies)
+        picture = allocator.allocate(100.1 + number).report
     return picture
 
 
@@ -149,7 +150,7 @@ def test_who_waits_and_moves_less_is_short_and_who_is_slow_by_itself_is_not():
 def test_a_class_beside_a_ceiling_is_told_to_object_servers():
     ceiling = {"max_get_bw": 10, "class": "gold"}
     cluster = Cluster({"p1": 50.0}, {"s1": 50.0}, {"A": {"p1": 50.0}, "B": {"p1": 5.0}})
-    cluster.promise(promise("A", **ceiling))
+    cluster.set_policies(bandwidth_policy("A", **ceiling))
     cluster.run(3)
     (only,) = cluster.last.shares["s1"].rows
     assert (only.side, only.account, only.rate, only.ceiling, only.priority) == (STORAGE_NODE, "A", -1.0, 0.0, 1)

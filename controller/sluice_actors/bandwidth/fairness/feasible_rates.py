@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
-from sluice_actors.bandwidth.fairness.parts import Places
-from sluice_actors.bandwidth.fairness.placement import carries, rounds, trimmed
+from sluice_actors.bandwidth.fairness.parts import SideParts
+from sluice_actors.bandwidth.fairness.placement import carried_payload, round_limit, trim_to_share
 
 ROUNDS: Final = 40
 LEAST_ROUNDS: Final = 10
@@ -18,18 +18,20 @@ STILL: Final = 1e-6
 
 
 @dataclass(slots=True)
-class Filling:
+class FeasibleRates:
     """Rates as they are, always within the capacities: ``share`` of flows, ``rates`` of parts on both sides."""
 
-    sides: tuple[Places, Places]
+    sides: tuple[SideParts, SideParts]
     share: FloatArray
     rates: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, sides: tuple[Places, Places], rates: tuple[FloatArray, FloatArray], most: FloatArray) -> Filling:
+    def of(
+        cls, sides: tuple[SideParts, SideParts], rates: tuple[FloatArray, FloatArray], most: FloatArray
+    ) -> FeasibleRates:
         """What both sides carry of each flow, at most (flows,) ``most``."""
-        share = np.minimum(most, np.minimum(*(carries(*one) for one in zip(sides, rates, strict=True))))
-        first, second = (trimmed(place, given, share) for place, given in zip(sides, rates, strict=True))
+        share = np.minimum(most, np.minimum(*(carried_payload(*one) for one in zip(sides, rates, strict=True))))
+        first, second = (trim_to_share(place, given, share) for place, given in zip(sides, rates, strict=True))
         return cls(sides, share, (first, second))
 
     def room(self) -> tuple[FloatArray, FloatArray]:
@@ -45,7 +47,7 @@ class Filling:
 
         :param pull: (flows,) nodes offer their room in proportion to it
         """
-        for _ in range(rounds(max(len(one.flow) for one in self.sides), ROUNDS, LEAST_ROUNDS)):
+        for _ in range(round_limit(max(len(one.flow) for one in self.sides), ROUNDS, LEAST_ROUNDS)):
             lacks = np.maximum(most - self.share, 0.0)
             left = np.maximum(bound - np.bincount(tenant, self.share, minlength=len(bound)), 0.0)
             lacks = np.minimum(lacks, left[tenant])
@@ -53,21 +55,21 @@ class Filling:
             if not pulls.any():
                 return
             offers = [_offers(*one, pulls) for one in zip(self.sides, self.room(), strict=True)]
-            gains = np.minimum(*(carries(*one) for one in zip(self.sides, offers, strict=True)))
+            gains = np.minimum(*(carried_payload(*one) for one in zip(self.sides, offers, strict=True)))
             more = np.minimum(gains, lacks)
             sums = np.bincount(tenant, more, minlength=len(bound))
             more *= np.divide(left, sums, out=np.ones_like(sums), where=sums > left)[tenant]
             if more.sum() <= STILL * self.share.sum():
                 return
             first, second = (
-                given + trimmed(place, offer, more)
+                given + trim_to_share(place, offer, more)
                 for place, given, offer in zip(self.sides, self.rates, offers, strict=True)
             )
             self.share = self.share + more
             self.rates = (first, second)
 
 
-def _offers(place: Places, room: FloatArray, pull: FloatArray) -> FloatArray:
+def _offers(place: SideParts, room: FloatArray, pull: FloatArray) -> FloatArray:
     """(parts,) the nodes' room, divided among parts by weight × pull; no more than leaves rates finite."""
     wishes = place.weight * (pull * place.copies)[place.flow]
     sums = place.per_node(wishes)
