@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
 from importlib import metadata
+from typing import Any
 
-from sluice_agent import invalidations
 from sluice_agent.bandwidth import service
+from sluice_agent.cache.invalidation_service import InvalidationService
 from sluice_agent.code.fetcher import CodeFetcher
-from sluice_agent.code.sandboxes import Sandboxes, checks
-from sluice_agent.code.validation import interpreter
+from sluice_agent.code.sandboxes import Sandboxes, sandbox_checks
+from sluice_agent.code.validation import swift_interpreter
 from sluice_agent.metrics.collectd import Collectd
 from sluice_agent.metrics.publisher import MetricPublisher
-from sluice_agent.metrics.workers import Workers
+from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
-from sluice_agent.snapshot.follower import Follower, Surroundings
-from sluice_agent.snapshot.refusals import Capabilities
+from sluice_agent.snapshot.capabilities import Capabilities
+from sluice_agent.snapshot.follower import SnapshotFollower
+from sluice_agent.snapshot.reporter import NodeReporter, ReportSources
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
@@ -31,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 def software() -> str:
-    """Name and version of what is installed here."""
+    """Name and version of the installed distribution."""
     try:
         return f"sluice {metadata.version('sluice')}"
     except metadata.PackageNotFoundError:
@@ -52,89 +57,83 @@ class Agent:
         self.store = AsyncStore(settings.redis_url, settings.redis_prefix)
         self.writer = SnapshotWriter(settings.snapshot_dir, group=settings.worker_group)
         self.bus = Publisher(settings.amqp_url) if settings.amqp_url else None
-        self.workers = Workers(settings.socket, self._totals, self._arrived, self._left) if settings.socket else None
-        shelf = None if settings.shelf is None else SwiftCodeStore(settings.shelf)
-        swift = interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
-        store = CodeStore(settings.code_dir)
-        self._code = CodeFetcher(shelf, store, self._uploads, self._say_soon, swift)
-        self._known_uploads: list[Upload] = []
-        asked = checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)
-        self._sandboxes = Sandboxes(asked, self._say_soon)
-        self.follower = Follower(
-            settings,
-            self.store,
-            self.writer,
-            self._capabilities,
-            self.workers,
-            Surroundings(
-                lambda: 0 if self.workers is None else self.workers.count,
-                lambda: 0 if self.bus is None else self.bus.dropped,
-                software(),
-                self._storage.report,
-                lambda: self._code.problems,
-                lambda: self._code.code,
-                lambda: self._sandboxes.states,
-            ),
+        self.workers = (
+            WorkerServer(settings.socket, self._totals, self._add_worker, self._remove_worker)
+            if settings.socket
+            else None
         )
+        remote_store = None if settings.code_store is None else SwiftCodeStore(settings.code_store)
+        swift = swift_interpreter(settings.swift_python, settings.swift_user, settings.swift_group)
+        self._code = CodeFetcher(
+            remote_store, CodeStore(settings.code_dir), self._uploads, lambda: self._reporter.report_soon(), swift
+        )
+        self._known_uploads: list[Upload] = []
+        checks = sandbox_checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)
+        self._sandboxes = Sandboxes(checks, lambda: self._reporter.report_soon())
+        sources = ReportSources(
+            lambda: 0 if self.bus is None else self.bus.dropped,
+            software(),
+            self._storage.report,
+            lambda: self._code.problems,
+            lambda: self._code.usable_revisions,
+            lambda: self._sandboxes.states,
+        )
+        self._reporter = NodeReporter(settings, self.store, self.writer, self.workers, sources)
+        self.follower = SnapshotFollower(
+            settings, self.store, self.writer, self._capabilities, self.workers, self._reporter
+        )
+        self._services = [*self._make_services(settings)]
+
+    def _make_services(self, settings: Settings) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
+        """What runs until the agent is cancelled, as far as the settings want it."""
+        yield self.follower.run
+        yield self._sandboxes.run
+        if settings.code_dir:
+            yield self._code.run
+        if self.workers is not None:
+            yield partial(service.serve, settings)
+        if self.bus is not None:
+            publisher = MetricPublisher(
+                settings.node, self._totals, self.bus, settings.publish_delay, objects=settings.busiest_objects
+            )
+            yield publisher.run
+            if settings.collectd:
+                yield Collectd(settings.node, settings.amqp_url, publisher.publish, settings.publish_delay).run
+        if settings.cache_dir and settings.amqp_url:
+            yield InvalidationService(settings).run
 
     async def run(self) -> None:
-        """Work until cancelled; then leave nothing open but the snapshot on disk.
+        """Work until cancelled; then close everything but the snapshot on disk.
 
-        :raises PeerError: when the socket or the snapshot's folder cannot be had
+        :raises PeerError: when the socket or the snapshot's folder cannot be used
         """
-        try:
+        async with AsyncExitStack() as resources:
+            resources.callback(self.writer.close)
+            resources.push_async_callback(self.store.close)
             if self.bus is not None:
+                resources.push_async_callback(self.bus.close)
                 self.bus.start()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.follower.run())
-                if self._settings.code_dir:
-                    tasks.create_task(self._code.run())
-                tasks.create_task(self._sandboxes.run())
-                if self.workers is not None:
-                    self.workers.open(self._settings.worker_mode, self._settings.worker_group)
-                    tasks.create_task(service.serve(self._settings))
-                self._storage.open()
-                if self.bus is not None:
-                    publisher = MetricPublisher(
-                        self._settings.node,
-                        self._totals,
-                        self.bus,
-                        self._settings.publish_delay,
-                        objects=self._settings.busiest_objects,
-                    )
-                    tasks.create_task(publisher.run())
-                    if self._settings.collectd:
-                        tasks.create_task(self._collectd(publisher).run())
-                if self._settings.cache_dir and self._settings.amqp_url:
-                    tasks.create_task(invalidations.of(self._settings).run())
-        finally:
             if self.workers is not None:
-                self.workers.close()
-            if self.bus is not None:
-                await self.bus.close()
-            await self.store.close()
-            self.writer.close()
+                resources.callback(self.workers.close)
+                self.workers.open(self._settings.worker_mode, self._settings.worker_group)
+            self._storage.open()
+            async with asyncio.TaskGroup() as tasks:
+                for run in self._services:
+                    tasks.create_task(run())
 
-    def _collectd(self, publisher: MetricPublisher) -> Collectd:
-        given = self._settings
-        return Collectd(given.node, given.amqp_url, publisher.publish, given.publish_delay)
-
-    def _arrived(self, hello: Hello) -> None:
+    def _add_worker(self, hello: Hello) -> None:
         try:
             if self._capabilities.add(hello):
-                self.follower.judge_again()
+                self.follower.recheck_assignments()
         except PeerError as error:
             log.error("a storage daemon goes on being waited for: %s", error)
 
+    def _remove_worker(self, worker: str) -> None:
+        if self._capabilities.remove(worker):
+            self.follower.recheck_assignments()
+
     def _uploads(self) -> list[Upload]:
-        """Those of the snapshot; while a thread replaces that, those of before."""
-        if not self.follower.loading:
+        """The uploads of the snapshot; while a thread replaces the snapshot, those of before."""
+        if not self.follower.is_loading:
             self._known_uploads = self.writer.uploads()
         return self._known_uploads
-
-    def _say_soon(self) -> None:
-        self.follower.say_soon()
-
-    def _left(self, worker: str) -> None:
-        if self._capabilities.remove(worker):
-            self.follower.judge_again()

@@ -90,7 +90,7 @@ class Settings:
     sandbox_dir: str = ""
     storlets_engine: str = ""
     wasm: bool = False
-    shelf: SwiftCodeStoreSettings | None = None
+    code_store: SwiftCodeStoreSettings | None = None
     capacity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
@@ -112,9 +112,15 @@ class Settings:
             raise OptionError(f"option `adopt` is `{values['adopt']}`, expected {ASK} or {FAILOVER}")
         if values["busiest_objects"] < 0:
             raise OptionError(f"option `busiest_objects` is `{values['busiest_objects']}`, expected at least 0")
-        given = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        given = {option.name: values[option.name] for option in fields(cls) if option.name in values}
         node = values["node"] or socket.gethostname()
         daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())
-        shelf = SwiftCodeStoreSettings.from_options(values)
-        made = {"node": node, "worker_mode": mode, "publish_delay": delay, "storage_daemons": daemons, "shelf": shelf}
+        code_store = SwiftCodeStoreSettings.from_options(values)
+        made = {
+            "node": node,
+            "worker_mode": mode,
+            "publish_delay": delay,
+            "storage_daemons": daemons,
+            "code_store": code_store,
+        }
         return cls(**{**given, **made, "capacity": read_capacity(values)})

@@ -37,7 +37,7 @@ FACTS = (Facts("GET"), Facts("PUT", "a/b.pdf", 10, "text/plain; charset=x", froz
 _MODULES = (
     "sluice_actors.bandwidth.loads.decoder",
     "sluice_actors.hosts.messages",
-    "sluice_agent.invalidations",
+    "sluice_agent.cache.write_notice",
     "sluice_core.control",
     "sluice_core.code.sandbox_trial",
     "sluice_dsl.plan",

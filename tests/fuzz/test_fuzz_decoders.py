@@ -109,6 +109,6 @@ def test_the_messages_of_all_rooms_are_here():
         "Values",
         "Uses",
         "Trial",
-        "Writes",
+        "WriteNotice",
     } <= names
     assert len(names) == len(targets.MESSAGES) > 25

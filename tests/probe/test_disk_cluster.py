@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_agent.snapshot.storage_daemons import MEMORY
+from sluice_agent.snapshot.storage_daemons import STATE_FILE
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
 from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
@@ -120,7 +120,7 @@ def test_daemons_find_nothing_wrong_and_all_that_is_damaged(disk_cluster, transf
     for name in ("object-auditor", "object-replicator", "object-reconstructor", "object-updater"):
         disk_cluster.run_daemon(name)
     assert quarantined(disk_cluster) == []
-    memory = StorageState.decode((disk_cluster.layout.snapshots / MEMORY).read_bytes())
+    memory = StorageState.decode((disk_cluster.layout.snapshots / STATE_FILE).read_bytes())
     assert set(memory.daemons) == {"object-server", "object-auditor", "object-replicator", "object-reconstructor"}
     victims = [next(iter(files(disk_cluster, policy))) for policy in (GOLD, EC21)]
     for path in victims:
@@ -241,7 +241,7 @@ def test_after_unwinding_a_stock_node_reads_everything(disk_cluster, client, tra
 def test_a_policy_waits_until_every_node_has_our_disk_files(disk_cluster, client, control, transformed, eventually):
     """The way in, for nodes on which nothing is transformed yet."""
     become(disk_cluster, STOCK)
-    (disk_cluster.layout.snapshots / MEMORY).unlink()
+    (disk_cluster.layout.snapshots / STATE_FILE).unlink()
     disk_cluster.restart("agent")
     refused = eventually(lambda: control.policy(transformed)["enforced"]["refused"], 30.0)
     assert "object-server (restart them" in json.dumps(refused)

@@ -3,7 +3,7 @@
 Theory of operation:
 
 * asyncio has no transport for sockets that keep messages apart, so they are watched by hand, as in
-  :mod:`sluice_agent.metrics.workers`.
+  :mod:`sluice_agent.metrics.worker_server`.
 * What was asked in one turn of the loop is answered in one message for each worker, at the end of that turn; a timer
   of 2 to 50 ms waits for the next credit while anybody waits.
 * Nothing here ever blocks: what a worker's socket does not take is kept for a moment, and a worker that goes on not
@@ -24,7 +24,7 @@ from typing import Any, Final
 from sluice_agent.bandwidth.io_levels import IoLevels, encode_update
 from sluice_agent.bandwidth.loads import LoadMeter
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
-from sluice_agent.listening import Listener
+from sluice_agent.listener import Listener
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import SIDES, Shares
 from sluice_core.messages.credit import (
@@ -63,7 +63,7 @@ class _Worker:
 
 
 class CreditServer:
-    """Listens beside ``path``; feeds ``limiter`` and ``loads``, and brings what they and ``levels`` say."""
+    """Serves credit beside ``path``: feeds ``limiter`` and ``loads``; sends the grants and priority updates."""
 
     def __init__(
         self,
@@ -90,18 +90,18 @@ class CreditServer:
 
     @property
     def count(self) -> int:
-        """Workers that said hello."""
+        """The workers that have sent their hello."""
         return len(self._names)
 
     def open(self, mode: int = 0o660, group: str = "") -> None:
-        """Begin to listen; a socket file that a killed agent left is replaced.
+        """Listen; a socket file that a killed agent left is replaced.
 
-        :raises PeerError: when that cannot be
+        :raises PeerError: when the socket cannot be opened
         """
         self._listener.open(mode, group)
 
     def close(self) -> None:
-        """Hang up, and take the socket file away."""
+        """Close all connections, and remove the socket file."""
         if self._timer is not None:
             self._timer.cancel()
         for number in list(self._workers):
@@ -109,7 +109,7 @@ class CreditServer:
         self._listener.close()
 
     def apply_shares(self, shares: Shares) -> None:
-        """Go on by what was divided now."""
+        """Put new shares in force, and send what follows from them."""
         self._serve()
         self._limiter.set_shares(shares, self._clock())
         for name in self._limiter.workers_to_renegotiate():
@@ -117,14 +117,14 @@ class CreditServer:
         self._serve()
 
     def send_priorities(self, sides: Collection[str]) -> None:
-        """Tell the workers of ``sides`` what :class:`IoLevels` says now, and what newcomers go on with alone."""
+        """Send the workers of ``sides`` their priority update, with the newcomers' fallback rates."""
         raw = {side: self._encoded_priorities(side) for side in sides}
         for worker in list(self._names.values()):
             if worker.hello is not None and worker.hello.side in raw:
                 self._send(worker, raw[worker.hello.side])
 
     def send_rates(self) -> None:
-        """Tell the workers the rates that they may go on with alone, where those have become others."""
+        """Send the workers the fallback rates that have changed."""
         for name, rows in self._limiter.changed_fallback_rates(self._clock()).items():
             self._grant(self._names[name], rows)
 
@@ -160,7 +160,7 @@ class CreditServer:
 
     def _handle(self, worker: _Worker, message: object) -> None:
         """
-        :raises DecodeError: for what no worker says
+        :raises DecodeError: for a message that no worker may send
         """
         if worker.hello is None:
             if not isinstance(message, CreditHello) or message.side not in SIDES:
@@ -200,15 +200,15 @@ class CreditServer:
         self._loads.remove_worker(worker.name)
 
     def _serve_soon(self) -> None:
-        """Once in this turn of the loop, after all that has come in."""
+        """Serve once in this turn of the loop, after all messages that have arrived."""
         if not self._is_serve_scheduled:
             self._is_serve_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
-        """Give what can be given, and come again when there will be more."""
+        """Send the grants that are ready, and set the timer for the next ones."""
         self._is_serve_scheduled = False
-        if not self._listener.listens:
+        if not self._listener.is_open:
             return
         for name, rows in self._limiter.due_grants(self._clock()).items():
             self._grant(self._names[name], rows)
@@ -232,7 +232,7 @@ class CreditServer:
     def _send(self, worker: _Worker, raw: bytes) -> None:
         number = worker.connection.fileno()
         if number not in self._workers:
-            return  # it was hung up on a moment ago
+            return  # the connection was just closed
         worker.unread.append(raw)
         self._flush(number)
 
@@ -250,7 +250,7 @@ class CreditServer:
             log.warning("hung up on a worker that does not read its credit")
             loop.call_soon(self._drop, number, worker)
         except OSError:
-            loop.call_soon(self._drop, number, worker)  # what it said before is still to be read
+            loop.call_soon(self._drop, number, worker)  # its earlier messages are still to be read
         loop.remove_writer(worker.connection)
 
     def _drop(self, number: int, worker: _Worker) -> None:
@@ -259,7 +259,7 @@ class CreditServer:
 
 
 def _is_valid(row: CreditRequest | TrafficSample) -> bool:
-    """What should be names are; numbers were looked at when they came."""
+    """Whether the names have the right types; the decoder checked the numbers."""
     if not (isinstance(row.policy, int) and all(isinstance(name, str) for name in row[:3])):
         return False
     return isinstance(row.size, int) if isinstance(row, CreditRequest) else isinstance(row.device, str)

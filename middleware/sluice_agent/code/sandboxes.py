@@ -1,7 +1,7 @@
-"""Whether the isolated environments that this node was given would work now: asked now and then, off the loop.
+"""Health checks of the isolated environments of this node, run now and then in a thread.
 
-An environment is asked the least that only one that works can answer: the supervisor of jailed processes any
-question, the Docker engine for a sign of life, Swift's interpreter for WebAssembly's run time.
+A check is the smallest request that only a working environment answers: an unknown operation for the supervisor of
+jailed processes, a ping for the Docker engine, an import of the WebAssembly run time for Swift's interpreter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from sluice_agent.code.validation import imports
+from sluice_agent.code.validation import import_error
 from sluice_core.code.sandbox_trial import Interpreter
 from sluice_core.describe import PROCESS, STORLET, WASM
 from sluice_core.errors import PeerError
@@ -25,13 +25,13 @@ from sluice_core.errors import PeerError
 log = logging.getLogger(__name__)
 
 OK: Final = "ok"
-_EVERY: Final = 15.0
-_SELDOM: Final = 600.0
-_PATIENCE: Final = 5.0
+_CHECK_SECONDS: Final = 15.0
+_CACHE_SECONDS: Final = 600.0
+_TIMEOUT: Final = 5.0
 #: The supervisor's socket in its folder (``sluice_sandbox.process.session``).
 _CONTROL: Final = "control"
-#: It knows no such thing to do, and says so.
-_QUESTION: Final = json.dumps({"op": "ping", "tenant": ""}).encode() + b"\n"
+#: An operation that the supervisor does not know, so that it answers with an error.
+_UNKNOWN_OPERATION: Final = json.dumps({"op": "ping", "tenant": ""}).encode() + b"\n"
 _UNIX: Final = "unix"
 _RUN_TIME: Final = "wasmtime"
 
@@ -39,29 +39,29 @@ Check = Callable[[], str]
 
 
 class Sandboxes:
-    """What each environment of this node answers; ``told`` is called when that changes."""
+    """The state of each environment of this node; ``on_change`` is called when a state changes."""
 
-    def __init__(self, checks: Mapping[str, Check], told: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, checks: Mapping[str, Check], on_change: Callable[[], None] = lambda: None) -> None:
         """
-        :param checks: environment → says what is wrong with it, or nothing; may wait
+        :param checks: environment → function that returns what is wrong with it, or an empty string; it may block
         """
         self._checks = dict(checks)
-        self._told = told
+        self._on_change = on_change
         self._states: dict[str, str] = {}
 
     @property
     def states(self) -> Mapping[str, str]:
-        """Environment → ``ok`` or what is wrong with it, as of the last look."""
+        """Environment → ``ok`` or what is wrong with it, as of the last check."""
         return self._states
 
     async def run(self) -> None:
-        """Look again and again until cancelled."""
+        """Check periodically until cancelled."""
         while self._checks:
-            await self.look()
-            await asyncio.sleep(_EVERY)
+            await self.check_all()
+            await asyncio.sleep(_CHECK_SECONDS)
 
-    async def look(self) -> None:
-        """Ask all of them now."""
+    async def check_all(self) -> None:
+        """Check all environments now."""
         states = {name: await asyncio.to_thread(check) or OK for name, check in self._checks.items()}
         if states == self._states:
             return
@@ -69,57 +69,59 @@ class Sandboxes:
             if state != self._states.get(name):
                 log.log(logging.INFO if state == OK else logging.WARNING, "environment `%s`: %s", name, state)
         self._states = states
-        self._told()
+        self._on_change()
 
 
-def checks(sandbox_dir: str, storlets_engine: str, wasm: bool, given: Interpreter) -> dict[str, Check]:
-    """How to ask the environments that the agent's options name."""
-    found: dict[str, Check] = {}
+def sandbox_checks(sandbox_dir: str, storlets_engine: str, wasm: bool, interpreter: Interpreter) -> dict[str, Check]:
+    """The checks of the environments that the agent's options name."""
+    checks: dict[str, Check] = {}
     if sandbox_dir:
-        found[PROCESS] = lambda: supervisor(Path(sandbox_dir))
+        checks[PROCESS] = lambda: check_supervisor(Path(sandbox_dir))
     if storlets_engine:
-        found[STORLET] = lambda: engine(storlets_engine)
+        checks[STORLET] = lambda: check_docker(storlets_engine)
     if wasm:
-        found[WASM] = Seldom(lambda: run_time(given))
-    return found
+        checks[WASM] = CachedCheck(lambda: check_wasm(interpreter))
+    return checks
 
 
-class Seldom:
-    """A check that costs something, and whose answer changes with what is installed only."""
+class CachedCheck:
+    """An expensive check whose result is kept for a while: it depends on installed software only."""
 
-    def __init__(self, check: Check, pause: float = _SELDOM, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, check: Check, pause: float = _CACHE_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._check = check
         self._pause = pause
         self._clock = clock
         self._due = 0.0
-        self._answer = ""
+        self._result = ""
 
     def __call__(self) -> str:
         now = self._clock()
         if now >= self._due:
-            self._answer = self._check()
+            self._result = self._check()
             self._due = now + self._pause
-        return self._answer
+        return self._result
 
 
-def supervisor(folder: Path) -> str:
+def check_supervisor(folder: Path) -> str:
     """What is wrong with `sluice-sandbox serve`; empty when it answers."""
     try:
-        with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(_PATIENCE)
-            line.connect(str(folder / _CONTROL))
-            line.sendall(_QUESTION)
-            with line.makefile("rb") as answers:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_TIMEOUT)
+            connection.connect(str(folder / _CONTROL))
+            connection.sendall(_UNKNOWN_OPERATION)
+            with connection.makefile("rb") as answers:
                 answer = answers.readline()
     except OSError as error:
         return f"no sandbox supervisor at `{folder}`: {error.strerror or error}"
     return "" if answer else f"the sandbox supervisor at `{folder}` hung up"
 
 
-def engine(url: str) -> str:
+def check_docker(url: str) -> str:
     """What is wrong with the Docker engine at ``url``; empty when it answers."""
     parts = urlsplit(url)
-    connection = _Local(parts.path) if parts.scheme == _UNIX else _remote(parts.netloc)
+    connection = _UnixConnection(parts.path) if parts.scheme == _UNIX else _tcp_connection(parts.netloc)
     try:
         connection.request("GET", "/_ping")
         status = connection.getresponse().status
@@ -130,26 +132,26 @@ def engine(url: str) -> str:
     return "" if status == http.client.OK else f"the docker engine answers {status}"
 
 
-def _remote(place: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(place, timeout=_PATIENCE)
+def _tcp_connection(address: str) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(address, timeout=_TIMEOUT)
 
 
-class _Local(http.client.HTTPConnection):
+class _UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_PATIENCE)
+        super().__init__("localhost", timeout=_TIMEOUT)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_PATIENCE)
+        self.sock.settimeout(_TIMEOUT)
         self.sock.connect(self._path)
 
 
-def run_time(given: Interpreter) -> str:
+def check_wasm(interpreter: Interpreter) -> str:
     """Why WebAssembly cannot run in Swift's interpreter; empty when it can."""
     try:
-        return imports(_RUN_TIME, given)
+        return import_error(_RUN_TIME, interpreter)
     except PeerError as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""Swift's own interpreter, as Swift's user: what uploaded code is tried in."""
+"""Validates uploaded code in Swift's own interpreter, as Swift's user."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sluice_core.code.sandbox_trial import MODULES, Interpreter, Trial, Verdict,
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 
-_PATIENCE: Final = 30.0
+_TIMEOUT: Final = 30.0
 
 
-def interpreter(python: str, user: str, group: str) -> Interpreter:
-    """Who tries native code; nobody becomes who he is already, which only root could.
+def swift_interpreter(python: str, user: str, group: str) -> Interpreter:
+    """The interpreter and user for native code; no change of user, which needs root, when the agent is that user.
 
     :raises OptionError: when there is no such user or group
     """
@@ -34,8 +34,8 @@ def interpreter(python: str, user: str, group: str) -> Interpreter:
     return Interpreter(python, user, name)
 
 
-def imports(module: str, given: Interpreter) -> str:
-    """Why ``given`` cannot import ``module``; empty when it can.
+def import_error(module: str, given: Interpreter) -> str:
+    """Why the interpreter cannot import ``module``; empty when it can.
 
     :raises PeerError: when it cannot be started
     """
@@ -50,7 +50,7 @@ def imports(module: str, given: Interpreter) -> str:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT,
             check=False,
             **become,
         )
@@ -58,18 +58,18 @@ def imports(module: str, given: Interpreter) -> str:
         raise PeerError(f"cannot start `{python}`: {error}") from error
     if child.returncode == 0:
         return ""
-    said = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return f"`{python}` cannot import `{module}`: {said or child.returncode}"
+    message = child.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return f"`{python}` cannot import `{module}`: {message or child.returncode}"
 
 
-def tried(trial: Trial, given: Interpreter) -> Verdict:
-    """The verdict on the code; an interpreter that cannot even hold a trial says nothing about it.
+def validate_code(trial: Trial, given: Interpreter) -> Verdict:
+    """The verdict on native code; no verdict from an interpreter that cannot run trials at all.
 
-    :raises PeerError: when the code could not be tried
+    :raises PeerError: when the code could not be validated
     """
     verdict = try_code(trial, given)
     if verdict.reason:
-        fault = imports(MODULES[trial.kind], given)
+        fault = import_error(MODULES[trial.kind], given)
         if fault:
             raise PeerError(f"code cannot be tried: {fault}")
     return verdict

@@ -1,21 +1,21 @@
-"""Follows Redis' change stream into the node's snapshot, and acknowledges.
+"""Applies the change stream in Redis to the node's snapshot, and acknowledges each epoch.
 
 Theory of operation:
 
-* One task does everything that touches the snapshot and everything that is reported, so a report
-  never overtakes another.  A change costs two round trips for all: the answer of a blocking read, and
-  the next read, which carries the acknowledgement of what was just applied.
-* The snapshot's own history and epoch say where to go on, also after a restart.  What was trimmed is
-  loaded whole.
-* Another history, a smaller epoch, or none where there was one (a wiped or failed-over Redis) changes
-  nothing: the node goes on with what it has and reports ``stale_history``, until somebody adopts the new
-  one.  So does another change under the number of the one that we stand at (``sluice_core.store.history_check``).
-  With the option ``adopt = failover`` a node goes along by itself when its own history went back, and says
-  so; never with another one.  A node without any snapshot takes what is there.
-* Redis away: what is in the snapshot stays in force; we try again, with growing, jittered pauses.
-* The snapshot cannot be written: the same, reported as ``failed``.
-* No node asks for objects to be transformed on disks before all nodes that have some can: what they
-  report is read now and then, while there is such a policy.
+* One task makes all changes to the snapshot and sends all reports, so reports keep their order.  A change costs two
+  round trips: the answer of a blocking read, and the next read, which carries the acknowledgement of the change that
+  was just applied.
+* The history and epoch in the snapshot say where to continue, also after a restart.  When the stream was trimmed past
+  that epoch, everything is loaded.
+* Another history, a smaller epoch, or no history where there was one (Redis was wiped, or failed over) changes nothing:
+  the node keeps its snapshot and reports ``stale_history`` until an operator adopts the new history.  The same holds
+  for another change under the number of the epoch that the node is at (:mod:`sluice_core.store.history_check`).  With
+  the option ``adopt = failover`` a node adopts by itself when its own history went back, and reports that; it never
+  adopts another history.  A node without a snapshot takes what is there.
+* While Redis is away, the snapshot stays in force; the follower retries with growing, jittered pauses.
+* When the snapshot cannot be written, it does the same and reports ``failed``.
+* No node transforms objects on disks before all nodes with disks can: their reports are read now and then, while there
+  is such a policy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from sluice_agent.metrics.workers import Workers
+from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import FAILOVER, Settings
-from sluice_agent.snapshot.refusals import Capabilities
+from sluice_agent.snapshot.capabilities import Capabilities
+from sluice_agent.snapshot.reporter import FAILED, OK, STALE, NodeReporter
 from sluice_agent.snapshot.storage_daemons import READY
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import NodeReport
@@ -43,39 +43,19 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-OK: Final = "ok"
-STALE: Final = "stale_history"
-FAILED: Final = "failed"
-
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.5
-#: Milliseconds that a read waits for a change; then we look whether the history is still ours.
+#: Milliseconds for which a read waits for a change; then the history is checked again.
 _BLOCK_MS: Final = 1000
-_READER_CHECK: Final = 60.0
-#: Seconds within which the workers that are there have come to a new agent: they look once a second.
-_ALL_COME: Final = 1.5
-_MOST_REFUSALS: Final = 100
-#: Beside the snapshot, from one agent to the next.
-_LINEAGE: Final = "lineage.json"
-#: Seconds for which a node says that it went along with a failover.
-_SAID_FOR: Final = 86_400.0
+_READER_CHECK_SECONDS: Final = 60.0
+#: Seconds within which the running workers connect to a new agent: they try once a second.
+_CONNECT_SECONDS: Final = 1.5
+#: Beside the snapshot: the history check of the agent before this one.
+_HISTORY_FILE: Final = "lineage.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a report says beside the snapshot: asked for each time."""
-
-    workers: Callable[[], int] = lambda: 0
-    dropped: Callable[[], int] = lambda: 0
-    software: str = ""
-    storage: Callable[[], str] = lambda: ""
-    missing: Callable[[], Mapping[str, str]] = dict
-    code: Callable[[], Mapping[str, int]] = dict
-    sandbox: Callable[[], Mapping[str, str]] = dict
-
-
-class Follower:
-    """Keeps ``writer`` equal to what ``store`` says."""
+class SnapshotFollower:
+    """Keeps the snapshot of ``writer`` equal to ``store``."""
 
     def __init__(
         self,
@@ -83,124 +63,91 @@ class Follower:
         store: AsyncStore,
         writer: SnapshotWriter,
         capabilities: Capabilities,
-        workers: Workers | None = None,
-        surroundings: Surroundings | None = None,
+        workers: WorkerServer | None,
+        reporter: NodeReporter,
     ) -> None:
         self._settings = settings
         self._store = store
         self._writer = writer
         self._capabilities = capabilities
-        self._capabilities.others = None
-        self._others_due = 0.0
+        self._capabilities.unready_nodes = None
+        self._node_read_due = 0.0
         self._workers = workers
-        self._surroundings = surroundings or Surroundings()
-        self._started = time.time()
-        self._all_come_by = time.monotonic() + _ALL_COME
-        self._state = OK
-        self._detail = ""
-        self._slow = ""  # what an otherwise sound report should still say
-        self._went_along = ("", 0.0)  # what was adopted unasked, and until when it is said
-        self._known_adoption: Head | None = None  # None: not looked yet
+        self._reporter = reporter
+        self._workers_connected_by = time.monotonic() + _CONNECT_SECONDS
+        self._known_adoption: Head | None = None  # None: not read yet
         self._history_check = HistoryCheck()
-        self._due = 0.0
-        self._reader_check = time.monotonic() + _READER_CHECK
-        self._loading = False
-        self._judge_again = False
+        self._reader_check = time.monotonic() + _READER_CHECK_SECONDS
+        self._is_loading = False
+        self._recheck_needed = False
 
     async def run(self) -> None:
         """Follow until cancelled.
 
-        :raises SnapshotError: at the start, when the folder is another agent's or cannot be made
+        :raises SnapshotError: at the start, when another agent uses the folder or it cannot be created
         """
         self._open()
         try:
-            await self._go_on()
+            await self._run_with_retries()
         finally:
             try:
-                self._history_check.save(self._writer.folder / _LINEAGE)
+                self._history_check.save(self._writer.folder / _HISTORY_FILE)
             except OSError as error:
                 log.warning("a failover while this agent is away may go unnoticed: %s", error)
 
-    async def _go_on(self) -> None:
+    async def _run_with_retries(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
-                await self._round()
+                await self._synchronize()
                 pause = _FIRST_PAUSE
                 continue
             except SnapshotError as error:
-                self._set(FAILED, str(error))
-                await self._try_to_report()
+                self._reporter.set_state(FAILED, str(error))
+                self._free_dead_readers()
+                await self._reporter.try_to_send()
             except PeerError as error:
                 log.warning("%s; again in %.2f s at most", error, pause)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     @property
-    def loading(self) -> bool:
-        """Whether a thread replaces the snapshot now: nobody else may read it."""
-        return self._loading
+    def is_loading(self) -> bool:
+        """Whether a thread replaces the snapshot now: nothing else may read it."""
+        return self._is_loading
 
-    def say_soon(self) -> None:
-        """Something of the surroundings has changed that others want to know."""
-        self._due = 0.0
-
-    def judge_again(self) -> None:
-        """What the workers can do has changed."""
-        if self._loading:
-            self._judge_again = True
+    def recheck_assignments(self) -> None:
+        """Decide again which assignments the node refuses: its capabilities have changed."""
+        if self._is_loading:
+            self._recheck_needed = True
             return
-        self._judge_again = False
+        self._recheck_needed = False
         try:
             moved = self._writer.rejudge(self._capabilities.refuse)
         except SnapshotError as error:
-            self._judge_again = True
-            self._set(FAILED, str(error))
+            self._recheck_needed = True
+            self._reporter.set_state(FAILED, str(error))
             return
         if moved:
             log.info("judged again: %d assignments moved, %d refused", moved, len(self._writer.refused))
-            self._due = 0.0
-
-    def report(self) -> NodeReport:
-        """What this node has to say now."""
-        position = self._writer.position
-        refused = [*sorted(self._surroundings.missing().items()), *sorted(self._writer.refused.items())]
-        return NodeReport(
-            self._settings.node,
-            position.history,
-            position.epoch,
-            self._state,
-            self._detail or self._slow or self._said_lately(),
-            dict(refused[:_MOST_REFUSALS]),
-            self._surroundings.workers(),
-            self._writer.count,
-            self._surroundings.dropped(),
-            self._surroundings.software,
-            self._started,
-            time.time(),
-            self._surroundings.storage(),
-            dict(self._surroundings.code()),
-            dict(self._surroundings.sandbox()),
-        )
-
-    # -- one thing after the other -----------------------------------------------------------
+            self._reporter.report_soon()
 
     def _open(self) -> None:
         position = self._writer.open()
-        self._history_check.restore(self._writer.folder / _LINEAGE)
+        self._history_check.restore(self._writer.folder / _HISTORY_FILE)
         if position.history:
             log.info("snapshot `%s` stands at epoch %d", self._writer.snapshot_id, position.epoch)
         else:
             log.warning("starting without a snapshot: %s", self._writer.problem)
 
-    async def _round(self) -> None:
-        """Look where Redis stands, then follow it while it is ours and answers."""
+    async def _synchronize(self) -> None:
+        """Compare the snapshot with the store, then follow while the history is ours and the store answers."""
         head, adopted = await self._store.head_and_adopted()
         position = self._writer.position
         if not position.history or not self._writer.snapshot_id:
             if head.history:
                 await self._load()
-        elif not (wrong := await self._strayed(position, head)):
+        elif not (divergence := await self._divergence(position, head)):
             self._known_adoption = adopted
             if self._writer.incomplete:
                 log.info("loading everything: the snapshot was written by an agent that kept less of the registry")
@@ -209,36 +156,36 @@ class Follower:
             log.warning("adopting history `%s` at epoch %d", head.history, head.epoch)
             await self._load()
         elif self._settings.adopt == FAILOVER and head.history == position.history:
-            log.warning("going along with a failover: %s", wrong)
+            log.warning("going along with a failover: %s", divergence)
             await self._load()
             self._known_adoption = adopted
-            self._went_along = (f"went along with a failover: {wrong}", time.monotonic() + _SAID_FOR)
+            self._reporter.note_failover(divergence)
         else:
             if self._known_adoption is None:
                 self._known_adoption = adopted
-            self._set(STALE, wrong)
+            self._reporter.set_state(STALE, divergence)
             await self._wait()
             return
         if not self._writer.position.history:
-            await self._store.changes_after(0, _BLOCK_MS, 1, self._report_if_due())  # wakes at the first change
+            await self._store.changes_after(0, _BLOCK_MS, 1, self._due_report())  # wakes at the first change
             return
-        self._set(OK)
-        await self._follow()
+        self._reporter.set_state(OK)
+        await self._apply_changes()
 
-    async def _strayed(self, position: Head, head: Head) -> str:
-        """Why what Redis has is not what this node follows; empty when it is."""
+    async def _divergence(self, position: Head, head: Head) -> str:
+        """Why the history in the store is not the one of this node; empty when it is."""
         if head.history != position.history or head.epoch < position.epoch:
-            return _what_is_wrong(position, head)
+            return _describe_divergence(position, head)
         made = await self._store.run(made_at(self._store.keys, position.epoch))
         if self._history_check.broken(position, made):
             return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
         return ""
 
     def _is_adopted(self, head: Head, adopted: Head) -> bool:
-        """True when somebody said of *this* turn of history that it is to be taken.
+        """Whether an operator adopted *this* turn of the history.
 
-        An adoption of another history is news by itself.  One of our own history, which went back,
-        could be from before: it counts when it names the present epoch or has changed meanwhile.
+        The adoption of another history is new by itself.  That of our own history, which went back, could be an old
+        one: it counts when it names the present epoch or has changed meanwhile.
         """
         if not head.history or adopted.history != head.history or adopted.epoch > head.epoch:
             return False
@@ -246,112 +193,85 @@ class Follower:
             return True
         return self._known_adoption is not None and adopted != self._known_adoption
 
-    async def _follow(self) -> None:
-        """Apply what comes; return when nothing came, or it is not ours."""
+    async def _apply_changes(self) -> None:
+        """Apply changes as they come; return when none came, or one is of another history."""
         while True:
-            await self._look_at_others()
-            if self._judge_again:
-                self.judge_again()
+            await self._read_other_nodes()
+            if self._recheck_needed:
+                self.recheck_assignments()
             position = self._writer.position
-            found = await self._store.changes_after(
-                position.epoch, _BLOCK_MS, self._settings.batch, self._report_if_due()
+            changes = await self._store.changes_after(
+                position.epoch, _BLOCK_MS, self._settings.batch, self._due_report()
             )
-            if isinstance(found, Gap):
-                log.info("loading everything: %s", found.reason)
+            if isinstance(changes, Gap):
+                log.info("loading everything: %s", changes.reason)
                 await self._load()
                 return
-            if not found:
+            if not changes:
                 return
-            if any(change.history != position.history for change in found):
+            if any(change.history != position.history for change in changes):
                 return
-            self._writer.apply(found, self._capabilities.refuse)
-            self._history_check.follow(found[-1])
-            self._due = 0.0
+            self._writer.apply(changes, self._capabilities.refuse)
+            self._history_check.follow(changes[-1])
+            self._reporter.report_soon()
 
-    async def _look_at_others(self) -> None:
-        """Hear which nodes cannot transform objects yet, as long as a policy wants that."""
+    async def _read_other_nodes(self) -> None:
+        """Read which nodes cannot transform objects on disks yet, as long as a policy wants that."""
         now = time.monotonic()
-        if not self._capabilities.asked_for_storage or now < self._others_due:
+        if not self._capabilities.needs_storage_state or now < self._node_read_due:
             return
-        self._others_due = now + self._settings.report_interval
-        reports = await self._store.nodes()
-        others = {
-            one.node: one.storage
-            for one in reports
-            if one.storage not in ("", READY) and one.node != self._settings.node
+        self._node_read_due = now + self._settings.report_interval
+        unready = {
+            report.node: report.storage
+            for report in await self._store.nodes()
+            if report.storage not in ("", READY) and report.node != self._settings.node
         }
-        if others != self._capabilities.others:
-            self._capabilities.others = others
-            self._judge_again = True
+        if unready != self._capabilities.unready_nodes:
+            self._capabilities.unready_nodes = unready
+            self._recheck_needed = True
 
     async def _load(self) -> None:
-        """Take everything anew; wait for the workers when they must open a new folder for it."""
+        """Load everything; wait for the workers when they must open a replaced snapshot."""
         loaded = await self._store.load()
         position = Head(loaded.history, loaded.epoch)
         self._history_check.restart(position, await self._store.run(made_at(self._store.keys, loaded.epoch)))
-        self._loading = True
+        self._is_loading = True
         try:
-            replaced = await _to_the_end(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))
+            replaced = await _finish(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))
         finally:
-            self._loading = False
+            self._is_loading = False
         log.info("loaded %d assignments at epoch %d", self._writer.count, loaded.epoch)
-        if self._judge_again:
-            self.judge_again()
-        self._due = 0.0
-        self._slow = ""
+        if self._recheck_needed:
+            self.recheck_assignments()
+        self._reporter.report_soon()
+        self._reporter.set_late_workers([])
         if replaced and self._workers is not None:
-            # before that not all of them have come again, and one that has not still reads the old snapshot
-            await asyncio.sleep(max(0.0, self._all_come_by - time.monotonic()))
-            late = await self._workers.all_reading(self._writer.snapshot_id, self._settings.replace_wait)
-            if late:
-                self._slow = f"workers {', '.join(map(str, late))} do not read the replaced snapshot yet"
-                log.warning("%s", self._slow)
+            # before that not all of them have connected again, and one that has not still reads the old snapshot
+            await asyncio.sleep(max(0.0, self._workers_connected_by - time.monotonic()))
+            late = await self._workers.wait_until_reading(self._writer.snapshot_id, self._settings.replace_wait)
+            self._reporter.set_late_workers(late)
 
     async def _wait(self) -> None:
-        """Nothing to follow now; report, and look again in a while."""
-        due = self._report_if_due()
-        if due is not None:
-            await self._store.report(due)
+        """Report, and pause: there is nothing to follow now."""
+        self._free_dead_readers()
+        await self._reporter.send_if_due()
         await asyncio.sleep(_BLOCK_MS / 1000 * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
 
-    # -- reports -----------------------------------------------------------------------------
+    def _due_report(self) -> NodeReport | None:
+        self._free_dead_readers()
+        return self._reporter.due_report()
 
-    def _set(self, state: str, detail: str = "") -> None:
-        if (state, detail) != (self._state, self._detail):
-            log.log(logging.INFO if state == OK else logging.ERROR, "%s %s", state, detail)
-            self._state, self._detail, self._due = state, detail, 0.0
-
-    def _said_lately(self) -> str:
-        text, until = self._went_along
-        return text if time.monotonic() < until else ""
-
-    def _report_if_due(self) -> NodeReport | None:
+    def _free_dead_readers(self) -> None:
         now = time.monotonic()
         if now >= self._reader_check:
-            self._reader_check = now + _READER_CHECK
+            self._reader_check = now + _READER_CHECK_SECONDS
             freed = self._writer.reader_check()
             if freed:
                 log.info("freed the slots of %d killed readers", freed)
-        if now < self._due:
-            return None
-        self._due = now + self._settings.report_interval
-        if self._slow and self._workers is not None and not self._workers.others(self._writer.snapshot_id):
-            self._slow = ""
-        return self.report()
-
-    async def _try_to_report(self) -> None:
-        due = self._report_if_due()
-        if due is None:
-            return
-        try:
-            await self._store.report(due)
-        except PeerError as error:
-            self._due = 0.0
-            log.warning("cannot report: %s", error)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """What a thread answers; when cancelled, first wait for it: the snapshot must not be closed under it."""
+async def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a thread; when cancelled, wait for it first: the snapshot must not be closed under it."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -360,7 +280,7 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _what_is_wrong(position: Head, head: Head) -> str:
+def _describe_divergence(position: Head, head: Head) -> str:
     ours = f"history `{position.history}` at epoch {position.epoch}"
     if not head.history:
         return f"redis has no history, this node has {ours}"

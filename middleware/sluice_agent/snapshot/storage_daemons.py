@@ -22,9 +22,9 @@ from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageSt
 log = logging.getLogger(__name__)
 
 #: In the snapshot's folder.
-MEMORY: Final = "storage-daemons.json"
+STATE_FILE: Final = "storage-daemons.json"
 READY: Final = "ready"
-SERVER: Final = "object-server"
+OBJECT_SERVER: Final = "object-server"
 
 
 class StorageDaemons:
@@ -36,8 +36,8 @@ class StorageDaemons:
         :param socket: the agent's socket, beside which the verdict is left; empty: nowhere
         """
         self._required = tuple(required)
-        self._memory = Path(folder) / MEMORY if folder else None
-        self._verdict = Path(socket + STORAGE_STATE_SUFFIX) if socket else None
+        self._state_file = Path(folder) / STATE_FILE if folder else None
+        self._verdict_file = Path(socket + STORAGE_STATE_SUFFIX) if socket else None
         self._known: dict[str, Hello] = {}
 
     def open(self) -> None:
@@ -45,12 +45,12 @@ class StorageDaemons:
 
         :raises PeerError: when a file cannot be written
         """
-        if self._memory is not None and self._memory.exists():
+        if self._state_file is not None and self._state_file.exists():
             try:
-                state = StorageState.decode(self._memory.read_bytes())
+                state = StorageState.decode(self._state_file.read_bytes())
                 self._known = {role: Hello.from_data(data) for role, data in state.daemons.items()}
             except (OSError, DecodeError, TypeError, AttributeError) as error:
-                log.error("`%s` cannot be read, storage daemons must say hello again: %s", self._memory, error)
+                log.error("`%s` cannot be read, storage daemons must say hello again: %s", self._state_file, error)
         self._write()
 
     def add(self, hello: Hello) -> bool:
@@ -83,7 +83,7 @@ class StorageDaemons:
         """Why this node's disks cannot take a filter; empty when they can, or when there are none."""
         if not self._required:
             return ""
-        server = self._known.get(SERVER)
+        server = self._known.get(OBJECT_SERVER)
         if server is not None and keyword in server.actions and keyword not in server.stored:
             return ""  # it changes nothing that is stored: the others never meet it
         waiting = self.waiting()
@@ -92,13 +92,13 @@ class StorageDaemons:
                 f"these do not run disk files of Sluice here: {', '.join(waiting)} (restart them with the "
                 "`diskfile_module` of Sluice, or take those that never run here out of the agent's `storage_daemons`)"
             )
-        lacking = [role for role in self._required if keyword not in self._known[role].actions]
-        return f"filter `{keyword}` is not installed in {', '.join(lacking)}" if lacking else ""
+        without = [role for role in self._required if keyword not in self._known[role].actions]
+        return f"filter `{keyword}` is not installed in {', '.join(without)}" if without else ""
 
     def _write(self) -> None:
         daemons = {role: hello.to_data() for role, hello in sorted(self._known.items())}
         raw = StorageState(daemons, self.waiting()).encode()
-        for path in (self._memory, self._verdict):
+        for path in (self._state_file, self._verdict_file):
             if path is None:
                 continue
             fresh = path.with_name(f".{path.name}.new")

@@ -12,7 +12,7 @@ import pytest
 from sluice_agent.cli import main
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.settings import OPTIONS, Settings
-from sluice_agent.snapshot.refusals import Capabilities
+from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.messages.policies import Counters, Hello, MetricBatch, Target

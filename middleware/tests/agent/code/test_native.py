@@ -68,10 +68,10 @@ class Node:
             raise verdict
         return Verdict(verdict)
 
-    def look(self, *uploads):
+    def update(self, *uploads):
         self.uploads = list(uploads)
         asyncio.run(self.fetcher.fetch())
-        return dict(self.fetcher.code)
+        return dict(self.fetcher.usable_revisions)
 
     def proven(self, code):
         return self.store.proven(digest(code), "filter", "Shout")
@@ -83,9 +83,9 @@ def node(tmp_path):
 
 
 def test_native_code_is_usable_once_it_was_tried_here(node):
-    assert node.look(uploaded()) == {"shout": 1}
+    assert node.update(uploaded()) == {"shout": 1}
     assert node.proven(ONE)
-    assert node.look(uploaded()) == {"shout": 1}
+    assert node.update(uploaded()) == {"shout": 1}
     assert node.trials == [(digest(ONE), ())]
     assert node.told == [True]
     assert node.fetcher.problems == {}
@@ -96,35 +96,35 @@ def test_the_newest_that_works_stays_and_the_report_says_why_it_is_not_the_newes
     second = succeeded(first, TWO)
     third = succeeded(second, THREE)
     node.verdicts = {digest(TWO): "TWO is broken", digest(THREE): "THREE is broken"}
-    assert node.look(third) == {"shout": 1}
+    assert node.update(third) == {"shout": 1}
     assert node.fetcher.problems == {"upload/shout": "revision 3: THREE is broken"}
     assert [sha256 for sha256, _ in node.trials] == [digest(THREE), digest(TWO), digest(ONE)]
     assert (node.proven(ONE), node.proven(TWO), node.proven(THREE)) == (True, False, False)
-    node.look(third)
+    node.update(third)
     assert len(node.trials) == 3
 
 
 def test_a_trial_has_what_the_earlier_revisions_stored(node):
     second = succeeded(uploaded(), TWO)
     third = succeeded(second, THREE)
-    node.look(third)
+    node.update(third)
     assert node.trials == [(digest(THREE), (digest(TWO), digest(ONE)))]
     back = succeeded(third, ONE)
-    node.look(back)
+    node.update(back)
     assert node.trials[1:] == [(digest(ONE), (digest(THREE), digest(TWO)))]
-    assert node.fetcher.code == {"shout": 4}
+    assert node.fetcher.usable_revisions == {"shout": 4}
 
 
 def test_earlier_revisions_that_stored_nothing_are_not_asked_for(node):
     second = succeeded(uploaded(info={}), TWO)
-    node.look(second)
+    node.update(second)
     assert node.trials == [(digest(TWO), ())]
     assert node.shelf.asked == [digest(TWO)]
 
 
 def test_what_swift_has_lost_of_earlier_revisions_stops_no_newer_one(node, caplog):
     del node.shelf.codes[digest(ONE)]
-    assert node.look(succeeded(uploaded(), TWO)) == {"shout": 2}
+    assert node.update(succeeded(uploaded(), TWO)) == {"shout": 2}
     assert node.trials == [(digest(TWO), ())]
     assert "revision 1 of filter `shout` is lost" in caplog.text
 
@@ -137,43 +137,43 @@ def test_what_is_not_the_codes_fault_is_tried_again(node, where):
     else:
         node.verdicts[digest(TWO)] = away
     second = succeeded(uploaded(), TWO)
-    assert node.look(second) == {"shout": 1}
+    assert node.update(second) == {"shout": 1}
     assert node.fetcher.problems == {"upload/shout": "revision 2: it is away"}
     node.shelf.codes[digest(TWO)] = TWO
     node.verdicts = {}
-    assert node.look(second) == {"shout": 2}
+    assert node.update(second) == {"shout": 2}
     assert node.fetcher.problems == {}
 
 
 def test_a_node_that_starts_again_goes_on_with_its_marks_and_tries_everything_anew(node):
     second = succeeded(uploaded(), TWO)
-    node.look(second)
+    node.update(second)
     node.restart()
     node.verdicts[digest(TWO)] = PeerError("no child")
-    assert node.look(second) == {"shout": 2}
+    assert node.update(second) == {"shout": 2}
     assert node.fetcher.problems == {"upload/shout": "revision 2: no child"}
     node.verdicts[digest(TWO)] = "it does not work with this Swift"
-    assert node.look(second) == {"shout": 1}
+    assert node.update(second) == {"shout": 1}
     assert not node.proven(TWO)
 
 
 def test_a_mark_that_was_taken_away_is_made_again(node):
-    node.look(uploaded())
+    node.update(uploaded())
     node.store.disprove(digest(ONE), "filter", "Shout")
-    assert node.look(uploaded()) == {"shout": 1}
+    assert node.update(uploaded()) == {"shout": 1}
     assert node.proven(ONE)
     assert len(node.trials) == 1
 
 
 def test_damaged_code_is_fetched_anew(node):
-    node.look(uploaded())
+    node.update(uploaded())
     path = node.store.path(digest(ONE))
     path.unlink()
     path.write_bytes(b"something else")
     node.restart()
-    node.look(uploaded())
+    node.update(uploaded())
     assert "SHA-256" in node.fetcher.problems["upload/shout"]
-    assert node.look(uploaded()) == {"shout": 1}
+    assert node.update(uploaded()) == {"shout": 1}
     assert node.fetcher.problems == {}
     assert node.store.read(digest(ONE)) == ONE
 
@@ -181,7 +181,7 @@ def test_damaged_code_is_fetched_anew(node):
 def test_metrics_are_tried_too_and_controllers_are_no_nodes_business(node):
     metric = uploaded(keyword="SHOUTS_SEC", kind="metric", info={}, running=False)
     controller = uploaded(TWO, keyword="shouting", kind="controller", info={})
-    assert node.look(metric, controller) == {"metric/SHOUTS_SEC": 1}
+    assert node.update(metric, controller) == {"metric/SHOUTS_SEC": 1}
     assert node.shelf.asked == [digest(ONE)]
     assert node.store.proven(digest(ONE), "metric", "Shout")
 
@@ -190,62 +190,62 @@ def test_isolated_code_is_usable_when_its_files_are_here(node):
     isolated = replace(uploaded(), environment="wasm")
     node.shelf.codes[digest(TWO)] = PeerError("swift is away")
     second = succeeded(isolated, TWO)
-    assert node.look(second) == {}
-    assert node.look(isolated) == {"shout": 1}
-    assert node.look(second) == {"shout": 1}
+    assert node.update(second) == {}
+    assert node.update(isolated) == {"shout": 1}
+    assert node.update(second) == {"shout": 1}
     assert "swift is away" in node.fetcher.problems["upload/shout"]
     node.shelf.codes[digest(TWO)] = TWO
-    assert node.look(second) == {"shout": 2}
+    assert node.update(second) == {"shout": 2}
     assert node.trials == []
 
 
 def test_a_reason_is_told_of_the_revision_that_it_is_about(node):
     node.verdicts[digest(ONE)] = "ONE is broken"
     first = uploaded()
-    node.look(first)
+    node.update(first)
     assert "upload/shout" in node.fetcher.problems
     node.uploads = [succeeded(first, TWO)]
     assert node.fetcher.problems == {}
 
 
 def test_another_one_of_the_same_name_has_to_be_tried_itself(node):
-    assert node.look(uploaded()) == {"shout": 1}
+    assert node.update(uploaded()) == {"shout": 1}
     node.uploads = [uploaded(TWO)]
-    assert node.fetcher.code == {}
-    assert node.look(uploaded(TWO)) == {"shout": 1}
+    assert node.fetcher.usable_revisions == {}
+    assert node.update(uploaded(TWO)) == {"shout": 1}
 
 
 def test_uploads_that_cannot_be_read_change_nothing(node, caplog):
     def away():
         raise PeerError("the snapshot is damaged")
 
-    node.look(uploaded())
+    node.update(uploaded())
     node.fetcher._uploads = away
     asyncio.run(node.fetcher.fetch())
     assert "uploads cannot be read: the snapshot is damaged" in caplog.text
     node.fetcher._uploads = lambda: node.uploads
-    assert node.fetcher.code == {"shout": 1}
+    assert node.fetcher.usable_revisions == {"shout": 1}
 
 
 def test_what_is_gone_is_forgotten(node):
     node.verdicts[digest(ONE)] = "ONE is broken"
-    node.look(uploaded(), uploaded(TWO, "whisper"))
-    assert node.look() == {}
+    node.update(uploaded(), uploaded(TWO, "whisper"))
+    assert node.update() == {}
     assert node.fetcher.problems == {}
 
 
 def test_pauses_grow_and_what_is_new_does_not_wait_for_them(node):
     node.shelf.codes[digest(ONE)] = PeerError("swift is away")
-    node.look(uploaded())
+    node.update(uploaded())
     pauses = [node.fetcher._problems["shout"].pause]
     for _ in range(7):
-        node.look(uploaded())
+        node.update(uploaded())
         pauses.append(node.fetcher._problems["shout"].pause)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
     node.shelf.codes[digest(ONE)] = ONE
     node.uploads = [uploaded(), uploaded(TWO, "whisper")]
-    asyncio.run(node.fetcher._look(0.0))
-    assert node.fetcher.code == {"whisper": 1}
+    asyncio.run(node.fetcher._update_due(0.0))
+    assert node.fetcher.usable_revisions == {"whisper": 1}
 
 
 # -- the interpreter
@@ -259,22 +259,22 @@ def test_an_interpreter_that_cannot_hold_a_trial_says_nothing_about_code(tmp_pat
     with pytest.raises(
         PeerError, match=r"cannot import `sluice_filters\.trial\.trial`: ModuleNotFoundError: no sluice"
     ):
-        validation.tried(trial, Interpreter(str(python)))
+        validation.validate_code(trial, Interpreter(str(python)))
     with pytest.raises(PeerError, match="cannot start"):
-        validation.tried(trial, Interpreter(str(tmp_path / "nothing")))
-    assert "cannot be read" in validation.tried(trial, Interpreter()).reason
+        validation.validate_code(trial, Interpreter(str(tmp_path / "nothing")))
+    assert "cannot be read" in validation.validate_code(trial, Interpreter()).reason
 
 
 def test_swifts_user_is_become_unless_he_is_who_we_are(monkeypatch):
-    assert validation.interpreter("/py", "", "") == Interpreter("/py")
-    assert validation.interpreter("/py", "daemon", "") == Interpreter("/py", "daemon", "daemon")
-    assert validation.interpreter("", "nobody", "daemon") == Interpreter("", "nobody", "daemon")
+    assert validation.swift_interpreter("/py", "", "") == Interpreter("/py")
+    assert validation.swift_interpreter("/py", "daemon", "") == Interpreter("/py", "daemon", "daemon")
+    assert validation.swift_interpreter("", "nobody", "daemon") == Interpreter("", "nobody", "daemon")
     with pytest.raises(OptionError, match="`swift_user`"):
-        validation.interpreter("", "nobody of this name", "")
+        validation.swift_interpreter("", "nobody of this name", "")
     daemon = validation.pwd.getpwnam("daemon")
     monkeypatch.setattr(validation.os, "geteuid", lambda: daemon.pw_uid)
     monkeypatch.setattr(validation.os, "getegid", lambda: daemon.pw_gid)
-    assert validation.interpreter("/py", "daemon", "") == Interpreter("/py")
+    assert validation.swift_interpreter("/py", "daemon", "") == Interpreter("/py")
 
 
 # -- an agent
@@ -321,7 +321,7 @@ def settings_in(folder, redis_url):
         report_interval=0.5,
         code_dir=str(folder / "code"),
         sandbox_dir=str(folder / "sandbox"),
-        shelf=SwiftCodeStoreSettings("http://127.0.0.1:1", "u", "k", "c"),
+        code_store=SwiftCodeStoreSettings("http://127.0.0.1:1", "u", "k", "c"),
     )
 
 

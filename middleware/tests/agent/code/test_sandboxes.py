@@ -9,7 +9,14 @@ import threading
 
 import pytest
 
-from sluice_agent.code.sandboxes import Sandboxes, Seldom, checks, engine, run_time, supervisor
+from sluice_agent.code.sandboxes import (
+    CachedCheck,
+    Sandboxes,
+    check_docker,
+    check_supervisor,
+    check_wasm,
+    sandbox_checks,
+)
 from sluice_core.code.sandbox_trial import Interpreter
 
 
@@ -34,14 +41,14 @@ def test_a_supervisor_works_when_it_answers(tmp_path, answers, wrong):
     with socketserver.UnixStreamServer(str(tmp_path / "control"), Supervisor) as server:
         server.answers = answers
         thread = serving(server)
-        assert wrong in supervisor(tmp_path)
-        assert bool(supervisor(tmp_path)) == bool(wrong)
+        assert wrong in check_supervisor(tmp_path)
+        assert bool(check_supervisor(tmp_path)) == bool(wrong)
         server.shutdown()
         thread.join()
 
 
 def test_a_supervisor_that_is_not_there_is_said(tmp_path):
-    assert supervisor(tmp_path) == f"no sandbox supervisor at `{tmp_path}`: No such file or directory"
+    assert check_supervisor(tmp_path) == f"no sandbox supervisor at `{tmp_path}`: No such file or directory"
 
 
 class Engine(http.server.BaseHTTPRequestHandler):
@@ -72,42 +79,42 @@ def test_an_engine_works_when_it_answers_a_ping(tmp_path, local, status, wrong):
         server.status = status
         thread = serving(server)
         url = f"unix://{path}" if local else f"tcp://127.0.0.1:{server.server_address[1]}"
-        assert engine(url) == wrong
+        assert check_docker(url) == wrong
         server.shutdown()
         thread.join()
 
 
 def test_an_engine_that_is_not_there_is_said(tmp_path):
-    assert "no docker engine at" in engine(f"unix://{tmp_path}/nothing.sock")
+    assert "no docker engine at" in check_docker(f"unix://{tmp_path}/nothing.sock")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
-        assert "no docker engine at `127.0.0.1`" in engine(f"tcp://127.0.0.1:{taken.getsockname()[1]}")
+        assert "no docker engine at `127.0.0.1`" in check_docker(f"tcp://127.0.0.1:{taken.getsockname()[1]}")
 
 
 def test_webassembly_works_when_swifts_python_can_import_its_run_time(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 0\n")
     python.chmod(0o755)
-    assert run_time(Interpreter(str(python))) == ""
+    assert check_wasm(Interpreter(str(python))) == ""
     python.write_text("#!/bin/sh\necho \"No module named '${3#import }'\" >&2\nexit 1\n")
-    assert "No module named 'wasmtime'" in run_time(Interpreter(str(python)))
-    assert "cannot start" in run_time(Interpreter(str(tmp_path / "nothing")))
+    assert "No module named 'wasmtime'" in check_wasm(Interpreter(str(python)))
+    assert "cannot start" in check_wasm(Interpreter(str(tmp_path / "nothing")))
 
 
 def test_only_what_the_node_was_given_is_asked(tmp_path):
-    assert checks("", "", False, Interpreter()) == {}
-    assert set(checks(str(tmp_path), "unix:///x", True, Interpreter())) == {"process", "storlet", "wasm"}
+    assert sandbox_checks("", "", False, Interpreter()) == {}
+    assert set(sandbox_checks(str(tmp_path), "unix:///x", True, Interpreter())) == {"process", "storlet", "wasm"}
 
 
 def test_changes_are_told_and_what_stays_is_not(caplog):
     answers = {"process": "", "wasm": "it is not installed"}
     told = []
     made = Sandboxes({name: lambda name=name: answers[name] for name in answers}, lambda: told.append(True))
-    asyncio.run(made.look())
-    asyncio.run(made.look())
+    asyncio.run(made.check_all())
+    asyncio.run(made.check_all())
     assert made.states == {"process": "ok", "wasm": "it is not installed"}
     answers["process"] = "nobody is there"
-    asyncio.run(made.look())
+    asyncio.run(made.check_all())
     assert made.states["process"] == "nobody is there"
     assert told == [True, True]
     assert "environment `process`: nobody is there" in caplog.text
@@ -120,7 +127,7 @@ def test_what_costs_something_is_asked_seldom():
         asked.append(True)
         return "no"
 
-    seldom = Seldom(check, 60.0, lambda: now[0])
+    seldom = CachedCheck(check, 60.0, lambda: now[0])
     assert [seldom(), seldom()] == ["no", "no"]
     now[0] = 159.0
     seldom()

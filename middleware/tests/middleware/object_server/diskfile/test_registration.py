@@ -10,10 +10,10 @@ import pytest
 from tests.support.middleware.object_server import Log, StorageNode, swift_conf
 
 from sluice_agent.agent import Agent
-from sluice_agent.metrics.workers import Workers
+from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
-from sluice_agent.snapshot.refusals import Capabilities
-from sluice_agent.snapshot.storage_daemons import MEMORY, READY, StorageDaemons
+from sluice_agent.snapshot.capabilities import Capabilities
+from sluice_agent.snapshot.storage_daemons import READY, STATE_FILE, StorageDaemons
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
@@ -79,7 +79,7 @@ def test_what_daemons_said_is_remembered_across_a_restart(paths):
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"v":1,"daemons":[]}', b'{"v":1,"daemons":{"x":{}}}', b'{"v":9}'])
 def test_a_memory_that_cannot_be_read_is_begun_anew(paths, raw, caplog):
     os.mkdir(paths["folder"])
-    with open(os.path.join(paths["folder"], MEMORY), "wb") as file:
+    with open(os.path.join(paths["folder"], STATE_FILE), "wb") as file:
         file.write(raw)
     daemons = StorageDaemons(ROLES, **paths)
     daemons.open()
@@ -116,12 +116,12 @@ def test_no_node_asks_for_it_before_all_nodes_can():
     capabilities = Capabilities()
     capabilities.add(proxy("xor"))
     assert capabilities.refuse(assignment(keyword="xor")) == ""
-    assert not capabilities.asked_for_storage
+    assert not capabilities.needs_storage_state
     assert capabilities.refuse(ON_DISKS) == ""
-    assert capabilities.asked_for_storage
-    capabilities.others = None
+    assert capabilities.needs_storage_state
+    capabilities.unready_nodes = None
     assert capabilities.refuse(ON_DISKS) == "what the other nodes report was not read yet"
-    capabilities.others = {"n2": "waiting for object-auditor"}
+    capabilities.unready_nodes = {"n2": "waiting for object-auditor"}
     assert capabilities.refuse(ON_DISKS) == "node `n2` is waiting for object-auditor"
     assert capabilities.refuse(assignment(keyword="xor")) == ""
 
@@ -152,7 +152,7 @@ def listening(path):
             heard.append(hello)
             news.set()
 
-        workers = Workers(path, totals, arrived, heard.append)
+        workers = WorkerServer(path, totals, arrived, heard.append)
         workers.open()
         return workers, news
 
@@ -190,7 +190,7 @@ def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):
         assert "compression" in hello.stored
         assert "noop" not in hello.stored
         assert agent.workers.count == 1
-        assert agent.workers.others("another snapshot") == []
+        assert agent.workers.not_reading("another snapshot") == []
         one.close()
 
 

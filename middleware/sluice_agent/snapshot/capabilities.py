@@ -12,30 +12,32 @@ from sluice_core.messages.policies import GROUP, LEVELS, Assignment, Hello
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.snapshot.registry import GROUP_LEVELS
 
-#: What is enforced on nodes; what bandwidth there is for whom is decided elsewhere, each second (``credit``).
+#: What nodes enforce.
 _KINDS: Final = (FILTER, BANDWIDTH, REPLICATION)
 
 
 class Capabilities:
-    """What the node's workers can do; :meth:`refuse` is the snapshot's judge.
+    """What the node's workers can do; :meth:`refuse` decides for the snapshot.
 
-    While no proxy worker is connected (Swift is restarting) nothing is refused for a filter that they
-    lack: the workers that come say what they have, and everything is judged again.  Storage daemons
-    are remembered.  ``others`` are the nodes that cannot transform objects yet, with what they wait for: as long
-    as there is one, no node asks for it.  None: not known yet.
+    While no proxy worker is connected (Swift restarts) no assignment is refused for a missing filter: new workers
+    send their filters, and all assignments are checked again.  Storage daemons are remembered.  ``unready_nodes`` are
+    the nodes that cannot transform objects on disks yet, with what they wait for: as long as there is one, all nodes
+    refuse such assignments.  None: not known yet.
     """
 
-    def __init__(self, storage: StorageDaemons | None = None, others: Mapping[str, str] | None = None) -> None:
+    def __init__(self, storage: StorageDaemons | None = None, unready_nodes: Mapping[str, str] | None = None) -> None:
         self._workers: dict[str, Hello] = {}
         self._storage = StorageDaemons() if storage is None else storage
-        self.others: Mapping[str, str] | None = {} if others is None else others
-        #: Whether anything was judged for which other nodes matter.
-        self.asked_for_storage = False
+        self.unready_nodes: Mapping[str, str] | None = {} if unready_nodes is None else unready_nodes
+        #: Whether any assignment depends on the state of other nodes.
+        self.needs_storage_state = False
 
     def add(self, hello: Hello) -> bool:
-        """A worker is there; True when judgements may differ now.
+        """Add a worker.
 
-        :raises PeerError: when a storage daemon's hello cannot be written down
+        :return: whether other assignments may be refused now
+
+        :raises PeerError: when a storage daemon's hello cannot be saved
         """
         if hello.disk_file:
             return self._storage.add(hello)
@@ -44,13 +46,16 @@ class Capabilities:
         return self._fingerprint() != before
 
     def remove(self, worker: str) -> bool:
-        """A worker is gone; True when judgements may differ now."""
+        """Remove a worker.
+
+        :return: whether other assignments may be refused now
+        """
         before = self._fingerprint()
         self._workers.pop(worker, None)
         return self._fingerprint() != before
 
     def refuse(self, assignment: Assignment) -> str:
-        """The reason, or empty when this node takes the assignment."""
+        """Why this node refuses the assignment; empty when it accepts it."""
         if assignment.kind not in _KINDS:
             return f"`{assignment.kind}` is not available on this node"
         if assignment.target.level not in LEVELS:
@@ -66,24 +71,24 @@ class Capabilities:
     def _missing(self, assignment: Assignment) -> str:
         if assignment.verb == "delete":
             return ""
-        for one in self._workers.values():
-            if one.role == PROXY and assignment.keyword not in one.actions:
-                return f"filter `{assignment.keyword}` is not installed in {one.role} worker {one.pid}"
-        return self._of_storage(assignment.keyword) if assignment.place == STORAGE_NODE else ""
+        for worker in self._workers.values():
+            if worker.role == PROXY and assignment.keyword not in worker.actions:
+                return f"filter `{assignment.keyword}` is not installed in {worker.role} worker {worker.pid}"
+        return self._storage_refusal(assignment.keyword) if assignment.place == STORAGE_NODE else ""
 
-    def _of_storage(self, keyword: str) -> str:
-        self.asked_for_storage = True
+    def _storage_refusal(self, keyword: str) -> str:
+        self.needs_storage_state = True
         reason = self._storage.refuse(keyword)
         if reason:
             return reason
-        if self.others is None:
+        if self.unready_nodes is None:
             return "what the other nodes report was not read yet"
-        return "; ".join(f"node `{node}` is {state}" for node, state in sorted(self.others.items()))
+        return "; ".join(f"node `{node}` is {state}" for node, state in sorted(self.unready_nodes.items()))
 
     def _fingerprint(self) -> dict[str, frozenset[str]]:
-        """Role → what all of its workers can do."""
-        found: dict[str, frozenset[str]] = {}
-        for one in self._workers.values():
-            mine = frozenset(one.actions)
-            found[one.role] = found.get(one.role, mine) & mine
-        return found
+        """Role → the filters that all of its workers have."""
+        common: dict[str, frozenset[str]] = {}
+        for worker in self._workers.values():
+            actions = frozenset(worker.actions)
+            common[worker.role] = common.get(worker.role, actions) & actions
+        return common

@@ -1,7 +1,7 @@
-"""The door for Swift's workers: a Unix socket that keeps messages apart (SEQPACKET).
+"""The server for the counters of Swift's workers: a Unix socket that keeps message boundaries (SEQPACKET).
 
-A worker says hello, then sends its running totals each second; the end of its connection is its
-death.  asyncio has no such transport, so the sockets are watched by hand; nothing is ever sent.
+A worker sends its hello, then its running totals each second; the end of its connection is its end.  asyncio has no
+transport for such sockets, so they are watched by hand.  The server sends nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sluice_agent.listening import Listener
+from sluice_agent.listener import Listener
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Counters, Hello
 from sluice_core.metrics.totals import Totals
@@ -33,55 +33,57 @@ class _Worker:
     replaced: bool = False
 
 
-class Workers:
-    """Listens at ``path``; feeds ``totals``; tells ``arrived`` and ``left``."""
+class WorkerServer:
+    """Listens at ``path``; feeds ``totals``; calls ``on_join`` and ``on_leave``."""
 
     def __init__(
-        self, path: str, totals: Totals, arrived: Callable[[Hello], None], left: Callable[[str], None]
+        self, path: str, totals: Totals, on_join: Callable[[Hello], None], on_leave: Callable[[str], None]
     ) -> None:
         self._totals = totals
-        self._arrived = arrived
-        self._left = left
-        self._listener = Listener(path, self._came)
+        self._on_join = on_join
+        self._on_leave = on_leave
+        self._listener = Listener(path, self._add_connection)
         self._workers: dict[int, _Worker] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def count(self) -> int:
-        """Workers that said hello."""
-        return sum(one.hello is not None for one in self._workers.values())
+        """The workers that have sent their hello."""
+        return sum(worker.hello is not None for worker in self._workers.values())
 
     def open(self, mode: int = 0o660, group: str = "") -> None:
-        """Begin to listen; a socket file that a killed agent left is replaced.
+        """Listen; a socket file that a killed agent left is replaced.
 
-        :raises PeerError: when that cannot be
+        :raises PeerError: when the socket cannot be opened
         """
         self._listener.open(mode, group)
 
     def close(self) -> None:
-        """Hang up, and take the socket file away."""
+        """Close all connections, and remove the socket file."""
         for number in list(self._workers):
             self._hang_up(number)
         self._listener.close()
 
-    async def all_reading(self, snapshot: str, timeout: float) -> list[int]:
-        """Wait until every worker reads ``snapshot``; the process ids of those that still do not."""
+    async def wait_until_reading(self, snapshot: str, timeout: float) -> list[int]:
+        """Wait until every worker reads ``snapshot``, at most ``timeout`` seconds.
+
+        :return: the process ids of those that still do not"""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while self.others(snapshot):
-                    self._news.clear()
-                    await self._news.wait()
-        return self.others(snapshot)
+                while self.not_reading(snapshot):
+                    self._changed.clear()
+                    await self._changed.wait()
+        return self.not_reading(snapshot)
 
-    def others(self, snapshot: str) -> list[int]:
-        """Process ids of the workers that read something else; storage daemons read none."""
+    def not_reading(self, snapshot: str) -> list[int]:
+        """Process ids of the workers that read another snapshot; storage daemons read none."""
         return [
-            one.hello.pid
-            for one in self._workers.values()
-            if one.hello is not None and not one.hello.disk_file and one.snapshot != snapshot
+            worker.hello.pid
+            for worker in self._workers.values()
+            if worker.hello is not None and not worker.hello.disk_file and worker.snapshot != snapshot
         ]
 
-    def _came(self, connection: socket.socket) -> None:
+    def _add_connection(self, connection: socket.socket) -> None:
         self._workers[connection.fileno()] = _Worker(connection)
         asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
 
@@ -95,45 +97,45 @@ class Workers:
             log.warning("lost a worker: %s", error)
             raw = b""
         try:
-            if not raw or not self._take(worker, raw):
+            if not raw or not self._handle(worker, raw):
                 self._hang_up(number)
         except DecodeError as error:
             log.warning("hung up on a worker: %s", error)
             self._hang_up(number)
 
-    def _take(self, worker: _Worker, raw: bytes) -> bool:
-        """False when the worker should come again and say hello."""
+    def _handle(self, worker: _Worker, raw: bytes) -> bool:
+        """Handle one message; False when the worker should connect again."""
         if worker.replaced:
             return False  # it speaks of the metrics that it had before
         if worker.hello is None:
             hello = Hello.decode(raw)
-            for one in self._workers.values():
-                one.replaced = one.replaced or (one.hello is not None and one.hello.worker == hello.worker)
+            for other in self._workers.values():
+                other.replaced = other.replaced or (other.hello is not None and other.hello.worker == hello.worker)
             worker.hello = hello
             if not hello.disk_file:
                 self._totals.worker(hello)
             log.info("%s worker %d is there", hello.role, hello.pid)
-            self._arrived(hello)
+            self._on_join(hello)
             return True
         counters = Counters.decode(raw)
         if counters.worker != worker.hello.worker:
             raise DecodeError(f"counters of `{counters.worker}` from `{worker.hello.worker}`", raw)
         worker.snapshot = counters.snapshot
-        self._news.set()
+        self._changed.set()
         return self._totals.update(counters)
 
     def _hang_up(self, number: int) -> None:
         worker = self._workers.pop(number)
         asyncio.get_running_loop().remove_reader(worker.connection)
         worker.connection.close()
-        self._news.set()
+        self._changed.set()
         if worker.hello is None or self._has_returned(worker.hello.worker):
             return
         log.info("%s worker %d is gone", worker.hello.role, worker.hello.pid)
         if not worker.hello.disk_file:
             self._totals.lost(worker.hello.worker)
-        self._left(worker.hello.worker)
+        self._on_leave(worker.hello.worker)
 
-    def _has_returned(self, worker: str) -> bool:
-        """True when the worker has another connection already."""
-        return any(one.hello is not None and one.hello.worker == worker for one in self._workers.values())
+    def _has_returned(self, name: str) -> bool:
+        """Whether the worker has another connection already."""
+        return any(worker.hello is not None and worker.hello.worker == name for worker in self._workers.values())

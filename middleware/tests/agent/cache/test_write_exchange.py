@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice_agent.invalidations import BEAT, BOUND, Gossip, Writes
+from sluice_agent.cache.write_exchange import HEARTBEAT_SECONDS, TRUST_SECONDS, WriteExchange
+from sluice_agent.cache.write_notice import WriteNotice
 from sluice_core.cache.write_journal import Journal, JournalReader
 from sluice_core.cache.write_marks import BEGUN, digest, open_marks
 from sluice_core.errors import DecodeError
@@ -31,7 +32,7 @@ class Broker:
             self.now += 0.02
             for node in self.nodes.values():
                 if node.alive:
-                    node.gossip.tick()
+                    node.exchange.tick()
             if not self.away:
                 while self._way and self._way[0][0] <= self.now:  # a broker keeps the order
                     _, key, body = self._way.pop(0)
@@ -53,7 +54,7 @@ class Node:
     def start(self):
         reader = JournalReader(self.folder, self.marks)
         known = self.folder / "nodes"
-        self.gossip = Gossip(self.name, self.marks, reader, self.broker, known, FORGET, self.clock)
+        self.exchange = WriteExchange(self.name, self.marks, reader, self.broker, known, FORGET, self.clock)
         self.alive = True
 
     def clock(self):
@@ -68,7 +69,7 @@ class Node:
 
     def hear(self, key, body):
         if self.alive and self.listening:
-            self.gossip.received(key, body)
+            self.exchange.receive(key, body)
 
     def write(self, key, found):
         self.marks.apply(key, found)
@@ -128,7 +129,7 @@ def test_a_write_that_is_not_heard_is_never_trusted_past_the_bound(broker, nodes
     while broker.now < written + 4:
         broker.step(0.04)
         stale = nodes[1].marks.newest(ONE) == 0
-        assert not (stale and nodes[1].trusted and broker.now > written + BOUND)
+        assert not (stale and nodes[1].trusted and broker.now > written + TRUST_SECONDS)
     assert not nodes[1].trusted
 
 
@@ -202,14 +203,14 @@ def test_a_node_alone_trusts_itself_while_the_broker_is_there(broker, tmp_path):
     assert node.trusted
     assert node.marks.epoch == epoch
     broker.away = True
-    broker.step(BOUND + BEAT)
+    broker.step(TRUST_SECONDS + HEARTBEAT_SECONDS)
     assert not node.trusted
 
 
 def test_a_repeated_message_is_no_gap(broker, nodes):
     broker.step(1)
     epoch = nodes[1].marks.epoch
-    message = Writes("n1", nodes[0].gossip.life, 2, ONE + (9).to_bytes(8, "little"))
+    message = WriteNotice("n1", nodes[0].exchange.life, 2, ONE + (9).to_bytes(8, "little"))
     nodes[1].hear("writes.n1", message.encode())
     assert nodes[1].marks.epoch == epoch
 
@@ -227,12 +228,12 @@ def test_the_last_word_on_an_object_is_told(broker, nodes):
 
 @pytest.mark.parametrize("records", [b"short", b"x" * 25])
 def test_a_message_of_another_shape_is_refused(records):
-    raw = Writes("n", "l", 1, records).encode()
+    raw = WriteNotice("n", "l", 1, records).encode()
     with pytest.raises(DecodeError, match="multiple of 24"):
-        Writes.decode(raw)
+        WriteNotice.decode(raw)
 
 
 def test_a_message_survives_the_wire():
-    message = Writes("n", "l", 7, ONE + bytes(8), True, {"other": (3, 0.25)})
-    assert Writes.decode(message.encode()) == message
+    message = WriteNotice("n", "l", 7, ONE + bytes(8), True, {"other": (3, 0.25)})
+    assert WriteNotice.decode(message.encode()) == message
     assert list(message) == [(ONE, 0)]

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from sluice_agent.metrics.workers import Workers
+from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_core.messages.policies import Counters, Hello
 from sluice_core.metrics.totals import Totals, birth
 
@@ -38,7 +38,7 @@ def test_what_an_old_connection_says_of_other_columns_is_not_taken(tmp_path):
 
     async def story():
         totals = Totals()
-        workers = Workers(path, totals, lambda one: arrived.append(tuple(one.metrics)), left.append)
+        workers = WorkerServer(path, totals, lambda one: arrived.append(tuple(one.metrics)), left.append)
         workers.open()
         with connected(path) as old, connected(path) as new:
             old.send(hello("A", "B"))

@@ -1,4 +1,4 @@
-"""A listening Unix socket that keeps messages apart (SEQPACKET), and who comes to it."""
+"""A listening Unix socket that keeps message boundaries (SEQPACKET)."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _BACKLOG: Final = 512
 
 
 class Listener:
-    """Listens at ``path`` on the running loop; ``came`` gets the connection of each worker, non-blocking."""
+    """Listens at ``path`` on the running loop; ``on_connection`` gets each worker's non-blocking connection."""
 
-    def __init__(self, path: str, came: Callable[[socket.socket], None]) -> None:
+    def __init__(self, path: str, on_connection: Callable[[socket.socket], None]) -> None:
         self._path = Path(path)
-        self._came = came
+        self._on_connection = on_connection
         self._socket: socket.socket | None = None
 
     @property
-    def listens(self) -> bool:
-        """Whether it does now."""
+    def is_open(self) -> bool:
+        """Whether it listens now."""
         return self._socket is not None
 
     def open(self, mode: int = 0o660, group: str = "") -> None:
-        """Begin to listen; a socket file that a killed agent left is replaced.
+        """Listen; a socket file that a killed agent left is replaced.
 
-        :raises PeerError: when that cannot be
+        :raises PeerError: when the socket cannot be opened
         """
         self._socket = _listen(self._path, mode, group)
         asyncio.get_running_loop().add_reader(self._socket, self._accept, self._socket)
 
     def close(self) -> None:
-        """Listen no more, and take the socket file away."""
+        """Stop listening, and remove the socket file."""
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
@@ -48,9 +48,9 @@ class Listener:
             self._path.unlink(missing_ok=True)
 
     def _accept(self, listener: socket.socket) -> None:
-        connection = _accepted(listener)
+        connection = _next_connection(listener)
         if connection is not None:
-            self._came(connection)
+            self._on_connection(connection)
 
 
 def _listen(path: Path, mode: int, group: str) -> socket.socket:
@@ -64,15 +64,15 @@ def _listen(path: Path, mode: int, group: str) -> socket.socket:
         if group:
             shutil.chown(fresh, group=group)
         listener.listen(_BACKLOG)
-        fresh.replace(path)  # nobody ever sees a socket that does not answer
+        fresh.replace(path)  # a socket that does not answer is never visible
     except (OSError, LookupError) as error:
         listener.close()
         raise PeerError(f"cannot listen at `{path}`: {error}") from error
     return listener
 
 
-def _accepted(listener: socket.socket) -> socket.socket | None:
-    """The next worker's connection; None when there is none after all."""
+def _next_connection(listener: socket.socket) -> socket.socket | None:
+    """The next connection; None when there is none after all."""
     try:
         connection, _ = listener.accept()
     except BlockingIOError:

@@ -1,0 +1,135 @@
+"""The node's report: what the agent acknowledges to the store, at once after a change and now and then without one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sluice_agent.metrics.worker_server import WorkerServer
+from sluice_agent.settings import Settings
+from sluice_core.errors import PeerError
+from sluice_core.messages.policies import NodeReport
+from sluice_core.snapshot.reader import SnapshotWriter
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+OK: Final = "ok"
+STALE: Final = "stale_history"
+FAILED: Final = "failed"
+
+_MAX_REFUSALS: Final = 100
+#: Seconds for which a node reports that it followed a failover.
+_FAILOVER_NOTICE_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSources:
+    """Functions that a report calls for what does not come from the snapshot."""
+
+    dropped: Callable[[], int] = lambda: 0
+    software: str = ""
+    storage: Callable[[], str] = lambda: ""
+    missing: Callable[[], Mapping[str, str]] = dict
+    code: Callable[[], Mapping[str, int]] = dict
+    sandbox: Callable[[], Mapping[str, str]] = dict
+
+
+class NodeReporter:
+    """Knows what to report, and when that is due."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: AsyncStore,
+        writer: SnapshotWriter,
+        workers: WorkerServer | None,
+        sources: ReportSources,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._writer = writer
+        self._workers = workers
+        self._sources = sources
+        self._started = time.time()
+        self._state = OK
+        self._detail = ""
+        self._late_workers = ""
+        self._failover = ""
+        self._failover_until = 0.0
+        self._due = 0.0
+
+    def report_soon(self) -> None:
+        """Something has changed that the report says."""
+        self._due = 0.0
+
+    def set_state(self, state: str, detail: str = "") -> None:
+        """Report this state from now on, at once if it is another one."""
+        if (state, detail) != (self._state, self._detail):
+            log.log(logging.INFO if state == OK else logging.ERROR, "%s %s", state, detail)
+            self._state, self._detail, self._due = state, detail, 0.0
+
+    def set_late_workers(self, pids: list[int]) -> None:
+        """Report the workers that do not read the replaced snapshot, until they do."""
+        self._late_workers = ""
+        if pids:
+            self._late_workers = f"workers {', '.join(map(str, pids))} do not read the replaced snapshot yet"
+            log.warning("%s", self._late_workers)
+
+    def note_failover(self, reason: str) -> None:
+        """Report for a day that the node adopted a history that nobody had adopted."""
+        self._failover = f"went along with a failover: {reason}"
+        self._failover_until = time.monotonic() + _FAILOVER_NOTICE_SECONDS
+
+    def report(self) -> NodeReport:
+        """The report as of now."""
+        position = self._writer.position
+        failover = self._failover if time.monotonic() < self._failover_until else ""
+        refused = [*sorted(self._sources.missing().items()), *sorted(self._writer.refused.items())]
+        return NodeReport(
+            node=self._settings.node,
+            history=position.history,
+            epoch=position.epoch,
+            state=self._state,
+            detail=self._detail or self._late_workers or failover,
+            refused=dict(refused[:_MAX_REFUSALS]),
+            workers=0 if self._workers is None else self._workers.count,
+            assignments=self._writer.count,
+            dropped=self._sources.dropped(),
+            software=self._sources.software,
+            started=self._started,
+            at=time.time(),
+            storage=self._sources.storage(),
+            code=dict(self._sources.code()),
+            sandbox=dict(self._sources.sandbox()),
+        )
+
+    def due_report(self) -> NodeReport | None:
+        """The report if one is due, else None; it counts as sent."""
+        now = time.monotonic()
+        if now < self._due:
+            return None
+        self._due = now + self._settings.report_interval
+        if self._late_workers and self._workers is not None and not self._workers.not_reading(self._writer.snapshot_id):
+            self._late_workers = ""
+        return self.report()
+
+    async def send_if_due(self) -> None:
+        """Send a due report.
+
+        :raises PeerError: when the store cannot be reached
+        """
+        report = self.due_report()
+        if report is not None:
+            await self._store.report(report)
+
+    async def try_to_send(self) -> None:
+        """Send a due report; one that cannot be sent stays due."""
+        try:
+            await self.send_if_due()
+        except PeerError as error:
+            self._due = 0.0
+            log.warning("cannot report: %s", error)
