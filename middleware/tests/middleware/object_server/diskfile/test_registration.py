@@ -271,7 +271,7 @@ def test_a_node_without_disks_holds_a_policy_back_until_the_nodes_with_disks_can
             assert held["n1"].storage == ""
             held = await reported(store, lambda found: "n2" in str(found["n1"].refused))
             assert list(held["n1"].refused.values()) == ["node `n2` is waiting for object-server"]
-            disk_node._arrived(daemon("object-server"))
+            disk_node._add_worker(daemon("object-server"))
             done = await reported(store, lambda found: not found["n1"].refused and not found["n2"].refused)
             assert done["n2"].storage == READY
         finally:
