@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from sluice_core.describe import Scalar
 from sluice_core.messages.base import Message
@@ -60,10 +60,6 @@ class Plan(Message):
     language: int = LANGUAGE
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"target": Target, "actions": PlannedAction}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Plan, cls).from_data({**data, "metrics": tuple(data.get("metrics", ()))})
 
     @property
     def dynamic(self) -> bool:

@@ -10,13 +10,13 @@ answers every node with its :class:`Shares`.  What people look at is in ``sluice
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple
 
 from sluice_core.describe import BANDWIDTH, PROXY, STORAGE_NODE
 from sluice_core.messages.base import Message
-from sluice_core.messages.bounds import MOST, MOST_RATE, NO_BOUND, Bounds, rates_within, rows_within
+from sluice_core.messages.bounds import MOST, MOST_RATE, NO_BOUND, Bounds
 from sluice_core.messages.policies import Assignment
 
 GET: Final = "GET"
@@ -43,8 +43,11 @@ ANY_POLICY: Final = -1
 #: What replication is accounted to: it moves everybody's bytes.
 NOBODY: Final = ""
 
-
-Row = TypeVar("Row")
+#: Bounds of what is measured on the wire.
+OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
+_LOAD_BOUNDS: Final[Bounds] = {"moved": (0.0, MOST), "open": (0.0, MOST), "waiting": (0.0, MOST)}
+#: Rates of shares are negative for no bound, and slightly below 0 by rounding.
+_SHARE_BOUNDS: Final[Bounds] = dict.fromkeys(("rate", "floor", "ceiling"), (NO_BOUND, MOST_RATE))
 
 
 class Flow(NamedTuple):
@@ -165,8 +168,8 @@ class MovedObject(NamedTuple):
     rate: float
     server: str = ""
 
-    def told(self) -> tuple[str | int | float, ...]:
-        """What travels."""
+    def wire_row(self) -> tuple[str | int | float, ...]:
+        """The fields that travel."""
         return self[:-1]
 
 
@@ -199,28 +202,15 @@ class NodeLoad(Message):
     servers: Mapping[str, str] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True
+    row_types = {"rows": (Load, _LOAD_BOUNDS), "objects": (MovedObject, OBJECT_BOUNDS)}
+    rates = ("capacity",)
 
     def __post_init__(self) -> None:
         objects = (one._replace(server=self.servers.get(one.device, self.server)) for one in self.objects)
         object.__setattr__(self, "objects", tuple(objects))
 
     def to_data(self) -> dict[str, Any]:
-        return {**super(NodeLoad, self).to_data(), "objects": [one.told() for one in self.objects]}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(NodeLoad, cls).from_data(
-            {
-                **data,
-                "sides": tuple(data.get("sides", ())),
-                "rows": _rows(Load, data.get("rows", ())),
-                "objects": _rows(MovedObject, data.get("objects", ())),
-            }
-        )
-        rows_within(made.rows, _MEASURED)
-        rows_within(made.objects, OBJECT_BOUNDS)
-        rates_within("NodeLoad.capacity", made.capacity)
-        return made
+        return {**super(NodeLoad, self).to_data(), "objects": [one.wire_row() for one in self.objects]}
 
 
 class Share(NamedTuple):
@@ -265,26 +255,5 @@ class Shares(Message):
     spares: Mapping[str, float] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Shares, cls).from_data({**data, "rows": _rows(Share, data.get("rows", ()))})
-        rows_within(made.rows, _DIVIDED)
-        rates_within("Shares.newcomer", made.newcomer)
-        rates_within("Shares.spares", made.spares)
-        return made
-
-
-#: Of what object servers tell.
-OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
-_MEASURED: Final[Bounds] = {"moved": (0.0, MOST), "open": (0.0, MOST), "waiting": (0.0, MOST)}
-#: Below 0 by what rounding leaves, too.
-_DIVIDED: Final[Bounds] = {
-    "rate": (NO_BOUND, MOST_RATE),
-    "floor": (NO_BOUND, MOST_RATE),
-    "ceiling": (NO_BOUND, MOST_RATE),
-}
-
-
-def _rows(kind: type[Row], rows: Iterable[Iterable[Any]]) -> tuple[Row, ...]:
-    return tuple(kind(*row) for row in rows)
+    row_types = {"rows": (Share, _SHARE_BOUNDS)}
+    rates = ("newcomer", "spares")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from sluice_core.messages.base import Message
 
@@ -43,10 +43,6 @@ class IdleFlowReport(Message):
     """
 
     rows: tuple[Mapping[str, Any], ...] = ()
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super().from_data({**data, "rows": tuple(data.get("rows", ()))})
 
     @cached_property
     def raw(self) -> bytes:
@@ -106,11 +102,6 @@ class BandwidthReport(Message):
         active = {_promised_to(one) for one in self.flows}
         idle = (one for one in idle_flows.rows if _promised_to(one) not in active)
         return replace(self, flows=(*self.flows, *islice(idle, self.idle)), promises="", idle=0)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("flows", "nodes", "parts", "objects")}
-        return super(BandwidthReport, cls).from_data({**data, **lists})
 
     def encode(self) -> bytes:
         data = {"v": self.version, **self.to_data()}

@@ -1,14 +1,22 @@
-"""What all messages have in common: frozen, versioned, one ``encode``/``decode`` pair.
+"""The base of all messages: frozen, versioned dataclasses with one ``encode``/``decode`` pair.
 
-Documents that people may look at in Redis are JSON; what is sent every second
-(metrics) is MessagePack.  Unknown *fields* are ignored, so that a newer sender
-may add some; an unknown *version* is a :class:`DecodeError` that keeps the bytes.
+Documents that people may look at in Redis are JSON; messages that are sent every second are MessagePack.  A field's
+name is its name on the wire.  A decoder ignores unknown *fields*, so that a newer sender may add some.  An unknown
+*version* is a :class:`DecodeError` that keeps the bytes.
+
+A class declares the shapes of its fields beside them:
+
+* ``nested``: field → class of the message, or messages, in it;
+* ``row_types``: field → named tuple of each of its rows, and the bounds of that tuple's numbers;
+* ``rates``: fields with numbers by name, which may be mappings of mappings; each is a rate.
+
+Fields annotated as tuples become tuples.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -16,6 +24,7 @@ from typing import Any, ClassVar, Self
 import msgpack
 
 from sluice_core.errors import DecodeError
+from sluice_core.messages.bounds import Bounds, rates_within, rows_within
 
 
 @cache
@@ -25,17 +34,19 @@ def _names(cls: Any) -> tuple[str, ...]:
 
 @cache
 def _lists(cls: Any) -> frozenset[str]:
-    """The fields that hold several."""
+    """The fields that are tuples."""
     return frozenset(one.name for one in fields(cls) if str(one.type).startswith("tuple"))
 
 
 class Message:
-    """Base of all messages: a flat frozen dataclass whose nested messages are in ``nested``."""
+    """Base of all messages; see the head of this module for what a class declares."""
 
     __slots__ = ()
     version: ClassVar[int] = 1
     binary: ClassVar[bool] = False
     nested: ClassVar[Mapping[str, type[Message]]] = {}
+    row_types: ClassVar[Mapping[str, tuple[Callable[..., tuple[Any, ...]], Bounds]]] = {}
+    rates: ClassVar[tuple[str, ...]] = ()
 
     def to_data(self) -> dict[str, Any]:
         """Plain data: what ``encode`` writes, without the version."""
@@ -49,7 +60,7 @@ class Message:
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """The message that ``data`` (of ``to_data``) describes.
 
-        :raises DecodeError: when a field is missing or of a wrong shape
+        :raises DecodeError: when a field is missing, of a wrong shape or out of bounds
         """
         if not isinstance(data, Mapping):
             raise DecodeError(f"not a {cls.__name__}: `{type(data).__name__}` has no fields")
@@ -65,9 +76,18 @@ class Message:
             else:
                 raise DecodeError(f"not a {cls.__name__}: `{name}` is no list")
         try:
-            return cls(**known)
+            for name, (row, _) in cls.row_types.items():
+                known[name] = tuple(row(*values) for values in known.get(name, ()))
+            for name in _lists(cls) & known.keys():  # type: ignore[arg-type]
+                known[name] = tuple(known[name])
+            made = cls(**known)
         except (TypeError, ValueError) as error:
             raise DecodeError(f"not a {cls.__name__}: {error}") from error
+        for name, (_, bounds) in cls.row_types.items():
+            rows_within(getattr(made, name), bounds)
+        for name in cls.rates:
+            rates_within(f"{cls.__name__}.{name}", getattr(made, name) or {})
+        return made
 
     def encode(self) -> bytes:
         """Bytes for the wire."""

@@ -1,42 +1,44 @@
-"""What Swift's processes and their node's agent say to each other about credit, over a Unix socket that keeps messages
-apart (SEQPACKET) at the agent's socket's path with :data:`CREDIT_SUFFIX`.
+"""The credit protocol between Swift's processes and their node's agent.
 
-* A worker says :class:`CreditHello`, then :class:`Ask` whenever a flow needs bytes and, just after each second,
-  :class:`TrafficReport`.
-* The agent answers with :class:`Grant` as soon as it has credit to give, in the order of asking within a flow, and
-  never gives more than it has.  Each second it tells the rates that have become others, in a :class:`Grant` of no
-  bytes, so that those of all workers together are about what was divided.  It tells :class:`PriorityUpdate` when that
-  changes, and :class:`Renegotiate` when answers of before (that a flow is free) hold no longer.
+It runs over a Unix socket that keeps messages apart (SEQPACKET), at the path of the agent's socket with
+:data:`CREDIT_SUFFIX`.
 
-A worker that hears nothing for two seconds, or whose connection ends, goes on at the last rate that it was told, with
-flows of which it was told nothing at :attr:`PriorityUpdate.alone`.
+* A worker sends :class:`CreditHello` first, then :class:`Ask` whenever a flow needs bytes, and :class:`TrafficReport`
+  just after each second.
+* The agent answers with :class:`Grant` as soon as it has credit to give, in the order of the requests within a flow,
+  and never gives more than it has.  Each second it sends the rates that changed, in a :class:`Grant` of no bytes, so
+  that those of all workers together are about the node's share.  It sends :class:`PriorityUpdate` when that changes,
+  and :class:`Renegotiate` when an earlier answer that a flow is free no longer holds.
+
+A worker that receives nothing for two seconds, or whose connection ends, goes on at the last rate that it received;
+flows without one go on at :attr:`PriorityUpdate.alone`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgpack
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import OBJECT_BOUNDS, Flow, MovedObject
 from sluice_core.messages.base import Message
-from sluice_core.messages.bounds import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bounds, rates_within, rows_within
+from sluice_core.messages.bounds import MOST, MOST_RATE, MOST_TOTAL, NO_BOUND, Bounds
 
-#: What the socket for credit is called, beside that for counters.
+#: Suffix of the socket for credit, beside the socket for counters.
 CREDIT_SUFFIX: Final = ".credit"
 #: No message is longer; rows that do not fit go with the next.
 MESSAGE_LIMIT: Final = 64 * 1024
-#: Credit without end, in :attr:`CreditGrant.size`.
+#: Unlimited credit, in :attr:`CreditGrant.size`.
 FREE: Final = -1
-#: Level of a flow that gets what others leave (I/O class *idle*); 0 is for those below their floor.
+#: Level of a flow in the I/O class *idle*; 0 is for flows below their floor.
 IDLE: Final = 8
 
-_ASKED: Final[Bounds] = {"size": (-MOST, MOST), "waiting": (0, MOST), "ceiling": (0, MOST_RATE)}
-_GIVEN: Final[Bounds] = {"size": (FREE, MOST), "rate": (NO_BOUND, MOST_RATE)}
-_MOVED: Final[Bounds] = {
+_REQUEST_BOUNDS: Final[Bounds] = {"size": (-MOST, MOST), "waiting": (0, MOST), "ceiling": (0, MOST_RATE)}
+_GRANT_BOUNDS: Final[Bounds] = {"size": (FREE, MOST), "rate": (NO_BOUND, MOST_RATE)}
+_SAMPLE_BOUNDS: Final[Bounds] = {
     "moved": (0, MOST_TOTAL),
     "busy": (0, MOST_TOTAL),
     "held": (0, MOST_TOTAL),
@@ -46,10 +48,10 @@ _MOVED: Final[Bounds] = {
 
 
 class CreditRequest(NamedTuple):
-    """``size`` bytes more are wanted; negative: so many are given back.  ``waiting`` transfers wait for them.
+    """A request for ``size`` bytes; negative: so many are given back.  ``waiting`` transfers wait for them.
 
-    ``ceiling`` (bytes per second, 0: none) is what policies bound the flow to, over the whole cluster, as far as the
-    worker knows: it holds until the flow has a share.
+    ``ceiling`` (bytes per second, 0: none) is the flow's ceiling over the whole cluster, as far as the worker knows it
+    from policies.  It holds until the flow has a share.
     """
 
     account: str
@@ -66,8 +68,10 @@ class CreditRequest(NamedTuple):
 
 
 class CreditGrant(NamedTuple):
-    """``size`` bytes, maybe none, or :data:`FREE`; ``rate`` (bytes per second) is what this worker may go on with
-    alone, -1 for what is free."""
+    """A grant of ``size`` bytes (0 or more, or :data:`FREE`).
+
+    ``rate`` (bytes per second) is what this worker may go on with while the agent is away, -1 for a free flow.
+    """
 
     account: str
     container: str
@@ -82,10 +86,10 @@ class CreditGrant(NamedTuple):
 
 
 class TrafficSample(NamedTuple):
-    """Running totals of one flow on one device in this worker, since it said hello.
+    """Running totals of one flow on one device in this worker, since its :class:`CreditHello`.
 
-    ``moved`` bytes; ``busy`` and ``held`` are transfer-seconds, open and held back by us; ``open`` and ``waiting``
-    are how many there are right now.
+    ``moved`` is bytes.  ``busy`` and ``held`` are transfer-seconds: of all open transfers, and of those held back by
+    us.  ``open`` and ``waiting`` are the numbers of both now.
     """
 
     account: str
@@ -120,7 +124,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreditHello(Message):
-    """First of a worker: ``side`` is where it holds back, ``server`` the ``ip:port`` of an object server.
+    """A worker's first message: the ``side`` on which it holds bytes back, and an object server's ``ip:port``.
 
     ``policies`` maps the index of each storage policy, as text, to its name.
     """
@@ -136,68 +140,45 @@ class CreditHello(Message):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Message):
-    """What flows of this worker need."""
+    """Requests of flows of one worker."""
 
     rows: tuple[CreditRequest, ...]
 
     binary: ClassVar[bool] = True
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Ask, cls).from_data({**data, "rows": tuple(CreditRequest(*row) for row in data.get("rows", ()))})
-        rows_within(made.rows, _ASKED)
-        return made
+    row_types = {"rows": (CreditRequest, _REQUEST_BOUNDS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Grant(Message):
-    """Credit for flows of this worker."""
+    """Credit for flows of one worker."""
 
     rows: tuple[CreditGrant, ...]
 
     binary: ClassVar[bool] = True
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(Grant, cls).from_data({**data, "rows": tuple(CreditGrant(*row) for row in data.get("rows", ()))})
-        rows_within(made.rows, _GIVEN)
-        return made
+    row_types = {"rows": (CreditGrant, _GRANT_BOUNDS)}
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficReport(Message):
-    """Totals of the flows that changed since the last one, and the objects under way."""
+    """Totals of the flows that changed since the last report, and the objects in transfer."""
 
     at: float
     rows: tuple[TrafficSample, ...] = ()
     objects: tuple[MovedObject, ...] = ()
 
     binary: ClassVar[bool] = True
+    row_types = {"rows": (TrafficSample, _SAMPLE_BOUNDS), "objects": (MovedObject, OBJECT_BOUNDS)}
 
     def to_data(self) -> dict[str, Any]:
-        return {**super(TrafficReport, self).to_data(), "objects": [one.told() for one in self.objects]}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(TrafficReport, cls).from_data(
-            {
-                **data,
-                "rows": tuple(TrafficSample(*row) for row in data.get("rows", ())),
-                "objects": tuple(MovedObject(*row) for row in data.get("objects", ())),
-            }
-        )
-        rows_within(made.rows, _MOVED)
-        rows_within(made.objects, OBJECT_BOUNDS)
-        return made
+        return {**super(TrafficReport, self).to_data(), "objects": [one.wire_row() for one in self.objects]}
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityUpdate(Message):
-    """Levels of I/O: all that are not :data:`~sluice_core.messages.bandwidth.NO_CLASS`; ``active`` when any
-    objective is.
+    """All I/O levels other than :data:`~sluice_core.messages.bandwidth.NO_CLASS`; ``active`` when any objective is.
 
-    ``spares`` is ``bandwidth.Shares.spares``, for proxies.  ``alone`` maps a method to the rate of a flow that is new
-    to the worker while the agent is away; where a method is missing, such move as they like.
+    ``spares`` is ``bandwidth.Shares.spares``, for proxies.  ``alone`` maps a method to the fallback rate (bytes per
+    second) of a flow that is new to the worker while the agent is away; flows of a missing method are not limited.
     """
 
     rows: tuple[Level, ...] = ()
@@ -206,20 +187,13 @@ class PriorityUpdate(Message):
     alone: Mapping[str, float] = field(default_factory=dict)
 
     binary: ClassVar[bool] = True
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        made = super(PriorityUpdate, cls).from_data(
-            {**data, "rows": tuple(Level(*row) for row in data.get("rows", ()))}
-        )
-        rates_within("PriorityUpdate.spares", made.spares or {})
-        rates_within("PriorityUpdate.alone", made.alone)
-        return made
+    row_types = {"rows": (Level, {})}
+    rates = ("spares", "alone")
 
 
 @dataclass(frozen=True, slots=True)
 class Renegotiate(Message):
-    """Ask again: what was said to be free may not be any more."""
+    """Flows that were free may be limited now: the worker sends its requests again."""
 
     binary: ClassVar[bool] = True
 
@@ -236,13 +210,14 @@ _NUMBERS: Final = {kind: number for number, kind in _KINDS.items()}
 
 
 def pack(message: Message) -> bytes:
-    """A message of this module for the socket: a byte that tells its kind, then the message."""
+    """The bytes of a message of this module: its kind (one byte), then the message."""
     return bytes((_NUMBERS[type(message)],)) + message.encode()
 
 
 def unpack(raw: bytes) -> Message:
-    """
-    :raises DecodeError: with the bytes
+    """The message in ``raw``.
+
+    :raises DecodeError: with the bytes, when it is none of this protocol
     """
     kind = _KINDS.get(raw[0]) if raw else None
     if kind is None:

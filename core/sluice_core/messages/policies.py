@@ -175,10 +175,6 @@ class Upload(Message):
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"revisions": Revision}
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Upload, cls).from_data({**data, "earlier": tuple(data.get("earlier", ()))})
-
     @property
     def key(self) -> str:
         """What it is filed under: a filter's keyword, ``metric/<NAME>``, ``controller/<name>``."""
@@ -276,11 +272,6 @@ class Change(Message):
 
     nested: ClassVar[Mapping[str, type[Message]]] = {"puts": Assignment, "uploads": Upload, "entries": Entry}
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("drops", "policies", "upload_drops", "entry_drops")}
-        return super(Change, cls).from_data({**data, **lists})
-
 
 @dataclass(frozen=True, slots=True)
 class NodeReport(Message):
@@ -331,11 +322,6 @@ class Hello(Message):
 
     binary: ClassVar[bool] = True
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        lists = {name: tuple(data.get(name, ())) for name in ("metrics", "gauges", "stored")}
-        return super(Hello, cls).from_data({**data, **lists})
-
 
 #: What the agent's socket is called, and this: where it leaves its :class:`StorageState`.
 STORAGE_STATE_SUFFIX: Final = ".storage"
@@ -351,10 +337,6 @@ class StorageState(Message):
 
     daemons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     waiting: tuple[str, ...] = ()
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(StorageState, cls).from_data({**data, "waiting": tuple(data.get("waiting", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,16 @@ class RegistryRecord(Message):
     name: str
 
     kinds: ClassVar[tuple[str, ...]] = ()
+    #: Fields that are lists of texts.
+    texts: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        for name in cls.texts:
+            found = data.get(name, ())
+            if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+                raise DecodeError(f"`{name}` is `{found!r}`, expected a list of texts")
+        return super(RegistryRecord, cls).from_data(data)
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
         """The entry that says this."""
@@ -84,13 +94,6 @@ class RegistryRecord(Message):
             raise DecodeError(f"entry `{entry.key}` is no {cls.__name__}: {error}", entry.encode()) from error
 
 
-def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    found = data.get(name, ())
-    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
-        raise DecodeError(f"`{name}` is `{found!r}`, expected a list of texts")
-    return tuple(found)
-
-
 T = TypeVar("T", bound=RegistryRecord)
 
 
@@ -107,10 +110,7 @@ class Group(RegistryRecord):
     labels: Mapping[str, str] = field(default_factory=dict)
 
     kinds: ClassVar[tuple[str, ...]] = (GROUP, CONTAINER_GROUP)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Group, cls).from_data({**data, "members": _texts(data, "members")})
+    texts = ("members",)
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
         kind = kind or (CONTAINER_GROUP if self.level == CONTAINER else GROUP)
@@ -162,10 +162,7 @@ class Term(RegistryRecord):
     values: tuple[str, ...] = ()
 
     kinds: ClassVar[tuple[str, ...]] = (TERM,)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Term, cls).from_data({**data, "values": _texts(data, "values")})
+    texts = ("values",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +231,7 @@ class Metric(RegistryRecord):
     location: str = ""
 
     kinds: ClassVar[tuple[str, ...]] = (METRIC_ENTRY,)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(Metric, cls).from_data({**data, "granularities": _texts(data, "granularities")})
+    texts = ("granularities",)
 
 
 @dataclass(frozen=True, slots=True)
