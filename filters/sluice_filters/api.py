@@ -23,108 +23,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from sluice_core.describe import ActionInfo, Scalar
-from sluice_core.errors import CallerError, SluiceError
-from sluice_filters.encryption.keys import KeyRing, NoKeys
+from sluice_filters.keys import KeyRing, NoKeys
+from sluice_filters.stream import (
+    BadParameter,
+    CorruptData,
+    FilterError,
+    Hint,
+    NeedIndex,
+    Record,
+    Stream,
+    TeamStream,
+    Transparent,
+    Window,
+)
+from sluice_filters.visits import Call, ObjectCache, Visit
 
-if TYPE_CHECKING:
-    from sluice_filters.requests.caching import ObjectCache
-    from sluice_filters.visits import Call, Visit
-
-Record = Mapping[str, Any]
-
-
-class FilterError(SluiceError):
-    """A filter cannot do its work; the host aborts the request, data is never half transformed."""
-
-
-class CorruptData(FilterError):
-    """Stored bytes are not what an encoder wrote."""
-
-
-class BadParameter(CallerError):
-    """A parameter's value that the filter does not take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """What is known of a stream before its first byte; None is unknown.
-
-    ``size`` is in bytes, ``content_type`` as the client sent it (or as guessed from ``name``).
-    ``account`` is the Swift account, for filters that keep tenants apart.  ``asked`` holds those
-    request headers that the filter declares in :attr:`Filter.asks`, by their declared names.
-    """
-
-    size: int | None = None
-    content_type: str | None = None
-    name: str = ""
-    account: str = ""
-    asked: Mapping[str, str] = field(default_factory=dict)
-
-
-class Stream:
-    """An encoder, decoder or read-time transform of one stream; the base passes bytes on."""
-
-    #: Becomes True once it is certain that the output is the input and ``record()`` will be None,
-    #: so that the host may stop what it does for transformed streams only.
-    transparent: bool = False
-
-    #: Becomes True when no further input can change the output: the host stops reading and calls ``finish``.
-    done: bool = False
-
-    #: Bytes of input that are worth bringing at once, where work is done in blocks; 0: as they come.
-    gather: int = 0
-
-    #: True while ``more`` has output of what was fed; a host that never asks gets it from ``feed`` and ``finish``.
-    behind: bool = False
-
-    def feed(self, data: bytes) -> bytes:
-        """The output that ``data`` makes possible; ``data`` is never empty."""
-        return data
-
-    def more(self) -> bytes:
-        """The next output of what was fed, where that is too much to be given at once."""
-        return b""
-
-    def finish(self) -> bytes:
-        """The rest of the output; called exactly once, after the last ``feed``."""
-        return b""
-
-    def record(self) -> Record | None:
-        """After ``finish`` of an encoder: what undoes it, or None when it changed nothing."""
-        return None
-
-
-class Transparent(Stream):
-    """Passes everything on, and says so from the start."""
-
-    transparent = True
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The encoded bytes ``[start, stop)`` that hold a wanted plain range.
-
-    Decoding exactly these bytes with ``decoder(record, window)`` gives plain bytes of which the
-    first ``skip`` are dropped and the next ``length`` are the range.  ``state`` is the filter's own
-    (JSON data).
-    """
-
-    start: int
-    stop: int
-    skip: int
-    length: int
-    state: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class NeedIndex:
-    """To locate anything, the filter first wants the encoded bytes ``[start, stop)``."""
-
-    start: int
-    stop: int
+__all__ = [
+    "BadParameter",
+    "CorruptData",
+    "Filter",
+    "FilterError",
+    "Hint",
+    "NeedIndex",
+    "Record",
+    "Stream",
+    "Surroundings",
+    "Team",
+    "TeamStream",
+    "Transparent",
+    "Window",
+    "check_parameters",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +65,6 @@ class Surroundings:
 
     keys: KeyRing = field(default_factory=NoKeys)
     cache: ObjectCache | None = None
-
-
-class TeamStream(Stream):
-    """The encoder of several filters at once."""
-
-    def records(self) -> Sequence[Record | None]:
-        """After ``finish``: what ``record`` would be for each of them, in running order."""
-        raise FilterError("no records")
 
 
 class Team:

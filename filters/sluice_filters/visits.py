@@ -26,7 +26,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sluice_filters.api import Stream
+from sluice_core.describe import Scalar
+from sluice_filters.stream import Stream
 
 
 class Headers(dict[str, str]):
@@ -143,3 +144,10 @@ class Visit:
 
     def end(self, complete: bool) -> None:
         """The request is over; ``complete`` when both bodies went through to their ends."""
+
+
+class ObjectCache(Protocol):
+    """The cache of whole objects that a host lends to the filter ``caching``."""
+
+    def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
+        """What accompanies ``call``; ``params`` are those of :class:`~sluice_filters.requests.caching.Caching`."""

@@ -13,7 +13,8 @@ from sluice_aio.conf import code
 from sluice_aio.conf.common import section
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.kept_secrets import kept
-from sluice_filters.encryption.keys_file import SECRET_SIZE, Ring, render_ring
+from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
+from sluice_filters.encryption.keys.ring import Ring
 
 _AGENT: Final = """\
 [agent]

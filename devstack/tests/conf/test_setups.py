@@ -16,7 +16,7 @@ from sluice_aio.conf.sluice import write_sluice
 from sluice_aio.conf.storage import DAEMONS
 from sluice_aio.conf.swift import PROXIES, write_swift
 from sluice_aio.errors import LaunchError
-from sluice_filters.encryption.keys_file import KeyFile
+from sluice_filters.encryption.keys.key_file import KeyFile
 
 FULL = Setup(parts=cs.ALL_PARTS)
 

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter, Scalar
 from sluice_filters.api import BadParameter, Filter, Hint, Record, Stream, Window
-from sluice_filters.encryption.keys import is_key_id
 from sluice_filters.encryption.sealing import Sealed, open_record
 from sluice_filters.encryption.segments import SegmentDecoder, SegmentEncoder
+from sluice_filters.keys import is_key_id
 
 
 class Encryption(Filter):

@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sluice_filters.api import CorruptData, FilterError, Record
-from sluice_filters.encryption.keys import KeyRing, MissingKey, is_key_id
 from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, Layout
+from sluice_filters.keys import KeyRing, MissingKey, is_key_id
 
 #: Version of the stored format; a decoder reads all versions up to its own.
 FORMAT: Final = 1

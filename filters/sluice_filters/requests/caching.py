@@ -1,29 +1,19 @@
 """The filter that keeps whole objects on a fast disk at the proxy.
 
 What is here is its description; the disk, the other workers of the node and the other proxies are the
-host's matter, which lends an :class:`ObjectCache`.  A host without one lets every request pass.
+host's matter, which lends an :class:`~sluice_filters.visits.ObjectCache`.  A host without one lets every request pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
-from sluice_core.describe import FILTER, PROXY, ActionInfo, Parameter, Scalar
+from sluice_core.describe import FILTER, PROXY, ActionInfo, Parameter
 from sluice_filters.api import Filter
-
-if TYPE_CHECKING:
-    from sluice_filters.visits import Call, Visit
+from sluice_filters.visits import Call, Visit
 
 DEFAULT: Final = "default"
 STRICT: Final = "strict"
-
-
-class ObjectCache(Protocol):
-    """What a host lends: the node's cache."""
-
-    def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
-        """What accompanies ``call``; ``params`` are those of :class:`Caching`."""
 
 
 class Caching(Filter):

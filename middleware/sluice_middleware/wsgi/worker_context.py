@@ -9,9 +9,9 @@ from typing import Any, Final
 from sluice_core.options import Option
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import Surroundings
-from sluice_filters.encryption.keys_file import open_keys
+from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
-from sluice_filters.requests.caching import ObjectCache
+from sluice_filters.visits import ObjectCache
 from sluice_middleware.swift import green
 from sluice_middleware.wsgi.policy_lookup import PolicyLookup
 from sluice_sandbox import hosting

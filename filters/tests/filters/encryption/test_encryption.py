@@ -16,8 +16,8 @@ from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, Sur
 from sluice_filters.chain import ChainEncoder, chain_decoder, locate
 from sluice_filters.compression.compression import Compression
 from sluice_filters.encryption.encryption import Encryption
-from sluice_filters.encryption.keys import MissingKey
 from sluice_filters.encryption.sealing import TAG_SIZE, Keys
+from sluice_filters.keys import MissingKey
 from sluice_filters.testing import cut, encode, outcome, ranges, read_range, run
 from sluice_filters.testing.fake_filters import FixedKeys
 

@@ -13,8 +13,9 @@ import pytest
 
 from sluice_core.errors import CallerError
 from sluice_filters.encryption import cli
-from sluice_filters.encryption.keys import MissingKey, NoKeys, is_key_id
-from sluice_filters.encryption.keys_file import KeyFile, open_keys
+from sluice_filters.encryption.keys.key_file import KeyFile
+from sluice_filters.encryption.keys.options import open_keys
+from sluice_filters.keys import MissingKey, NoKeys, is_key_id
 
 ONE, TWO = b"1" * 32, b"2" * 32
 
@@ -299,7 +300,7 @@ def test_whoever_has_a_key_file_needs_no_key_manager(path):
     """Castellan is imported when it is configured, pyarrow when CSV is read."""
     code = (
         "import sys; from sluice_filters.registry import load_filters\n"
-        "from sluice_filters.encryption.keys_file import open_keys\n"
+        "from sluice_filters.encryption.keys.options import open_keys\n"
         f"open_keys({{'key_file': {str(path)!r}}}).active(); load_filters()\n"
         "print(sorted({'castellan', 'oslo_config', 'pyarrow'} & set(sys.modules)))"
     )

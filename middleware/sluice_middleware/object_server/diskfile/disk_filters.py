@@ -17,7 +17,7 @@ from sluice_core.options import Option, read_options
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_filters.api import CorruptData, Filter, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, missing
-from sluice_filters.encryption.keys_file import open_keys
+from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, StoredMetadata
 from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform, TransformStep, parse

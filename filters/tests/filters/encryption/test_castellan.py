@@ -13,9 +13,9 @@ from castellan.tests.unit.key_manager.mock_key_manager import MockKeyManager
 
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.encryption.encryption import Encryption
-from sluice_filters.encryption.keys import MissingKey
-from sluice_filters.encryption.keys_castellan import CastellanKeys, CastellanSource
-from sluice_filters.encryption.keys_file import open_keys
+from sluice_filters.encryption.keys.castellan import CastellanKeys, CastellanSource
+from sluice_filters.encryption.keys.options import open_keys
+from sluice_filters.keys import MissingKey
 from sluice_filters.testing import encode, run
 
 MANAGER = "castellan.tests.unit.key_manager.mock_key_manager.MockKeyManager"

@@ -34,8 +34,9 @@ from castellan.common.utils import credential_factory
 from keystoneauth1.exceptions import ClientException
 from oslo_config import cfg
 
-from sluice_filters.encryption.keys import is_key_id
-from sluice_filters.encryption.keys_file import SECRET_SIZE, KeyProblem, Ring, WatchedKeys, file_signature, read_private
+from sluice_filters.encryption.keys.key_file import SECRET_SIZE, file_signature, read_private
+from sluice_filters.encryption.keys.ring import KeyProblem, Ring, WatchedKeys
+from sluice_filters.keys import is_key_id
 
 _GROUP: Final = "sluice"
 _OPTIONS: Final = (

@@ -1,0 +1,1 @@
+"""Where root secrets come from: a key file or a key manager."""

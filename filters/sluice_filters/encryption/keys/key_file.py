@@ -1,0 +1,118 @@
+"""Root secrets out of a file.
+
+A key file is JSON, readable by its owner only::
+
+    {"active": "2026", "keys": {"2025": "<base64 of 32 bytes>", "2026": "..."}}
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from sluice_filters.encryption.keys.ring import KeyProblem, Ring, WatchedKeys
+from sluice_filters.keys import is_key_id
+
+SECRET_SIZE: Final = 32
+_LARGEST_FILE: Final = 1 << 20
+
+
+class FileSource:
+    """A key file."""
+
+    retry = 0.0
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name = f"key file `{path}`"
+
+    def signature(self) -> object:
+        """Of the file that has the name now: a rewrite by rename is another inode."""
+        return file_signature(self.path)
+
+    def read(self) -> Ring:
+        """The ring in the file."""
+        return parse_ring(read_private(self.path))
+
+
+class KeyFile(WatchedKeys):
+    """The keys in a key file; nothing is read before the first one is wanted."""
+
+    def __init__(self, path: str | Path, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(FileSource(path), clock)
+
+
+def file_signature(path: Path) -> tuple[int, ...]:
+    """Something that changes when the file does.
+
+    :raises KeyProblem: when there is no such file
+    """
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise KeyProblem(error.strerror or str(error)) from error
+    return found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
+
+
+def read_private(path: Path) -> bytes:
+    """What stands in a file that nobody but its owner may read.
+
+    :raises KeyProblem: when others may, or nobody can
+    """
+    try:
+        # a pipe would keep a plain open() waiting for ever
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise KeyProblem("not a regular file")
+            if mode & 0o077:
+                raise KeyProblem(f"readable or writable by others (mode {mode & 0o777:04o}), expected 0600")
+            return file.read(_LARGEST_FILE)
+    except OSError as error:
+        raise KeyProblem(error.strerror or str(error)) from error
+
+
+def parse_ring(raw: bytes) -> Ring:
+    """The ring that a key file's bytes describe.
+
+    :raises KeyProblem: without a word of what stands in it
+    """
+    try:
+        data = json.loads(raw)
+    except ValueError:
+        raise KeyProblem("not JSON") from None
+    if not isinstance(data, dict) or not isinstance(data.get("keys"), dict) or not isinstance(data.get("active"), str):
+        raise KeyProblem('expected `{"active": identifier, "keys": {identifier: base64}}`')
+    secrets = {key_id: decode_secret(key_id, value) for key_id, value in data["keys"].items()}
+    if data["active"] and data["active"] not in secrets:
+        raise KeyProblem(f"active key `{data['active']}` is not among the keys")
+    return Ring(data["active"], secrets)
+
+
+def decode_secret(key_id: str, value: Any) -> bytes:
+    """A secret out of its base64.
+
+    :raises KeyProblem: naming the identifier only
+    """
+    if not is_key_id(key_id):
+        raise KeyProblem(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+    try:
+        secret = base64.b64decode(value, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise KeyProblem(f"key `{key_id}` is not base64") from None
+    if len(secret) != SECRET_SIZE:
+        raise KeyProblem(f"key `{key_id}` has `{len(secret)}` bytes, expected {SECRET_SIZE}")
+    return secret
+
+
+def render_ring(ring: Ring) -> bytes:
+    """The bytes of a key file."""
+    keys = {key_id: base64.b64encode(secret).decode() for key_id, secret in sorted(ring.secrets.items())}
+    return json.dumps({"active": ring.active, "keys": keys}, indent=1).encode() + b"\n"

@@ -1,0 +1,115 @@
+"""Rings of root secrets that follow a source: a key file or a key manager.
+
+Theory of operation.  A ring looks at its source at most once a second, and at once when a key is
+asked for that it does not have.  A source that cannot be read, or holds nonsense, never takes keys
+away: the last good ring stays and ``problem`` says what is wrong (it is logged once).  A process
+whose source is broken from the start runs, and refuses what needs a key, with that reason.  Neither
+problems nor errors ever hold a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from sluice_core.errors import CallerError
+from sluice_filters.keys import MissingKey
+
+#: Seconds between two looks at the source.
+_PATIENCE: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class KeyProblem(CallerError):
+    """A source of keys that cannot be used; never holds a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Root secrets by identifier, the one for new objects (empty: none), and what kept others out."""
+
+    active: str = ""
+    secrets: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    problem: str = ""
+
+
+class Source(Protocol):
+    """Where a ring comes from; ``retry`` is the least number of seconds between two failing reads."""
+
+    name: str
+    retry: float
+
+    def signature(self) -> object:
+        """Something cheap that is another whenever ``read`` would answer something else.
+
+        :raises KeyProblem: when there is nothing to read
+        """
+
+    def read(self) -> Ring:
+        """The keys.
+
+        :raises KeyProblem: with the reason
+        """
+
+
+class WatchedKeys:
+    """A ring that follows its source."""
+
+    def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._clock = clock
+        self._ring = Ring()
+        self._seen: object = None
+        self._looked = float("-inf")
+        #: What is wrong with the source now; empty when nothing is.
+        self.problem = ""
+
+    def active(self) -> str:
+        """As of :class:`~sluice_filters.encryption.keys.KeyRing`."""
+        self._look(_PATIENCE)
+        if not self._ring.active:
+            raise MissingKey(self._lacking("no active key"))
+        return self._ring.active
+
+    def secret(self, key_id: str) -> bytes:
+        """As of :class:`~sluice_filters.encryption.keys.KeyRing`."""
+        self._look(_PATIENCE)
+        found = self._ring.secrets.get(key_id)
+        if found is None:
+            self._look(0.0)
+            found = self._ring.secrets.get(key_id)
+        if found is None:
+            raise MissingKey(self._lacking(f"no key `{key_id}`"))
+        return found
+
+    def identifiers(self) -> tuple[str, ...]:
+        """The keys that are here."""
+        self._look(_PATIENCE)
+        return tuple(sorted(self._ring.secrets))
+
+    def _lacking(self, what: str) -> str:
+        return f"{what} in {self._source.name}" + (f": {self.problem}" if self.problem else "")
+
+    def _look(self, patience: float) -> None:
+        """Follow the source, unless it was looked at less than ``patience`` seconds ago."""
+        now = self._clock()
+        if now - self._looked < (max(patience, self._source.retry) if self.problem else patience):
+            return
+        self._looked = now
+        problem = ""
+        try:
+            signature = self._source.signature()
+            if signature != self._seen or self.problem:
+                self._ring = self._source.read()
+                self._seen = signature
+                problem = self._ring.problem
+                _log.info("%s was read, active key `%s`", self._source.name, self._ring.active)
+        except KeyProblem as error:
+            problem = str(error)
+        if problem and problem != self.problem:
+            _log.error("%s: %s; the keys read before stay", self._source.name, problem)
+        self.problem = problem
