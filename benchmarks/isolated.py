@@ -20,11 +20,11 @@ from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
 from tests.support.sandbox.process import NOOP, compiled, jailed, supervisor, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import PeerError
 from sluice_filters.api import Filter, Hint
 from sluice_filters.chain import chain_reader
 from sluice_sandbox.process.session import ProcessTeam
-from sluice_sandbox.uploads import CodeStore
 from sluice_sandbox.wasm.session import WasmTeam
 
 PIECE: Final = 65_536

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from isal import isal_zlib
 
 from sluice_core.describe import Scalar
 from sluice_filters.api import CorruptData, Record, Stream, TeamStream
+from sluice_sandbox.isolated import IsolatedFilter
 from sluice_sandbox.limits import Limits, Misbehaved, Session
-
-if TYPE_CHECKING:
-    from sluice_sandbox.api import IsolatedFilter
 
 _SIZE_LIMIT: Final = 1 << 63
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sluice_core.code.code_store import BadUpload as BadUpload
 from sluice_core.describe import Scalar
 from sluice_filters.api import FilterError
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from sluice_core.code.code_store import CodeStore, WrongDigest
+from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter
-from sluice_sandbox.api import BadUpload, SandboxTeam, filter_class
-
-__all__ = ["CodeStore", "WrongDigest", "uploaded_filters"]
+from sluice_sandbox.api import SandboxTeam, filter_class
 
 _log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import NOOP, XOR, jailed, supervisor, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.testing import cut, run
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import CONTROL, ProcessTeam, tenant_socket
-from sluice_sandbox.uploads import CodeStore
 
 TRIAL = """
 import json, os, sys

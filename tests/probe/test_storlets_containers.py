@@ -11,8 +11,8 @@ from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import cli
-from sluice_sandbox.api import Limits
 from sluice_sandbox.docker.engine import DockerEngine
+from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets.container import Unavailable
 
 DATA = bytes(range(256)) * 1024

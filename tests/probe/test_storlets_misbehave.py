@@ -9,7 +9,7 @@ from tests.support.sandbox.docker import Bench
 from tests.support.sandbox.storlets import python_storlet, through
 
 from sluice_filters.api import FilterError, Hint
-from sluice_sandbox.api import Limits
+from sluice_sandbox.limits import Limits
 
 DATA = bytes(range(256)) * 4096  # 1 MiB
 COPY = """

@@ -17,7 +17,7 @@ from sluice_filters import registry as filters
 from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
-from sluice_sandbox.api import info_of
+from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.storlets.explicit import Explicit
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def filter_info(upload: Upload) -> ActionInfo:
 
     :raises BadUpload: when its description makes no sense
     """
-    return native_info(upload) if upload.environment == NATIVE else info_of(upload)
+    return native_info(upload) if upload.environment == NATIVE else describe_upload(upload)
 
 
 def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:

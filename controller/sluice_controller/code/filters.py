@@ -21,7 +21,7 @@ from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.policies import FILTER_CODE, Upload
 from sluice_core.messages.registry import ACTIVATION, ALIAS
-from sluice_sandbox.api import info_of
+from sluice_sandbox.descriptions import describe_upload
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.
 FIELDS: Final = (
@@ -71,7 +71,7 @@ def described_filter(body: Any, by: str, now: float, old: Upload | None = None) 
     fresh = Upload("", "", "", "", "", 0, created=int(now * 1000), created_by=by)
     upload = replace(old or fresh, **words, **flags, info=_info(body, old))
     if not native:
-        info_of(upload)
+        describe_upload(upload)
     return upload
 
 

@@ -23,15 +23,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import PROCESS
 from sluice_core.errors import PeerError, SluiceError
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import waiting
 from sluice_sandbox.api import SandboxTeam
-from sluice_sandbox.limits import BadUpload, Limits, Misbehaved, Session, Step
+from sluice_sandbox.limits import Limits, Misbehaved, Session, Step
 from sluice_sandbox.process import wire
-from sluice_sandbox.uploads import CodeStore
 
 CONTROL: Final = "control"
 #: A worker that has not said a word after this time is busy with another stream.

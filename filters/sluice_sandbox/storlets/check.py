@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Upload
@@ -17,7 +18,7 @@ from sluice_filters.api import Hint
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import Place
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import CodeStore, uploaded_filters
+from sluice_sandbox.uploads import uploaded_filters
 
 ACCOUNT: Final = "AUTH_sluice-sandbox-check"
 _CODE: Final = b"""

@@ -30,8 +30,8 @@ from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
 from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
 
 from sluice_filters.api import FilterError
-from sluice_sandbox.api import Limits
 from sluice_sandbox.docker.client import connected
+from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import wire
 from sluice_sandbox.storlets.waiting import alone, pause, pipe, read_now, wait
 

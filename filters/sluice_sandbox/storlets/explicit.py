@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from sluice_core.describe import FILTER, PROXY, STORLET, ActionInfo, Parameter, Scalar
 from sluice_filters.api import BadParameter, Filter, Hint, Stream, Transparent
-from sluice_sandbox.api import IsolatedFilter
+from sluice_sandbox.isolated import IsolatedFilter
 
 RUN: Final = "X-Run-Storlet"
 PARAMETERS: Final = tuple(f"X-Storlet-Parameter-{number}" for number in range(1, 21))

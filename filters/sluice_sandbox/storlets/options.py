@@ -11,13 +11,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import CallerError
-from sluice_sandbox.api import Limits
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.locations import cache_folder, state_folder
+from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import CodeStore
 
 PREFIX: Final = "storlets_"
 #: Name → type and help, as the documentation shows them.

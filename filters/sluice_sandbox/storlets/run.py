@@ -38,7 +38,7 @@ from storlets.sbus.file_description import (
 )
 
 from sluice_filters.api import FilterError
-from sluice_sandbox.api import Limits, Misbehaved
+from sluice_sandbox.limits import Limits, Misbehaved
 from sluice_sandbox.storlets import wire
 from sluice_sandbox.storlets.stage import JAVA, Daemons, Stage, Task, agreed, printable
 from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread, wait, write_now

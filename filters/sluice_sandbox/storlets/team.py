@@ -19,12 +19,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET, Scalar
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, TeamStream
-from sluice_sandbox.api import IsolatedFilter, Limits, SandboxTeam, Session, Step
+from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.isolated import IsolatedFilter
+from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.optional import OPTIONAL, OptionalReader
-from sluice_sandbox.uploads import CodeStore
 
 if TYPE_CHECKING:
     from sluice_sandbox.storlets.container import Container, Place

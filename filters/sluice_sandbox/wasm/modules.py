@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import wasmtime
 
-from sluice_sandbox.limits import BadUpload, Misbehaved
-from sluice_sandbox.uploads import CodeStore
+from sluice_core.code.code_store import BadUpload, CodeStore
+from sluice_sandbox.limits import Misbehaved
 
 #: Larger modules take seconds to compile.
 MAX_CODE: Final = 8 * 1024 * 1024

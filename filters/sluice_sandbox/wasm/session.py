@@ -22,13 +22,14 @@ from typing import Any, ClassVar, Final
 
 import wasmtime
 
+from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import WASM
 from sluice_core.errors import SluiceError
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import FilterError, Hint
-from sluice_sandbox.api import IsolatedFilter, SandboxTeam
-from sluice_sandbox.limits import UNDO, BadUpload, Limits, Misbehaved, Session, Step
-from sluice_sandbox.uploads import CodeStore
+from sluice_sandbox.api import SandboxTeam
+from sluice_sandbox.isolated import IsolatedFilter
+from sluice_sandbox.limits import UNDO, Limits, Misbehaved, Session, Step
 from sluice_sandbox.wasm import modules
 from sluice_sandbox.wasm.call import Function
 

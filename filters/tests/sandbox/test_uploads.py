@@ -6,15 +6,17 @@ import hashlib
 
 import pytest
 
+from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.describe import PLACES, PROXY, STORAGE_NODE
 from sluice_core.errors import NotFound
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import BadParameter
 from sluice_filters.basic.noop import Noop
-from sluice_sandbox.api import SandboxTeam, filter_class, info_of
+from sluice_sandbox.api import SandboxTeam, filter_class
+from sluice_sandbox.descriptions import describe_upload
 from sluice_sandbox.guard import Encoder
-from sluice_sandbox.limits import BadUpload, Limits
-from sluice_sandbox.uploads import CodeStore, WrongDigest, uploaded_filters
+from sluice_sandbox.limits import Limits
+from sluice_sandbox.uploads import uploaded_filters
 
 CODE = b"class Main: pass\n"
 DIGEST = hashlib.sha256(CODE).hexdigest()
@@ -54,7 +56,7 @@ def one(**values):
 
 
 def test_what_is_not_said_is_taken_to_be_the_worst():
-    info = info_of(one(revision=3))
+    info = describe_upload(one(revision=3))
     assert (info.changes_content, info.changes_length, info.random_access) == (True, True, False)
     assert (info.on_put, info.on_get, info.reversible, info.version) == (False, True, False, 3)
     assert (info.places, info.default_place, info.environment) == (PLACES, PROXY, "process")
@@ -62,8 +64,8 @@ def test_what_is_not_said_is_taken_to_be_the_worst():
 
 @pytest.mark.parametrize(("environment", "places"), [("storlet", (PROXY,)), ("process", PLACES), ("wasm", PLACES)])
 def test_only_fast_environments_undo_on_storage_nodes(environment, places):
-    assert info_of(one(environment=environment, reverse=True)).places == places
-    assert info_of(one(environment=environment)).places == PLACES
+    assert describe_upload(one(environment=environment, reverse=True)).places == places
+    assert describe_upload(one(environment=environment)).places == PLACES
 
 
 def test_parameters_are_declared_as_dictionaries_and_checked():
@@ -108,7 +110,7 @@ def test_parameters_are_short_for_they_are_kept_beside_every_object():
 )
 def test_an_upload_that_contradicts_itself_is_refused(values, reason):
     with pytest.raises(BadUpload, match=reason):
-        info_of(one(**values))
+        describe_upload(one(**values))
 
 
 def test_a_filter_belongs_to_its_environment():

@@ -15,17 +15,18 @@ from typing import Any, Self
 
 from tests.support.sandbox.storlets import registered
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter
-from sluice_sandbox.api import Limits
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.docker.locations import cache_folder
+from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import Place
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import CodeStore, uploaded_filters
+from sluice_sandbox.uploads import uploaded_filters
 
 
 @dataclass(frozen=True)

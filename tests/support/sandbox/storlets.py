@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.messages.policies import Upload
 from sluice_filters.api import Filter, Hint
-from sluice_sandbox.api import Limits, Session, Step
+from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.storlets.container import Container, Place
 from sluice_sandbox.storlets.team import StorletTeam
-from sluice_sandbox.uploads import CodeStore, uploaded_filters
+from sluice_sandbox.uploads import uploaded_filters
 
 ACCOUNT = "AUTH_test"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import supervisor, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_filters.testing import FilterContract
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
-from sluice_sandbox.uploads import CodeStore
 
 PAGE = Path(__file__).parents[4] / "docs" / "isolated-fast.md"
 STEP = {"name": "step", "type": "int", "minimum": 0, "maximum": 255, "default": 13}

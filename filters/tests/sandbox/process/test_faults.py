@@ -7,12 +7,12 @@ import collections
 import pytest
 from tests.support.sandbox.process import NOOP, supervisor, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import chain_reader
 from sluice_filters.testing import run
 from sluice_sandbox.limits import Limits, Misbehaved
 from sluice_sandbox.process.session import ProcessTeam
-from sluice_sandbox.uploads import CodeStore
 
 LIMITS = Limits(patience=2.5, cpu=0.3, cpu_per_mb=0.1, memory=128 * 1024 * 1024)
 HOST = Limits(patience=5.0, slack=1024 * 1024, growth=10.0)

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.process import CACHE, jailed, supervisor, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import PeerError
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.testing import run
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam, Supervised, tenant_socket
-from sluice_sandbox.uploads import CodeStore
 
 WHO = b"""
 import os

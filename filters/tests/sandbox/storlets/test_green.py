@@ -20,7 +20,7 @@ from pathlib import Path
 from swift.common.concurrency import GreenPile, sleep, tpool
 
 from sluice_filters.api import Hint
-from sluice_sandbox.api import Limits
+from sluice_sandbox.limits import Limits
 from tests.support.sandbox.storlets import ACCOUNT, BareTeam, python_storlet, through
 
 sign = Path(sys.argv[1])

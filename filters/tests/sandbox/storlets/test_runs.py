@@ -11,7 +11,7 @@ from tests.support.sandbox.storlets import ACCOUNT, BareTeam, python_storlet, re
 from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, plain_size
 from sluice_filters.testing import FilterContract, cut, run
-from sluice_sandbox.api import Limits, Step
+from sluice_sandbox.limits import Limits, Step
 from sluice_sandbox.storlets.explicit import explicit_filter
 from sluice_sandbox.storlets.team import StorletTeam
 

@@ -6,6 +6,7 @@ import tarfile
 
 import pytest
 
+from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import CallerError, PeerError
 from sluice_sandbox import cli
 from sluice_sandbox.docker import image
@@ -13,7 +14,6 @@ from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.docker.locations import cache_folder
 from sluice_sandbox.storlets import library
 from sluice_sandbox.storlets.options import OPTIONS, storlet_team
-from sluice_sandbox.uploads import CodeStore
 
 
 def test_an_image_is_called_by_what_is_in_it_and_not_by_where_that_came_from():

@@ -6,10 +6,10 @@ import pytest
 import wasmtime
 from tests.support.sandbox.process import compiled, uploaded
 
+from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.testing import run
 from sluice_sandbox.limits import Limits, Misbehaved
-from sluice_sandbox.uploads import CodeStore
 from sluice_sandbox.wasm.session import WasmTeam
 
 LIMITS = Limits(memory=4 * 1024 * 1024, cpu=0.1, cpu_per_mb=0.1, slack=100_000, growth=10.0)

@@ -1,0 +1,95 @@
+"""What an upload says of itself, checked: its description for the language and the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from sluice_core.code.code_store import BadUpload
+from sluice_core.describe import FILTER, PLACES, PROCESS, PROXY, STORLET, WASM, ActionInfo, Parameter
+from sluice_core.messages.policies import Upload
+
+#: What an upload's ``info`` may say; the rest follows from the upload itself.
+_DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {
+    "keyword",
+    "kind",
+    "version",
+    "environment",
+    "reversible",
+    "available",
+    "on_request",
+}
+#: Only the fast environments run below Swift's own reads and writes, where each open of a file would
+#: else start a conversation with a container engine.
+_UNDOES_AT: Final = {STORLET: (PROXY,), PROCESS: PLACES, WASM: PLACES}
+
+
+def describe_upload(upload: Upload) -> ActionInfo:
+    """How ``upload`` describes itself to the language and the hosts.
+
+    Unless it says otherwise it is taken to change bytes and their number, and to run on PUT when it
+    can be undone, else when read.
+
+    :raises BadUpload: for words that an upload cannot say, or that contradict each other
+    """
+    declared = dict(upload.info)
+    faults = [f"`{name}` is nothing an upload can declare" for name in sorted(set(declared) - _DECLARED)]
+    if upload.environment not in _UNDOES_AT:
+        faults.append(f"environment `{upload.environment}`, expected one of {', '.join(_UNDOES_AT)}")
+    if not upload.keyword.replace("_", "").isalnum() or upload.keyword != upload.keyword.lower():
+        faults.append(f"keyword `{upload.keyword}`, expected lower case letters, digits and `_`")
+    if faults:
+        raise BadUpload("; ".join(faults))
+    places = _UNDOES_AT[upload.environment] if upload.reverse else PLACES
+    values: dict[str, Any] = {
+        "help": f"uploaded filter, revision {upload.revision}",
+        "places": places,
+        "on_put": upload.reverse,
+        "on_get": not upload.reverse,
+        "changes_content": True,
+        "changes_length": True,
+        **declared,
+    }
+    try:
+        values["parameters"] = tuple(map(_parameter, values.get("parameters", ())))
+        values["places"] = tuple(values["places"])
+        values.setdefault("default_place", values["places"][0])
+        info = ActionInfo(
+            keyword=upload.keyword,
+            kind=FILTER,
+            version=upload.revision,
+            environment=upload.environment,
+            reversible=upload.reverse,
+            **values,
+        )
+    except (TypeError, ValueError, IndexError) as error:
+        raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
+    faults = list(_contradictions(info, places))
+    if faults:
+        raise BadUpload(f"filter `{upload.keyword}`: {'; '.join(faults)}")
+    return info
+
+
+def _contradictions(info: ActionInfo, places: Sequence[str]) -> Sequence[str]:
+    rules = (
+        (info.on_put or info.on_get, "it runs neither on PUT nor on GET"),
+        (info.on_put or not info.reversible, "it can be undone, but does not run on PUT"),
+        (info.changes_content or not info.reversible, "it can be undone, but changes nothing"),
+        (info.changes_content or not info.changes_length, "it changes the length, but not the content"),
+        (not (info.reversible and info.on_get), "it is both undone on GET and run on GET"),
+        (not info.random_access, f"environment `{info.environment}` has no random access"),
+        (set(info.places) <= set(places), f"places {', '.join(info.places)}, expected some of {', '.join(places)}"),
+        (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
+        (
+            not info.reversible or not any(one.required for one in info.parameters),
+            "it can be undone, but needs a parameter",
+        ),
+    )
+    return [fault for holds, fault in rules if not holds]
+
+
+def _parameter(data: Mapping[str, Any]) -> Parameter:
+    values = {"help": "", **data}
+    values["choices"] = tuple(values.get("choices", ()))
+    return Parameter(**values)
