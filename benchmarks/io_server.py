@@ -59,9 +59,9 @@ def main(folder: str, port: str, module: str, mode: str, keep: str, levels: str)
     with tempfile.TemporaryDirectory() as etc, swift_conf(Path(etc), module):
         server = ObjectController(conf, Log())
         if module == "sluice":
-            server._diskfile_router[POLICIES[0]].streams.standings = Levels(json.loads(levels), mode != "resting")
+            server._diskfile_router[POLICIES[0]].scheduler.priorities = Levels(json.loads(levels), mode != "resting")
         if mode == "forced":
-            page_cache.has = lambda *_: False
+            page_cache.is_cached = lambda *_: False
         listening = concurrency.listen(("127.0.0.1", int(port)), backlog=128)
         concurrency.wsgi.server(listening, server, log_output=False)
 

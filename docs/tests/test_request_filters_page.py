@@ -33,7 +33,7 @@ def test_it_tells_how_much_of_an_object_was_taken(tmp_path, receipts, caplog, pi
     stand = ProxyStack(tmp_path, receipts)
     stand.swift.piece = 100
     stand("PUT", body=b"x" * 1000)
-    stand.policies(assignment(keyword="receipts"))
+    stand.set_policies(assignment(keyword="receipts"))
     with caplog.at_level(logging.INFO):
         body = Request.blank("/v1/AUTH_a/c/o").call_application(stand.reads)[2]
         taken = iter(body)

@@ -43,7 +43,7 @@ def agent(path):
     made = FakeAgent(path)
     yield made
     made.close()
-    made.settle()
+    made.wait_briefly()
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def line(path, clock, agent):
 
     made = CreditClient(path, PROXY, policies={"0": "gold"}, clock=clock)
     yield made
-    made.hang_up()
-    agent.settle()
+    made.disconnect()
+    agent.wait_briefly()
 
 
 @contextmanager

@@ -168,9 +168,9 @@ def test_neither_ended_nor_broken_off_requests_leave_descriptors(twins):
 def test_a_loop_device_with_bfq_heeds_priorities(tmp_path, speed):
     assert not slow_disk.missing()
     with slow_disk.disk(tmp_path, size=400 << 20, speed=speed) as disk:
-        assert io_priority.heeded(disk.folder) == (True, f"{disk.device} has the scheduler bfq")
+        assert io_priority.honours_priorities(disk.folder) == (True, f"{disk.device} has the scheduler bfq")
         disk.queue("scheduler", "none")
-        assert io_priority.heeded(disk.folder) == (False, f"{disk.device} has the scheduler none")
+        assert io_priority.honours_priorities(disk.folder) == (False, f"{disk.device} has the scheduler none")
     assert not list(tmp_path.glob("*.img"))
 
 
@@ -187,8 +187,8 @@ def test_to_ask_for_the_page_cache_asks_no_disk(tmp_path):
                 return Path(f"/sys/block/{disk.device}/stat").read_text(encoding="ascii").split()[0]
 
             before = reads()
-            assert not page_cache.has(file.fileno(), 0, MIB)
+            assert not page_cache.is_cached(file.fileno(), 0, MIB)
             assert reads() == before or not TELLS
             os.pread(file.fileno(), MIB, 0)
             assert reads() != before
-            assert page_cache.has(file.fileno(), 0, MIB)
+            assert page_cache.is_cached(file.fileno(), 0, MIB)

@@ -193,8 +193,8 @@ def feed_objects(raw: bytes) -> None:
     for decode in (
         sysmeta.decode_chain,
         stored_metadata.StoredMetadata.decode,
-        transform_context.parse,
-        sysmeta.keywords,
+        transform_context.parse_steps,
+        sysmeta.filter_keywords,
     ):
         with contextlib.suppress(DecodeError):
             decode(text)

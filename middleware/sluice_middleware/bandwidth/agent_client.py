@@ -9,8 +9,8 @@ connection it counts from nothing, under another name, so that totals never need
 
 Whoever wants bytes held back opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
 
-    transfer = credit_line.current(agent_socket).open(flow)
-    transfer.pay(len(piece))
+    transfer = agent_client.shared_client(agent_socket).open(flow)
+    transfer.acquire(len(piece))
     transfer.close()
 """
 
@@ -40,7 +40,7 @@ from sluice_core.messages.credit import (
     pack,
     unpack,
 )
-from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, in_parts
+from sluice_middleware.bandwidth.counters import FlowCounters, ObjectTransfer, split_report
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
@@ -87,15 +87,15 @@ class CreditClient:
         self._path = path + CREDIT_SUFFIX
         self._hello = CreditHello("", side, os.getpid(), server, policies or {})
         self._clock = clock
-        self._tills: dict[Flow, FlowQueue] = {}
-        self._tallies = FlowCounters(clock)
+        self._queues: dict[Flow, FlowQueue] = {}
+        self._counters = FlowCounters(clock)
         self._transfers: set[Transfer] = set()
-        self._standing = AgentState()
+        self._agent_state = AgentState()
         self._resting: set[FlowQueue] = set()
         self._sweeping = False
         self._socket: socket.socket | None = None
         self._heard = clock()
-        self._alone = True
+        self._detached = True
         self._away = False
         self._said = -_SAY_AGAIN
 
@@ -116,20 +116,20 @@ class CreditClient:
         :param governed: False to count only
         :param ceiling: bytes per second that policies bound the flow to (0: none), until its node has a share for it
         """
-        till = None
+        queue = None
         if governed:
-            till = self._tills.get(flow) or self._new(flow)
-            till.open += 1
-            if ceiling != till.account.ceiling:
-                till.account.bind(ceiling)
-        passage = ObjectTransfer(flow, device, oid, span) if oid else None
-        if passage is not None:
-            self._tallies.enter(passage)
-        tally = self._tallies.find(flow, device)
-        tally.turn(self._clock(), opened=1)
-        if till is not None and not till.account.free:
-            self.ask(till)
-        transfer = Transfer(self, till, tally, PATIENCE[self.side], passage)
+            queue = self._queues.get(flow) or self._new_queue(flow)
+            queue.open += 1
+            if ceiling != queue.account.ceiling:
+                queue.account.set_ceiling(ceiling)
+        object_transfer = ObjectTransfer(flow, device, oid, span) if oid else None
+        if object_transfer is not None:
+            self._counters.add_object(object_transfer)
+        counter = self._counters.counter(flow, device)
+        counter.update(self._clock(), opened=1)
+        if queue is not None and not queue.account.free:
+            self.request_credit(queue)
+        transfer = Transfer(self, queue, counter, PATIENCE[self.side], object_transfer)
         self._transfers.add(transfer)
         return transfer
 
@@ -137,44 +137,44 @@ class CreditClient:
         """The name of a storage policy; empty when it is not known."""
         return self._hello.policies.get(str(index), "")
 
-    def standing(self) -> AgentState:
+    def agent_state(self) -> AgentState:
         """What the agent said last, for any thread."""
-        return self._standing
+        return self._agent_state
 
-    def introduce(self, server: str) -> None:
+    def set_server(self, server: str) -> None:
         """The object server of this process is known now; the agent is told when it did not know."""
         if server and server != self._hello.server:
             self._hello = replace(self._hello, server=server)
-            self.hang_up()
+            self.disconnect()
 
     # -- for tills -----------------------------------------------------------------------------
 
-    def ask(self, till: FlowQueue) -> None:
+    def request_credit(self, queue: FlowQueue) -> None:
         """Ask for what the till's account wishes."""
-        account = till.account
-        if account.free or account.alone:
+        account = queue.account
+        if account.free or account.detached:
             return
-        size = account.wish(till.needs if till.queue else 0)
-        if size and self._say(_asked(till, size)):
-            account.asked += size
+        size = account.bytes_to_request(queue.bytes_waiting if queue.waiters else 0)
+        if size and self._send_request(_asked(queue, size)):
+            account.requested += size
 
-    def silent(self, since: float) -> bool:
+    def is_silent(self, since: float) -> bool:
         """Whether the agent is away, or has said nothing for two seconds though asked ``since`` then."""
-        if not self._alone:
-            self._alone = self._clock() - max(since, self._heard) > SILENCE
-        return self._alone
+        if not self._detached:
+            self._detached = self._clock() - max(since, self._heard) > SILENCE
+        return self._detached
 
-    def leave_alone(self, till: FlowQueue) -> None:
+    def detach(self, queue: FlowQueue) -> None:
         """The agent is away: the till's account goes on by what was said last."""
-        till.go_alone(self._standing.alone.get(till.account.flow.method))
+        queue.detach(self._agent_state.fallback_rates.get(queue.account.flow.method))
 
-    def passed_unpaid(self, till: FlowQueue) -> None:
+    def count_unpaid(self, queue: FlowQueue) -> None:
         """Count it, and say so from time to time."""
         self.unpaid += 1
         now = self._clock()
         if now - self._said >= _SAY_AGAIN:
             self._said = now
-            account = till.account
+            account = queue.account
             self._log.warning(
                 "sluice: %s of `%s` waited %g s for credit and went on without; %d pieces since the start",
                 account.flow.method,
@@ -183,25 +183,25 @@ class CreditClient:
                 self.unpaid,
             )
 
-    def over(self, transfer: Transfer) -> None:
+    def transfer_closed(self, transfer: Transfer) -> None:
         """Count the transfer as closed; what nobody needs any more goes back soon."""
         self._transfers.discard(transfer)
-        transfer.tally.turn(self._clock(), opened=-1)
-        if transfer.passage is not None:
-            self._tallies.leave(transfer.passage)
-        till = transfer.till
-        if till is not None:
-            till.open -= 1
-            if not till.open:
-                self.at_rest(till)
+        transfer.counter.update(self._clock(), opened=-1)
+        if transfer.object_transfer is not None:
+            self._counters.remove_object(transfer.object_transfer)
+        queue = transfer.queue
+        if queue is not None:
+            queue.open -= 1
+            if not queue.open:
+                self.queue_is_idle(queue)
 
-    def at_rest(self, till: FlowQueue) -> None:
+    def queue_is_idle(self, queue: FlowQueue) -> None:
         """Give back what the account holds, in a moment."""
-        if till.account.credit > 0 and not till.account.free:
-            self._resting.add(till)
+        if queue.account.credit > 0 and not queue.account.free:
+            self._resting.add(queue)
             if not self._sweeping:
                 self._sweeping = True
-                green.later(LINGER, self._sweep)
+                green.call_later(LINGER, self._sweep)
 
     # -- each second ---------------------------------------------------------------------------
 
@@ -209,20 +209,20 @@ class CreditClient:
         """Connect unless connected; tell what moved; take credit back from those who let it lie."""
         if self._socket is None and not self._connect():
             return
-        self._look()
-        changed = self._tallies.changed()
-        rows = self._tallies.rows(changed.tallies)
-        for raw in in_parts(time.time(), rows, tuple(changed.objects)):
+        self._update_counters()
+        changed = self._counters.changed()
+        rows = self._counters.rows(changed.counters)
+        for raw in split_report(time.time(), rows, tuple(changed.objects)):
             if not self._send(raw):
                 break
         else:
-            self._tallies.delivered(changed.tallies)
-        for till in self._tills.values():
-            if till.open and not till.queue:
-                self._give_back(till, till.account.rest())
+            self._counters.delivered(changed.counters)
+        for queue in self._queues.values():
+            if queue.open and not queue.waiters:
+                self._give_back(queue, queue.account.release_if_idle())
         self._forget()
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Leave the agent until the next tick; transfers go on alone."""
         connection, self._socket = self._socket, None
         if connection is None:
@@ -231,19 +231,19 @@ class CreditClient:
             connection.shutdown(socket.SHUT_RDWR)  # its reader closes it
         except OSError as error:
             self._log.debug("sluice: line for credit: %s", error)
-        self._go_alone()
+        self._detach_all()
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _new(self, flow: Flow) -> FlowQueue:
-        made = self._tills[flow] = FlowQueue(TokenAccount(flow, self._clock), self, self._clock)
+    def _new_queue(self, flow: Flow) -> FlowQueue:
+        made = self._queues[flow] = FlowQueue(TokenAccount(flow, self._clock), self, self._clock)
         if self._socket is None:
-            self.leave_alone(made)
+            self.detach(made)
         return made
 
-    def _look(self) -> None:
+    def _update_counters(self) -> None:
         for transfer in self._transfers:
-            transfer.look()
+            transfer.update_counters()
 
     def _connect(self) -> bool:
         self._hello = replace(self._hello, worker=f"{os.getpid()}-{uuid.uuid4().hex[:12]}")
@@ -263,14 +263,14 @@ class CreditClient:
         self._away = False
         self._socket = connection
         self._heard = self._clock()
-        self._alone = False
-        self._look()
-        self._tallies.begin()
-        for till in self._tills.values():
-            till.account.go_along(connected_anew=True)
-            if till.open:
-                till.serve()
-        green.whenever_readable(connection, lambda: self._read(connection))
+        self._detached = False
+        self._update_counters()
+        self._counters.reset()
+        for queue in self._queues.values():
+            queue.account.reattach(connected_anew=True)
+            if queue.open:
+                queue.serve()
+        green.on_readable(connection, lambda: self._read(connection))
         return True
 
     def _read(self, connection: socket.socket) -> bool:
@@ -285,19 +285,19 @@ class CreditClient:
                 break
             if not raw:
                 break
-            self._take(raw)
+            self._handle(raw)
         if connection is self._socket:
             self._away = True
-            self.hang_up()
+            self.disconnect()
         connection.close()
         return False
 
-    def _take(self, raw: bytes) -> None:
+    def _handle(self, raw: bytes) -> None:
         self._heard = self._clock()
-        if self._alone:
-            self._alone = False
-            for till in self._tills.values():
-                till.account.go_along()
+        if self._detached:
+            self._detached = False
+            for queue in self._queues.values():
+                queue.account.reattach()
         try:
             message = unpack(raw)
         except DecodeError as error:
@@ -307,49 +307,51 @@ class CreditClient:
             self._grant(message)
         elif isinstance(message, PriorityUpdate):
             levels = {one.flow: one.level for one in message.rows}
-            self._standing = AgentState(levels, message.active, message.spares or {}, message.alone)
+            self._agent_state = AgentState(levels, message.active, message.spares or {}, message.alone)
         elif isinstance(message, Renegotiate):
-            for till in self._tills.values():
-                if till.account.free:
-                    till.account.anew()
-                    if till.open:
-                        self.ask(till)
+            for queue in self._queues.values():
+                if queue.account.free:
+                    queue.account.require_credit()
+                    if queue.open:
+                        self.request_credit(queue)
 
     def _grant(self, message: Grant) -> None:
         for one in message.rows:
-            till = self._tills.get(one.flow) or self._new(one.flow)
-            till.account.granted(one.size, one.rate)
-            if till.queue:
-                till.serve()
-            elif not till.open:
-                self.at_rest(till)
+            queue = self._queues.get(one.flow) or self._new_queue(one.flow)
+            queue.account.grant(one.size, one.rate)
+            if queue.waiters:
+                queue.serve()
+            elif not queue.open:
+                self.queue_is_idle(queue)
 
     def _sweep(self) -> None:
         self._sweeping = False
         resting, self._resting = self._resting, set()
-        for till in resting:
-            if not till.open:
-                self._give_back(till, till.account.give_back())
+        for queue in resting:
+            if not queue.open:
+                self._give_back(queue, queue.account.release_surplus())
 
-    def _give_back(self, till: FlowQueue, size: int) -> None:
-        if size and not self._say(_asked(till, -size)):
-            till.account.refund(size)
+    def _give_back(self, queue: FlowQueue, size: int) -> None:
+        if size and not self._send_request(_asked(queue, -size)):
+            queue.account.refund(size)
 
-    def _go_alone(self) -> None:
-        self._alone = True
-        for till in self._tills.values():
-            self.leave_alone(till)
-            if till.queue:
-                till.serve()
+    def _detach_all(self) -> None:
+        self._detached = True
+        for queue in self._queues.values():
+            self.detach(queue)
+            if queue.waiters:
+                queue.serve()
 
     def _forget(self) -> None:
         """Bounds what is remembered: flows that no transfer is open of can be learned again."""
-        if len(self._tills) > _MOST:
-            self._tills = {flow: till for flow, till in self._tills.items() if till.open or till.account.asked}
-        if len(self._tallies) > _MOST:
-            self.hang_up()  # totals begin anew with the next hello
+        if len(self._queues) > _MOST:
+            self._queues = {
+                flow: queue for flow, queue in self._queues.items() if queue.open or queue.account.requested
+            }
+        if len(self._counters) > _MOST:
+            self.disconnect()  # totals begin anew with the next hello
 
-    def _say(self, asked: CreditRequest) -> bool:
+    def _send_request(self, asked: CreditRequest) -> bool:
         return self._send(pack(Ask((asked,))))
 
     def _send(self, raw: bytes) -> bool:
@@ -363,26 +365,26 @@ class CreditClient:
         except OSError as error:
             self._log.warning("sluice: lost the agent's line for credit: %s", error)
             self._away = True
-            self.hang_up()
+            self.disconnect()
             return False
         return True
 
 
-def _asked(till: FlowQueue, size: int) -> CreditRequest:
-    account, method, policy, container = till.account.flow
-    return CreditRequest(account, container, method, policy, size, len(till.queue), till.account.ceiling)
+def _asked(queue: FlowQueue, size: int) -> CreditRequest:
+    account, method, policy, container = queue.account.flow
+    return CreditRequest(account, container, method, policy, size, len(queue.waiters), queue.account.ceiling)
 
 
 #: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
 _lines: dict[tuple[int, int, str, str], CreditClient] = {}
 
 
-def current(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
+def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
     """The line of this process to the agent whose socket for counters is at ``path``, made and connected at first.
 
     To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
     """
-    place = (os.getpid(), green.hub(), path, side)
+    place = (os.getpid(), green.hub_id(), path, side)
     found = _lines.get(place)
     if found is None:
         names = {str(int(one)): one.name for one in POLICIES}
@@ -390,5 +392,5 @@ def current(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logge
         found.tick()
         green.each_second(found.tick)
     elif server:
-        found.introduce(server)
+        found.set_server(server)
     return found

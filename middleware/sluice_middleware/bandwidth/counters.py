@@ -31,7 +31,7 @@ class FlowCounter:
         self._at = now
         self._since = 0
 
-    def turn(self, now: float, opened: int = 0, waiting: int = 0) -> None:
+    def update(self, now: float, opened: int = 0, waiting: int = 0) -> None:
         """So many more transfers are open, or wait, from ``now`` on; negative for fewer."""
         passed = max(0.0, now - self._at)
         self._busy += passed * self.open
@@ -40,15 +40,15 @@ class FlowCounter:
         self.open += opened
         self.waiting += waiting
 
-    def begin(self, now: float) -> None:
+    def reset(self, now: float) -> None:
         """Count from ``now`` on."""
-        self.turn(now)
+        self.update(now)
         self._busy = self._held = 0.0
         self._since = self.moved
 
     def row(self, now: float) -> TrafficSample:
         """As the agent wants it."""
-        self.turn(now)
+        self.update(now)
         account, method, policy, container = self.flow
         moved = self.moved - self._since
         return TrafficSample(
@@ -59,7 +59,7 @@ class FlowCounter:
 class ObjectTransfer:
     """One object on its way; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
 
-    __slots__ = ("device", "flow", "moved", "oid", "range", "told")
+    __slots__ = ("device", "flow", "moved", "oid", "range", "reported")
 
     def __init__(self, flow: Flow, device: str, oid: str, span: str) -> None:
         self.flow = flow
@@ -67,13 +67,13 @@ class ObjectTransfer:
         self.oid = oid
         self.range = span
         self.moved = 0
-        self.told = 0
+        self.reported = 0
 
 
 class ChangedCounters(NamedTuple):
     """What is to be told in one second."""
 
-    tallies: list[FlowCounter]
+    counters: list[FlowCounter]
     objects: list[MovedObject]
 
 
@@ -84,14 +84,14 @@ class FlowCounters:
         self._clock = clock
         self._all: dict[tuple[Flow, str], FlowCounter] = {}
         self._active: set[FlowCounter] = set()
-        self._passages: set[ObjectTransfer] = set()
+        self._objects: set[ObjectTransfer] = set()
         self._ended: deque[ObjectTransfer] = deque(maxlen=_ENDED)
         self._told = clock()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def find(self, flow: Flow, device: str) -> FlowCounter:
+    def counter(self, flow: Flow, device: str) -> FlowCounter:
         """The tally of ``flow`` on ``device``, which will be told from now on."""
         found = self._all.get((flow, device))
         if found is None:
@@ -99,23 +99,23 @@ class FlowCounters:
         self._active.add(found)
         return found
 
-    def enter(self, passage: ObjectTransfer) -> None:
+    def add_object(self, item: ObjectTransfer) -> None:
         """An object is on its way."""
-        self._passages.add(passage)
+        self._objects.add(item)
 
-    def leave(self, passage: ObjectTransfer) -> None:
+    def remove_object(self, item: ObjectTransfer) -> None:
         """It is not any more."""
-        self._passages.discard(passage)
-        if passage.moved > passage.told:
-            self._ended.append(passage)
+        self._objects.discard(item)
+        if item.moved > item.reported:
+            self._ended.append(item)
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Hello was said: count from now on, and forget what stands still."""
         now = self._clock()
         self._all = {key: one for key, one in self._all.items() if one.open}
         self._active = set(self._all.values())
         for one in self._active:
-            one.begin(now)
+            one.reset(now)
 
     def changed(self) -> ChangedCounters:
         """The tallies that may have changed, and the fastest objects since the last call."""
@@ -123,33 +123,35 @@ class FlowCounters:
         passed = max(now - self._told, 0.001)
         self._told = now
         moved: Counter[tuple[str, int, str, str, str, str]] = Counter()
-        for one in (*self._passages, *self._ended):  # those of one object are one
-            if one.moved > one.told:
+        for one in (*self._objects, *self._ended):  # those of one object are one
+            if one.moved > one.reported:
                 flow = one.flow
-                moved[one.device, flow.policy, flow.account, one.oid, flow.method, one.range] += one.moved - one.told
+                moved[one.device, flow.policy, flow.account, one.oid, flow.method, one.range] += (
+                    one.moved - one.reported
+                )
         self._ended.clear()
         fastest = heapq.nlargest(MOST_OBJECTS, moved.items(), key=lambda pair: pair[1])
         objects = [MovedObject(*place, size / passed) for place, size in fastest]
-        for one in self._passages:
-            one.told = one.moved
+        for one in self._objects:
+            one.reported = one.moved
         return ChangedCounters(list(self._active), objects)
 
-    def rows(self, tallies: list[FlowCounter]) -> tuple[TrafficSample, ...]:
+    def rows(self, counters: list[FlowCounter]) -> tuple[TrafficSample, ...]:
         """Their totals as of now."""
         now = self._clock()
-        return tuple(one.row(now) for one in tallies)
+        return tuple(one.row(now) for one in counters)
 
-    def delivered(self, tallies: list[FlowCounter]) -> None:
+    def delivered(self, counters: list[FlowCounter]) -> None:
         """The agent has their totals: those without a transfer stand still from now on."""
-        self._active.difference_update([one for one in tallies if not one.open])
+        self._active.difference_update([one for one in counters if not one.open])
 
 
-def in_parts(at: float, rows: tuple[TrafficSample, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
+def split_report(at: float, rows: tuple[TrafficSample, ...], objects: tuple[MovedObject, ...]) -> list[bytes]:
     """:class:`~sluice_core.messages.credit.TrafficReport` messages with all of it, none longer than the limit."""
     raw = pack(TrafficReport(at, rows, objects))
     if len(raw) <= MESSAGE_LIMIT or len(rows) + len(objects) < 2:
         return [raw]
     if rows and objects:
-        return [*in_parts(at, rows, ()), *in_parts(at, (), objects)]
+        return [*split_report(at, rows, ()), *split_report(at, (), objects)]
     half = max(len(rows), len(objects)) // 2
-    return [*in_parts(at, rows[:half], objects[:half]), *in_parts(at, rows[half:], objects[half:])]
+    return [*split_report(at, rows[:half], objects[:half]), *split_report(at, rows[half:], objects[half:])]

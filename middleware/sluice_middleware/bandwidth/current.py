@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import Flow
-from sluice_middleware.bandwidth.agent_client import current
+from sluice_middleware.bandwidth.agent_client import shared_client
 
 
 class CurrentAgentState:
@@ -18,12 +18,12 @@ class CurrentAgentState:
 
     def active(self) -> bool:
         """Whether any objective of bandwidth is in force on this node."""
-        return current(self._path, self._side).standing().active
+        return shared_client(self._path, self._side).agent_state().active
 
     def level(self, flow: Flow) -> int:
         """The level of a flow's I/O, ``bandwidth.NO_CLASS`` unless the agent said another."""
-        return current(self._path, self._side).standing().level(flow)
+        return shared_client(self._path, self._side).agent_state().level(flow)
 
     def spares(self) -> Mapping[str, float]:
         """Unused part, 0 to 1, of each storage node's capacity to read."""
-        return current(self._path, self._side).standing().spares
+        return shared_client(self._path, self._side).agent_state().spares

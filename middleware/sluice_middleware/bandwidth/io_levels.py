@@ -17,7 +17,7 @@ class AgentState:
     #: Unused part, 0 to 1, of each storage node's capacity to read.
     spares: Mapping[str, float] = field(default_factory=dict)
     #: Method → bytes per second of a flow that is new here while the agent is away; missing: as much as it likes.
-    alone: Mapping[str, float] = field(default_factory=dict)
+    fallback_rates: Mapping[str, float] = field(default_factory=dict)
 
     def level(self, flow: Flow) -> int:
         """The level of the flow, or else of its tenant's; ``bandwidth.NO_CLASS`` unless the agent said another."""

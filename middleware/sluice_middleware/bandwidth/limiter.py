@@ -22,7 +22,7 @@ from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.swift.proxy_api import POLICIES, close_if_possible
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.policy_lookup import PolicyLookup, Target, logical
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup, Target, logical_object
 from sluice_middleware.wsgi.response import Env, UpstreamResponse
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -41,7 +41,7 @@ class BandwidthLimiter:
     """One per worker; does nothing before :meth:`start`, which is told after the fork."""
 
     def __init__(
-        self, agent_socket: str, side: str, selector: PolicyLookup, logger: Logger, server: tuple[str, str] = ("", "")
+        self, agent_socket: str, side: str, lookup: PolicyLookup, logger: Logger, server: tuple[str, str] = ("", "")
     ) -> None:
         """
         :param agent_socket: empty when bandwidth is nobody's business
@@ -50,15 +50,15 @@ class BandwidthLimiter:
         """
         self._path = agent_socket
         self._side = side
-        self._selector = selector
+        self._lookup = lookup
         self._logger = logger
         self._server = server
-        self.line: CreditClient | None = None
+        self.client: CreditClient | None = None
 
     def start(self, env: Env) -> None:
         """Find the process' line to the agent; ``env`` is of a request that came to the server."""
-        if self._path and self.line is None:
-            self.line = agent_client.current(self._path, self._side, self._address(env), self._logger)
+        if self._path and self.client is None:
+            self.client = agent_client.shared_client(self._path, self._side, self._address(env), self._logger)
 
     def _address(self, env: Env) -> str:
         if self._side == PROXY:
@@ -68,7 +68,7 @@ class BandwidthLimiter:
             address = env.get("SERVER_NAME", "")
         return f"{address}:{port or env.get('SERVER_PORT', '')}"
 
-    def download(
+    def throttle_download(
         self, env: Env, target: Target, answer: UpstreamResponse, candidates: Candidates | None = None
     ) -> Iterable[bytes]:
         """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list.
@@ -76,59 +76,59 @@ class BandwidthLimiter:
         :param candidates: what may concern ``target``, when the caller has it
         """
         body = answer.body
-        if self.line is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
+        if self.client is None or answer.code not in (200, 206) or _REPLICATION_ENV in env:
             return body
-        transfer = self._open(self.line, env, target, GET, candidates)
+        transfer = self._open(self.client, env, target, GET, candidates)
         if isinstance(body, list | tuple):
             size = sum(map(len, body))
             if transfer.free:
-                transfer.pay(size)
+                transfer.acquire(size)
                 transfer.close()
                 return body
-            if sysmeta.get(answer.headers, "Content-Length") is None:
+            if sysmeta.find_header(answer.headers, "Content-Length") is None:
                 answer.headers = [*answer.headers, ("Content-Length", str(size))]  # as a server does for a list
             body = Rechunked(body)
         return ThrottledBody(body, transfer)
 
-    def upload(
+    def throttle_upload(
         self, env: Env, target: Target, candidates: Candidates | None = None
     ) -> ThrottledInput | Transfer | None:
         """Have the body of a PUT pay as it is read; to be closed when the PUT is answered.
 
         :param candidates: as of :meth:`download`
         """
-        if self.line is None or _REPLICATION_ENV in env:
+        if self.client is None or _REPLICATION_ENV in env:
             return None
         if self._side == PROXY:
             env.setdefault("swift.infocache", {})  # whoever copies ``env`` will write into this one
         elif (progress := _progress(env)) is not None:
-            transfer = self._open(self.line, env, target, PUT, candidates)
-            transfer.follow(progress)
+            transfer = self._open(self.client, env, target, PUT, candidates)
+            transfer.count_from(progress)
             return transfer
         made = env["wsgi.input"] = ThrottledInput(env["wsgi.input"], self, env, target)
         return made
 
-    def opened(self, env: Env, target: Target) -> Transfer:
+    def open_upload(self, env: Env, target: Target) -> Transfer:
         """The transfer of an upload, whose body is read now."""
-        assert self.line is not None
-        return self._open(self.line, env, target, PUT)
+        assert self.client is not None
+        return self._open(self.client, env, target, PUT)
 
     def _open(
-        self, line: CreditClient, env: Env, target: Target, method: str, candidates: Candidates | None = None
+        self, client: CreditClient, env: Env, target: Target, method: str, candidates: Candidates | None = None
     ) -> Transfer:
-        account, container, _ = logical(target)
+        account, container, _ = logical_object(target)
         if candidates is None:
-            candidates = self._selector.candidates(target)
+            candidates = self._lookup.candidates(target)
         policy = self._policy(env, target)
         flow = Flow(_text(account), method, policy, _text(container) if method in candidates.own_account else "")
         ceiling = 0.0
         if candidates.bounded:
-            ceiling = candidates.ceiling(method, self._side, policy, line.policy_name(policy))
+            ceiling = candidates.ceiling(method, self._side, policy, client.policy_name(policy))
         if self._side == PROXY:
-            return line.open(flow, ceiling=ceiling)
+            return client.open(flow, ceiling=ceiling)
         device = env["PATH_INFO"].split("/", 2)[1]
         oid = _text(f"{target[1]}/{target[2]}")
-        return line.open(flow, device, oid, _span(env.get("HTTP_RANGE")), method == GET, ceiling)
+        return client.open(flow, device, oid, _span(env.get("HTTP_RANGE")), method == GET, ceiling)
 
     def _policy(self, env: Env, target: Target) -> int:
         """The index of the storage policy: Swift notes it in the request as soon as it knows the container."""
@@ -154,7 +154,7 @@ class ThrottledBody:
         self._pieces = iter(body)
         self._transfer = transfer
         self._account = transfer.account
-        self._pay = transfer.pay_some
+        self._pay = transfer.acquire_some
         #: What is not paid yet of a piece that was taken.
         self._rest: memoryview | None = None
         self._then: Callable[[], None] | None = None
@@ -163,7 +163,7 @@ class ThrottledBody:
         """Bytes that were given on until now."""
         return self._transfer.moved
 
-    def then(self, ended: Callable[[], None]) -> None:
+    def on_close(self, ended: Callable[[], None]) -> None:
         """Have somebody else told when the request is over."""
         self._then = ended
 
@@ -224,11 +224,11 @@ class ThrottledInput:
     many bytes gets fewer when many wait for a low rate, and the rest with the next reads.
     """
 
-    __slots__ = ("_env", "_over", "_regulator", "_rest", "_source", "_target", "_transfer")
+    __slots__ = ("_env", "_limiter", "_over", "_rest", "_source", "_target", "_transfer")
 
-    def __init__(self, source: Any, regulator: BandwidthLimiter, env: Env, target: Target) -> None:
+    def __init__(self, source: Any, limiter: BandwidthLimiter, env: Env, target: Target) -> None:
         self._source = source
-        self._regulator = regulator
+        self._limiter = limiter
         self._env = env
         self._target = target
         self._transfer: Transfer | None = None
@@ -275,28 +275,28 @@ class ThrottledInput:
 
     def _begun(self) -> Transfer | None:
         if self._transfer is None and not self._over:
-            self._transfer = self._regulator.opened(self._env, self._target)
+            self._transfer = self._limiter.open_upload(self._env, self._target)
         return self._transfer
 
     def _line(self, size: int | None = None) -> bytes:
         """The next line, which begins in the rest."""
         most = -1 if size is None else size
-        line = io.BytesIO(self._rest).readline(most)
-        self._rest = self._rest[len(line) :]
-        if self._rest or line.endswith(b"\n") or len(line) == most:
-            return line
-        more: bytes = self._source.readline(*(() if most < 0 else (most - len(line),)))
-        return line + more
+        client = io.BytesIO(self._rest).readline(most)
+        self._rest = self._rest[len(client) :]
+        if self._rest or client.endswith(b"\n") or len(client) == most:
+            return client
+        more: bytes = self._source.readline(*(() if most < 0 else (most - len(client),)))
+        return client + more
 
     def _paid(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> None:
         if data and transfer is not None:
-            transfer.pay(len(data))
+            transfer.acquire(len(data))
         elif not data and args[:1] != (0,):
             self.close()
 
     def _paid_some(self, transfer: Transfer | None, data: bytes, args: tuple[Any, ...]) -> int:
         if data and transfer is not None:
-            return transfer.pay_some(len(data))
+            return transfer.acquire_some(len(data))
         self._paid(None, data, args)
         return len(data)
 

@@ -2,7 +2,7 @@
 
 Credit is bytes that may pass.  It is asked for in advance, enough for some tenths of a second, and again when half
 of that is gone.  What passes is taken off first, so that the bytes which passed are never more than those which were
-given; :meth:`TokenAccount.charge` and :meth:`TokenAccount.owe` alone make debt, which is paid back before anything
+given; :meth:`TokenAccount.charge` and :meth:`TokenAccount.add_debt` alone make debt, which is paid back before anything
 else passes.
 
 While the agent is away the account fills itself at the last rate that it was told, and is not emptier or fuller
@@ -48,25 +48,25 @@ class TokenAccount:
         "_passed",
         "_speed",
         "_target",
-        "alone",
-        "asked",
         "ceiling",
         "credit",
+        "detached",
         "flow",
         "free",
         "rate",
+        "requested",
     )
 
     def __init__(self, flow: Flow, clock: Callable[[], float] = time.monotonic) -> None:
         self.flow = flow
         self.free = False
         #: The agent is away.
-        self.alone = False
+        self.detached = False
         #: Bytes per second to go on with alone; None when never told, or free when last told.
         self.rate: float | None = None
         #: Bytes that may pass now; negative while there is debt.
         self.credit = 0
-        self.asked = 0
+        self.requested = 0
         #: Bytes per second that policies bound it to, over the whole cluster, as far as is known here; 0: none.
         self.ceiling = 0.0
         self._clock = clock
@@ -79,11 +79,11 @@ class TokenAccount:
 
     # -- what passes ---------------------------------------------------------------------------
 
-    def take(self, size: int) -> bool:
+    def try_charge(self, size: int) -> bool:
         """Whether ``size`` bytes may pass now; they are taken off then."""
         if self.free:
             return True
-        if self.alone and not self._fill(size):
+        if self.detached and not self._fill(size):
             return True
         if self.credit < size:
             return False
@@ -97,7 +97,7 @@ class TokenAccount:
             self._passed += size
             self._idle = False
 
-    def owe(self, size: int) -> None:
+    def add_debt(self, size: int) -> None:
         """``size`` bytes pass though there is no credit: debt, which is bounded."""
         least = -max(size, int(MOST_DEBT * (self.rate or 0.0)))
         before = self.credit
@@ -112,7 +112,7 @@ class TokenAccount:
     @property
     def unlimited(self) -> bool:
         """Nothing holds it back now."""
-        return self.free or (self.alone and self._pace is None)
+        return self.free or (self.detached and self._pace is None)
 
     @property
     def _pace(self) -> float | None:
@@ -123,9 +123,9 @@ class TokenAccount:
             return self.ceiling if self._newcomer is None else min(self.ceiling, self._newcomer)
         return self._newcomer
 
-    def seconds(self, size: int) -> float:
+    def seconds_until(self, size: int) -> float:
         """How long an account alone must wait for ``size`` bytes; for ever when others fill it."""
-        if not self.alone:
+        if not self.detached:
             return math.inf
         if not self._fill(size):
             return 0.0
@@ -133,75 +133,75 @@ class TokenAccount:
 
     # -- what the agent says -------------------------------------------------------------------
 
-    def wish(self, needs: int = 0) -> int:
+    def bytes_to_request(self, needs: int = 0) -> int:
         """Bytes to ask for now, beside those under way; 0 when there is enough.
 
         :param needs: bytes that transfers wait for already
         """
-        if self.free or self.alone:
+        if self.free or self.detached:
             return 0
-        have = self.credit + self.asked
+        have = self.credit + self.requested
         if not needs and 2 * have >= self._target:
             return 0  # by far the most frequent
         wanted = needs + self._ahead()
         return 0 if have >= needs and 2 * have >= wanted else wanted - have
 
-    def granted(self, size: int, rate: float) -> None:
+    def grant(self, size: int, rate: float) -> None:
         """The agent gave ``size`` bytes, or said that the flow is free."""
         if size == FREE:
             self.free, self.rate = True, None
-            self.credit = self.asked = 0
+            self.credit = self.requested = 0
             return
         self.free = False
         self.credit += size
-        self.asked = max(0, self.asked - size)
+        self.requested = max(0, self.requested - size)
         self.rate = max(rate, 0.0)
 
-    def bind(self, ceiling: float) -> None:
+    def set_ceiling(self, ceiling: float) -> None:
         """Policies bound it to ``ceiling`` now (0: no more); who was free of another one asks again."""
         self.ceiling = ceiling
         if ceiling:
-            self.anew()
+            self.require_credit()
 
-    def anew(self) -> None:
+    def require_credit(self) -> None:
         """That the flow is free holds no longer."""
         self.free = False
 
-    def give_back(self) -> int:
+    def release_surplus(self) -> int:
         """Bytes that nobody needs now; they are taken off."""
-        if self.free or self.alone or self.credit <= 0:
+        if self.free or self.detached or self.credit <= 0:
             return 0
         surplus, self.credit = self.credit, 0
         return surplus
 
-    def rest(self) -> int:
+    def release_if_idle(self) -> int:
         """As :meth:`give_back` when nothing has passed since the last call."""
         idle, self._idle = self._idle, True
-        return self.give_back() if idle else 0
+        return self.release_surplus() if idle else 0
 
     # -- without the agent ---------------------------------------------------------------------
 
-    def go_alone(self, newcomer: float | None = None) -> None:
+    def detach(self, newcomer: float | None = None) -> None:
         """The agent is away: fill yourself from now on.
 
         :param newcomer: the rate of a flow that no rate was told of; None: it passes freely
         """
-        if not self.alone:
-            self.alone = True
+        if not self.detached:
+            self.detached = True
             self._filled = self._clock()
             self._newcomer = None if newcomer is None else max(newcomer, _CRAWL)
 
-    def go_along(self, connected_anew: bool = False) -> None:
+    def reattach(self, connected_anew: bool = False) -> None:
         """The agent is back: what is needed is asked for again.
 
         :param connected_anew: and what was said before to be free may not be any more
         """
-        if self.alone:
-            self.alone = False
+        if self.detached:
+            self.detached = False
             self.credit = min(self.credit, 0)
-            self.asked = 0
+            self.requested = 0
         if connected_anew:
-            self.asked = 0
+            self.requested = 0
             self.free = False
 
     def _fill(self, size: int) -> bool:

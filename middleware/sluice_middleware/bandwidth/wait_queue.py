@@ -39,136 +39,138 @@ _NOBODYS.free = True
 class CreditSource(Protocol):
     """What a till wants of the line to the agent."""
 
-    def ask(self, till: FlowQueue) -> None:
+    def request_credit(self, queue: FlowQueue) -> None:
         """Ask for what the till's account wishes, unless it has enough or the agent is away."""
 
-    def silent(self, since: float) -> bool:
+    def is_silent(self, since: float) -> bool:
         """Whether the agent is away, or does not answer though asked ``since`` then (on the clock of the line)."""
 
-    def leave_alone(self, till: FlowQueue) -> None:
+    def detach(self, queue: FlowQueue) -> None:
         """Have the till's account fill itself, since the agent is away."""
 
-    def passed_unpaid(self, till: FlowQueue) -> None:
+    def count_unpaid(self, queue: FlowQueue) -> None:
         """A transfer went on without credit, for it had waited long enough."""
 
-    def at_rest(self, till: FlowQueue) -> None:
+    def queue_is_idle(self, queue: FlowQueue) -> None:
         """No transfer is open any more."""
 
-    def over(self, transfer: Transfer) -> None:
+    def transfer_closed(self, transfer: Transfer) -> None:
         """A transfer has ended."""
 
 
 class Waiter:
     """One green thread that waits for ``size`` bytes, or for ``least`` of them; so many are ``paid``."""
 
-    __slots__ = ("least", "nap", "paid", "patience", "size")
+    __slots__ = ("least", "paid", "patience", "size", "sleep")
 
     def __init__(self, size: int, least: int, patience: float) -> None:
         self.size = size
         self.least = least
         self.patience = patience
         self.paid = 0
-        self.nap = green.InterruptibleSleep()
+        self.sleep = green.InterruptibleSleep()
 
 
 class FlowQueue:
     """One flow's; ``open`` transfers pay here."""
 
-    __slots__ = ("_clock", "_line", "account", "needs", "open", "queue")
+    __slots__ = ("_clock", "_source", "account", "bytes_waiting", "open", "waiters")
 
-    def __init__(self, account: TokenAccount, line: CreditSource, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, account: TokenAccount, source: CreditSource, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.account = account
         self.open = 0
         #: Bytes that are waited for.
-        self.needs = 0
-        self.queue: deque[Waiter] = deque()
-        self._line = line
+        self.bytes_waiting = 0
+        self.waiters: deque[Waiter] = deque()
+        self._source = source
         self._clock = clock
 
-    def pay(self, size: int, least: int, tally: FlowCounter, patience: float) -> int:
+    def acquire(self, size: int, least: int, counter: FlowCounter, patience: float) -> int:
         """Come back when ``size`` bytes may pass, or ``least`` of them at least: how many.
 
         After ``patience`` seconds they may, and are debt.
         """
-        if not self.queue and self.account.take(size):
-            self._line.ask(self)
+        if not self.waiters and self.account.try_charge(size):
+            self._source.request_credit(self)
             return size
-        one = Waiter(size, least, patience)
-        self.queue.append(one)
-        self.needs += size
-        tally.turn(self._clock(), waiting=1)
+        waiter = Waiter(size, least, patience)
+        self.waiters.append(waiter)
+        self.bytes_waiting += size
+        counter.update(self._clock(), waiting=1)
         try:
-            self._wait(one)
+            self._wait(waiter)
         except BaseException:
-            if one.paid:
-                self.account.refund(one.paid)
+            if waiter.paid:
+                self.account.refund(waiter.paid)
             raise
         finally:
-            tally.turn(self._clock(), waiting=-1)
-            if not one.paid:
-                self._leave(one)
+            counter.update(self._clock(), waiting=-1)
+            if not waiter.paid:
+                self._leave(waiter)
             self.serve()
-        return one.paid
+        return waiter.paid
 
     def serve(self) -> None:
         """Let pass whom there is credit for, in their order, and ask for what is missing."""
-        queue, account = self.queue, self.account
+        queue, account = self.waiters, self.account
         moved = False
-        while queue and account.take(size := self._turn(queue[0])):
-            one = queue.popleft()
-            self.needs -= one.size
-            one.paid = size
+        while queue and account.try_charge(size := self._turn_size(queue[0])):
+            waiter = queue.popleft()
+            self.bytes_waiting -= waiter.size
+            waiter.paid = size
             moved = True
-            one.nap.end()
+            waiter.sleep.wake()
         if queue and moved:
-            queue[0].nap.end()  # how long it has to wait is another question now
-        self._line.ask(self)
+            queue[0].sleep.wake()  # how long it has to wait is another question now
+        self._source.request_credit(self)
 
-    def go_alone(self, newcomer: float | None) -> None:
+    def detach(self, newcomer: float | None) -> None:
         """The agent is away: the account fills itself, and who comes first looks anew how long it has to wait.
 
-        :param newcomer: as of :meth:`TokenAccount.go_alone`
+        :param newcomer: as of :meth:`TokenAccount.detach`
         """
-        if not self.account.alone:
-            self.account.go_alone(newcomer)
-            if self.queue:
-                self.queue[0].nap.end()
+        if not self.account.detached:
+            self.account.detach(newcomer)
+            if self.waiters:
+                self.waiters[0].sleep.wake()
 
-    def _turn(self, one: Waiter) -> int:
-        """Bytes that ``one`` is served with: few enough for all that wait to come to their turn soon."""
+    def _turn_size(self, waiter: Waiter) -> int:
+        """Bytes that ``waiter`` is served with: few enough for all that wait to come to their turn soon."""
         account = self.account
         rate = account.rate
         if rate is None:
             rate = account.ceiling or math.inf
-        soon = rate * one.patience * _SOON / len(self.queue)
-        return max(one.least, int(soon)) if soon < one.size else one.size
+        soon = rate * waiter.patience * _SOON / len(self.waiters)
+        return max(waiter.least, int(soon)) if soon < waiter.size else waiter.size
 
-    def _wait(self, one: Waiter) -> None:
+    def _wait(self, waiter: Waiter) -> None:
         begun = self._clock()
-        end = begun + one.patience
-        self._look(begun)
-        while not one.paid:
+        end = begun + waiter.patience
+        self._check_agent(begun)
+        while not waiter.paid:
             left = end - self._clock()
             if left <= 0:
-                size = self._turn(one)
-                self._leave(one)
-                one.paid = size
-                self.account.owe(size)
-                self._line.passed_unpaid(self)
+                size = self._turn_size(waiter)
+                self._leave(waiter)
+                waiter.paid = size
+                self.account.add_debt(size)
+                self._source.count_unpaid(self)
                 break
             pause = _LOOK
-            if self.queue[0] is one:
-                pause = min(_LOOK, max(_SHORTEST, self.account.seconds(self._turn(one))))
-            one.nap.wait(min(left, pause))
-            self._look(begun)
+            if self.waiters[0] is waiter:
+                pause = min(_LOOK, max(_SHORTEST, self.account.seconds_until(self._turn_size(waiter))))
+            waiter.sleep.wait(min(left, pause))
+            self._check_agent(begun)
 
-    def _leave(self, one: Waiter) -> None:
-        self.queue.remove(one)
-        self.needs -= one.size
+    def _leave(self, waiter: Waiter) -> None:
+        self.waiters.remove(waiter)
+        self.bytes_waiting -= waiter.size
 
-    def _look(self, begun: float) -> None:
-        if self._line.silent(begun):
-            self._line.leave_alone(self)
+    def _check_agent(self, begun: float) -> None:
+        if self._source.is_silent(begun):
+            self._source.detach(self)
         self.serve()
 
 
@@ -179,86 +181,97 @@ class Transfer:
     each second and at the end: whoever finds its ``account`` to be free may count by itself there.
     """
 
-    __slots__ = ("_line", "_open", "_patience", "_progress", "_seen", "_tally", "account", "moved", "passage", "till")
+    __slots__ = (
+        "_counter",
+        "_open",
+        "_patience",
+        "_progress",
+        "_seen",
+        "_source",
+        "account",
+        "moved",
+        "object_transfer",
+        "queue",
+    )
 
     def __init__(
         self,
-        line: CreditSource,
-        till: FlowQueue | None,
-        tally: FlowCounter,
+        source: CreditSource,
+        queue: FlowQueue | None,
+        counter: FlowCounter,
         patience: float,
-        passage: ObjectTransfer | None = None,
+        object_transfer: ObjectTransfer | None = None,
     ) -> None:
         """
         :param patience: seconds that one piece waits at most
         """
-        self.till = till
+        self.queue = queue
         #: Where it pays, unless that is free.
-        self.account = _NOBODYS if till is None else till.account
-        self.passage = passage
-        self._line = line
-        self._tally = tally
+        self.account = _NOBODYS if queue is None else queue.account
+        self.object_transfer = object_transfer
+        self._source = source
+        self._counter = counter
         self._patience = patience
         self._open = True
         self.moved = self._seen = 0
         self._progress: Callable[[], int] | None = None
 
-    def follow(self, progress: Callable[[], int]) -> None:
+    def count_from(self, progress: Callable[[], int]) -> None:
         """Somebody else counts: ``progress`` says how many bytes there were until now."""
         self._progress = progress
 
-    def look(self) -> None:
+    def update_counters(self) -> None:
         """Bring what moved into the tally."""
         if self._progress is not None:
             self.moved = self._progress()
         fresh, self._seen = self.moved - self._seen, self.moved
-        self._tally.moved += fresh
-        if self.passage is not None:
-            self.passage.moved += fresh
+        self._counter.moved += fresh
+        if self.object_transfer is not None:
+            self.object_transfer.moved += fresh
 
-    def pay(self, size: int) -> None:
+    def acquire(self, size: int) -> None:
         """Wait until ``size`` bytes may pass, and count them."""
-        till = self.till
-        if till is not None and not self.account.free and size and self._open:
-            till.pay(size, size, self._tally, self._patience)
+        queue = self.queue
+        if queue is not None and not self.account.free and size and self._open:
+            queue.acquire(size, size, self._counter, self._patience)
         self.moved += size
 
-    def pay_some(self, size: int) -> int:
+    def acquire_some(self, size: int) -> int:
         """Wait until some of ``size`` bytes may pass, and count these: how many.
 
         All, unless many wait for a low rate; never none of some.
         """
-        till = self.till
-        if till is not None and not self.account.free and size and self._open:
-            size = till.pay(size, min(size, LEAST_TURN), self._tally, self._patience)
+        queue = self.queue
+        if queue is not None and not self.account.free and size and self._open:
+            size = queue.acquire(size, min(size, LEAST_TURN), self._counter, self._patience)
         self.moved += size
         return size
 
     def charge(self, size: int) -> None:
         """``size`` bytes have passed: count them, and let those who come next wait for them, however many they are."""
-        if self.till is not None:
-            self.till.account.charge(size)
-            self._line.ask(self.till)
+        if self.queue is not None:
+            self.queue.account.charge(size)
+            self._source.request_credit(self.queue)
         self.moved += size
 
     @property
     def free(self) -> bool:
         """Nothing holds it back now, as far as is known."""
-        return self.till is None or self.till.account.unlimited
+        return self.queue is None or self.queue.account.unlimited
 
     @property
     def rate(self) -> float | None:
         """Bytes per second that this worker was told for the flow; None when it is free, or nothing was said yet."""
-        return None if self.till is None else self.till.account.rate
+        return None if self.queue is None else self.queue.account.rate
 
     def close(self) -> None:
         """No more bytes come; may be told again."""
         if self._open:
-            self.look()
+            self.update_counters()
             self._open = False
-            self._line.over(self)
+            self._source.transfer_closed(self)
 
     @property
-    def tally(self) -> FlowCounter:
+    def counter(self) -> FlowCounter:
         """Where it is counted."""
-        return self._tally
+        return self._counter

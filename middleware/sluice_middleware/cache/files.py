@@ -52,7 +52,7 @@ class CachedFile(NamedTuple):
             first += len(piece)
             yield piece
 
-    def sound(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether the body is what was written."""
         found = 0
         try:

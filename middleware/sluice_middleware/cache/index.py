@@ -130,7 +130,7 @@ class IndexTable:
         return dict(zip(COUNTS, words, strict=True), used=self.used)
 
     @property
-    def places(self) -> int:
+    def capacity(self) -> int:
         """How many entries there can be."""
         return self._buckets * _WAYS
 

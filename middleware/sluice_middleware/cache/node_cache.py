@@ -1,7 +1,7 @@
 """The node's cache as the proxy lends it to the filter ``caching``, and as it watches over writes.
 
 Whether an object is cached is a policy's matter, and policies have conditions and come and go; whether a
-write is told must not be.  So :meth:`NodeCache.watched` stands right below the proxy middleware and tells of
+write is told must not be.  So :meth:`NodeCache.wrap` stands right below the proxy middleware and tells of
 every write to any object, by whoever makes it.  It must be so in all proxies of a cluster in which one caches:
 all have the option ``cache_dir``, or none.
 """
@@ -22,7 +22,7 @@ from sluice_core.errors import PeerError
 from sluice_core.options import Option, OptionError
 from sluice_filters.visits import Call, Visit
 from sluice_middleware.cache.store import POLICIES, CacheStore, open_store
-from sluice_middleware.cache.visit import CacheParameters, WriteVisit, reading
+from sluice_middleware.cache.visit import CacheParameters, WriteVisit, read_visit
 from sluice_middleware.swift import green
 from sluice_middleware.swift.cache_api import get_container_info
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
@@ -69,24 +69,24 @@ class NodeCache:
         self._next_try = {"marks": 0.0, "store": 0.0}
         self._app: App | None = None
         self._there: dict[tuple[str, str], float] = {}
-        self._wishes: dict[int, tuple[Mapping[str, Any], CacheParameters]] = {}
+        self._parameters: dict[int, tuple[Mapping[str, Any], CacheParameters]] = {}
 
     # -- for the proxy -----------------------------------------------------------------------
 
-    def watched(self, app: App) -> App:
+    def wrap(self, app: App) -> App:
         """``app``, with an eye on every write that goes to it."""
         self._app = app
         return _Watched(self, app)
 
     def visit(self, call: Call, params: Mapping[str, Scalar | None]) -> Visit | None:
         """What accompanies ``call``."""
-        if call.method not in ("GET", "HEAD", "PUT") or self._app is None or not self.opened():
+        if call.method not in ("GET", "HEAD", "PUT") or self._app is None or not self.is_open():
             return None
         key = object_key(call.environ)
         if key is None:
             return None
-        kind = WriteVisit if call.method == "PUT" else reading
-        return kind(self, call, key, self._wishes_of(params))
+        kind = WriteVisit if call.method == "PUT" else read_visit
+        return kind(self, call, key, self._parameters_of(params))
 
     def write(self, app: App, env: Env, key: bytes) -> UpstreamResponse:
         """Make a write, and tell that it began and how it ended."""
@@ -104,7 +104,7 @@ class NodeCache:
             self._journal.tell(key, found)
         return answer
 
-    def can_tell(self) -> bool:
+    def can_report_writes(self) -> bool:
         """Whether writes can be told, which needs less than a store."""
         if self._marks is not None and self._process == os.getpid():
             return True
@@ -120,9 +120,9 @@ class NodeCache:
         self._process = os.getpid()
         return True
 
-    def opened(self) -> bool:
+    def is_open(self) -> bool:
         """Whether there is a store; one that could not be opened is tried again now and then."""
-        if not self.can_tell():
+        if not self.can_report_writes():
             return False
         if self._store is not None:
             return True
@@ -135,7 +135,7 @@ class NodeCache:
         except PeerError as error:
             self._logger.error("sluice: %s", error)
             return False
-        green.start(self._store.sweep)
+        green.start_in_thread(self._store.sweep)
         return True
 
     def _is_time(self, what: str) -> bool:
@@ -178,18 +178,18 @@ class NodeCache:
         self._free -= size
         return True
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """What :meth:`reserve` took."""
         self._free += size
 
-    def later(self, keep: Callable[..., bool], *given: Any) -> None:
+    def store_later(self, keep: Callable[..., bool], *given: Any) -> None:
         """Keep a body without making anybody wait."""
         if sum(map(len, given[3])) <= _INLINE:
-            self.kept(keep, *given)
+            self.store_now(keep, *given)
         else:
-            green.start(self.kept, keep, *given)
+            green.start_in_thread(self.store_now, keep, *given)
 
-    def kept(self, keep: Callable[..., bool], *given: Any) -> None:
+    def store_now(self, keep: Callable[..., bool], *given: Any) -> None:
         """Keep a body now."""
         try:
             keep(*given)
@@ -198,13 +198,13 @@ class NodeCache:
 
     # -- how ---------------------------------------------------------------------------------
 
-    def _wishes_of(self, params: Mapping[str, Any]) -> CacheParameters:
+    def _parameters_of(self, params: Mapping[str, Any]) -> CacheParameters:
         """The parameters, read once per policy; they are a dictionary of a filter that lives as long."""
-        known = self._wishes.get(id(params))
+        known = self._parameters.get(id(params))
         if known is None or known[0] is not params:
-            if len(self._wishes) > 1000:
-                self._wishes.clear()
-            known = self._wishes[id(params)] = (params, CacheParameters(params))
+            if len(self._parameters) > 1000:
+                self._parameters.clear()
+            known = self._parameters[id(params)] = (params, CacheParameters(params))
         return known[1]
 
 
@@ -217,7 +217,7 @@ class _Watched:
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         key = object_key(env) if env["REQUEST_METHOD"] in _WRITES else None
-        if key is None or not self._cache.can_tell():
+        if key is None or not self._cache.can_report_writes():
             return self._app(env, start_response)
         answer = self._cache.write(self._app, env, key)
         start_response(answer.status, answer.headers, answer.exc_info)

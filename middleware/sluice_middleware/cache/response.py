@@ -40,7 +40,7 @@ class Damaged(OSError):
     """A cached body is not what was written."""
 
 
-def reply_with(env: Env, content: CachedFile) -> Reply | None:
+def build_reply(env: Env, content: CachedFile) -> Reply | None:
     """The answer; None when Swift had better give it.  ``content`` is closed, or will be with the body.
 
     :raises OSError: when the file cannot be read or is damaged; it is closed then

@@ -66,7 +66,7 @@ class CacheStore:
         self._fillings = 0
         self._quiet_until = 0.0
 
-    def moment(self, key: bytes) -> MarkSnapshot:
+    def snapshot(self, key: bytes) -> MarkSnapshot:
         """To be asked *before* the disks are."""
         return MarkSnapshot(self.marks.token(key), self.marks.epoch)
 
@@ -76,14 +76,14 @@ class CacheStore:
         return entry.token == token and not token & 1 and entry.epoch == self.marks.epoch
 
     def keep(
-        self, key: bytes, moment: MarkSnapshot, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
+        self, key: bytes, snapshot: MarkSnapshot, headers: Mapping[str, str], body: Sequence[bytes], known: bool = True
     ) -> bool:
         """Keep an object; False when it is not worth it, too late or impossible.
 
         :param known: ``headers`` are those of an answer; else only the Etag is, and the disks must be asked for them
         """
         size = sum(map(len, body)) + _OVERHEAD
-        if (known and self.moment(key) != moment) or not self._make_room(key, size):
+        if (known and self.snapshot(key) != snapshot) or not self._make_room(key, size):
             return False
         serial = new_serial()
         try:
@@ -95,11 +95,15 @@ class CacheStore:
         now = _now()
         hits = self.sketch.count(key) if self.table.by_hits else 0
         checked = now if known else 0
-        self._enter(IndexEntry(key, moment.token, moment.epoch, serial, size, checked, expiry(headers), now, hits))
+        self._enter(
+            IndexEntry(key, snapshot.token, snapshot.epoch, serial, size, checked, expiry_time(headers), now, hits)
+        )
         return True
 
-    def confirm(self, entry: IndexEntry, content: CachedFile, moment: MarkSnapshot, headers: Mapping[str, str]) -> None:
-        """The disks said at ``moment`` or later that the object is this one, with ``headers``."""
+    def confirm(
+        self, entry: IndexEntry, content: CachedFile, snapshot: MarkSnapshot, headers: Mapping[str, str]
+    ) -> None:
+        """The disks said at ``snapshot`` or later that the object is this one, with ``headers``."""
         serial = entry.serial
         size = entry.size
         if pack_headers(headers) != content.meta:
@@ -114,12 +118,12 @@ class CacheStore:
                 return
         self.table.put(
             entry._replace(
-                token=moment.token,
-                epoch=moment.epoch,
+                token=snapshot.token,
+                epoch=snapshot.epoch,
                 serial=serial,
                 size=size,
                 checked=_now(),
-                expires=expiry(headers),
+                expires=expiry_time(headers),
                 last=_now(),
             )
         )
@@ -188,7 +192,7 @@ class CacheStore:
             self.table.count("evictions")
         self.table.count("fills")
         self._fillings += 1
-        if self._fillings % max(_RECOUNT, self.table.places // _RECOUNT_PART) == 0:
+        if self._fillings % max(_RECOUNT, self.table.capacity // _RECOUNT_PART) == 0:
             self.table.recount()
             if self.table.by_hits:
                 self.table.age()
@@ -210,13 +214,13 @@ def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: floa
     return CacheStore(marks, table, DataFiles(objects), sketch, limit, logger)
 
 
-def expiry(headers: Mapping[str, str]) -> int:
+def expiry_time(headers: Mapping[str, str]) -> int:
     """The unix second at which Swift no longer gives the object, 0 for never."""
     text = headers.get("X-Delete-At", "")
     return int(text) if text.isdecimal() else 0
 
 
-def written(headers: Mapping[str, str]) -> int:
+def write_stamp(headers: Mapping[str, str]) -> int:
     """The stamp of the write that an answer shows."""
     return stamp(headers.get("X-Backend-Timestamp") or headers.get("X-Timestamp") or "")
 

@@ -19,8 +19,8 @@ from sluice_filters.api import Stream
 from sluice_filters.visits import Call, Headers, Reply, Visit
 from sluice_middleware.cache.files import CachedFile
 from sluice_middleware.cache.index import IndexEntry
-from sluice_middleware.cache.response import reply_with
-from sluice_middleware.cache.store import CacheStore, MarkSnapshot, written
+from sluice_middleware.cache.response import build_reply
+from sluice_middleware.cache.store import CacheStore, MarkSnapshot, write_stamp
 from sluice_middleware.swift.cache_api import config_true_value
 from sluice_middleware.swift.proxy_api import close_if_possible, normalize_etag
 from sluice_middleware.wsgi import sysmeta
@@ -86,22 +86,22 @@ class WorkerCache(Protocol):
     def reserve(self, size: int) -> bool:
         """Reserve ``size`` bytes of the worker's memory for a body; False when they are not there."""
 
-    def give_back(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Release what :meth:`reserve` reserved."""
 
-    def later(self, keep: Callable[..., bool], *given: Any) -> None:
+    def store_later(self, keep: Callable[..., bool], *given: Any) -> None:
         """Call ``keep(*given)`` without delaying the request."""
 
 
 class CacheVisit(Visit):
     """A visit that may keep a body; the base of both directions."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
         self._cache = cache
         self._store = cache.store
         self._call = call
         self._key = key
-        self._wishes = wishes
+        self._params = params
         self._collector: Collector | None = None
         self._reserved = 0
 
@@ -125,7 +125,7 @@ class CacheVisit(Visit):
             if complete:
                 self._keep()
         finally:
-            self._cache.give_back(self._reserved)
+            self._cache.release(self._reserved)
             self._reserved = 0
 
     def _keep(self) -> None:
@@ -135,50 +135,50 @@ class CacheVisit(Visit):
 class WriteVisit(CacheVisit):
     """A PUT."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
-        super().__init__(cache, call, key, wishes)
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
+        super().__init__(cache, call, key, params)
         self._etag = ""
-        self._moment: MarkSnapshot | None = None
+        self._snapshot: MarkSnapshot | None = None
 
     def body_in(self) -> Stream | None:
-        if self._protected() or (self._call.size or 0) > self._wishes.max_size:
+        if self._protected() or (self._call.size or 0) > self._params.max_size:
             return None
-        if self._store.sketch.add(self._key) < self._wishes.admit:
+        if self._store.sketch.add(self._key) < self._params.admit:
             return None
-        return self._collect(self._wishes.max_size if self._call.size is None else self._call.size)
+        return self._collect(self._params.max_size if self._call.size is None else self._call.size)
 
     def response(self, reply: Reply) -> Reply:
         if self._collector is not None and reply.code == 201 and not self._protected():
             self._etag = normalize_etag(reply.headers.get("Etag")) or ""
-            self._moment = self._store.moment(self._key)
+            self._snapshot = self._store.snapshot(self._key)
         return reply
 
     def _keep(self) -> None:
         body = self._collected()
-        if body is not None and self._etag and self._moment is not None:
+        if body is not None and self._etag and self._snapshot is not None:
             headers = {"Etag": self._etag}
-            self._cache.later(self._store.keep, self._key, self._moment, headers, body, False)
+            self._cache.store_later(self._store.keep, self._key, self._snapshot, headers, body, False)
 
 
-def reading(cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> ReadVisit | None:
+def read_visit(cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> ReadVisit | None:
     """What accompanies a GET or HEAD; None when it is nothing to the cache, as most misses are."""
     environ = call.environ
     if config_true_value(environ.get("HTTP_X_NEWEST", "")) or not environ.keys().isdisjoint(_UNUSUAL):
         return None
-    visit = ReadVisit(cache, call, key, wishes)
-    return visit if visit.interested() else None
+    visit = ReadVisit(cache, call, key, params)
+    return visit if visit.is_interested() else None
 
 
 class ReadVisit(CacheVisit):
     """A GET or HEAD."""
 
-    def __init__(self, cache: WorkerCache, call: Call, key: bytes, wishes: CacheParameters) -> None:
-        super().__init__(cache, call, key, wishes)
-        self._moment: MarkSnapshot | None = None
+    def __init__(self, cache: WorkerCache, call: Call, key: bytes, params: CacheParameters) -> None:
+        super().__init__(cache, call, key, params)
+        self._snapshot: MarkSnapshot | None = None
         self._headers: dict[str, str] = {}
         self._entry = self._store.table.find(key)
 
-    def interested(self) -> bool:
+    def is_interested(self) -> bool:
         """Whether there is something to answer with, or the answer may be kept."""
         if self._entry is not None:
             return True
@@ -190,15 +190,15 @@ class ReadVisit(CacheVisit):
         call = self._call
         if call.method != "GET" or "HTTP_RANGE" in call.environ:
             return False
-        return self._store.sketch.add(self._key) >= self._wishes.admit
+        return self._store.sketch.add(self._key) >= self._params.admit
 
     def request(self) -> Reply | None:
         if self._entry is not None:
             reply = self._from(self._entry)
             if reply is not None or not self._may_keep():
                 return reply
-        if self._moment is None:
-            self._moment = self._store.moment(self._key)
+        if self._snapshot is None:
+            self._snapshot = self._store.snapshot(self._key)
         return None
 
     def response(self, reply: Reply) -> Reply:
@@ -208,19 +208,19 @@ class ReadVisit(CacheVisit):
 
     def body_out(self, reply: Reply) -> Stream | None:
         length = reply.headers.get("Content-Length", "")
-        if self._moment is None or reply.code != 200 or not length.isdecimal() or self._protected():
+        if self._snapshot is None or reply.code != 200 or not length.isdecimal() or self._protected():
             return None
-        if int(length) > self._wishes.max_size or written(reply.headers) < self._store.marks.newest(self._key):
+        if int(length) > self._params.max_size or write_stamp(reply.headers) < self._store.marks.newest(self._key):
             return None
-        self._headers = kept_headers(reply.headers)
+        self._headers = cacheable_headers(reply.headers)
         return self._collect(int(length))
 
     def _keep(self) -> None:
         body = self._collected()
-        if body is None or self._moment is None or self._collector is None:
+        if body is None or self._snapshot is None or self._collector is None:
             return
         if str(self._collector.size) == self._headers["Content-Length"]:
-            self._cache.later(self._store.keep, self._key, self._moment, self._headers, body)
+            self._cache.store_later(self._store.keep, self._key, self._snapshot, self._headers, body)
 
     def _from(self, entry: IndexEntry) -> Reply | None:
         """The answer out of ``entry``, or None: ask Swift."""
@@ -242,7 +242,7 @@ class ReadVisit(CacheVisit):
     def _reply(self, entry: IndexEntry, content: CachedFile, now: float) -> Reply | None:
         """The answer with ``content``, which is closed now or with the answer."""
         try:
-            if self._wishes.strict or not self._is_sure(entry, now):
+            if self._params.strict or not self._is_sure(entry, now):
                 found = self._confirmed(entry, content, now)
                 if found is None:
                     content.close()
@@ -252,13 +252,13 @@ class ReadVisit(CacheVisit):
             content.close()
             raise
         try:
-            return reply_with(self._call.environ, content)
+            return build_reply(self._call.environ, content)
         except OSError:
             self._store.forget(entry)
             return None
 
     def _is_sure(self, entry: IndexEntry, now: float) -> bool:
-        return now < entry.checked + self._wishes.ttl and self._store.unchanged(entry) and self._cache.trusted()
+        return now < entry.checked + self._params.ttl and self._store.unchanged(entry) and self._cache.trusted()
 
     def _confirmed(self, entry: IndexEntry, content: CachedFile, now: float) -> dict[str, str] | None:
         """Ask the disks: the object's headers when it still is what is kept, else None.
@@ -267,10 +267,10 @@ class ReadVisit(CacheVisit):
         mode, and when nobody here knows which write was the last.
         """
         store = self._store
-        moment = store.moment(self._key)
+        snapshot = store.snapshot(self._key)
         newest = store.marks.newest(self._key)
-        unchanged = store.unchanged(entry) and now < entry.checked + self._wishes.ttl
-        everybody = self._wishes.strict or not (newest or unchanged)
+        unchanged = store.unchanged(entry) and now < entry.checked + self._params.ttl
+        everybody = self._params.strict or not (newest or unchanged)
         reply = self._call.send("HEAD", headers={"X-Newest": "true"} if everybody else {}, stored=True)
         close_if_possible(reply.body)
         store.table.count("validations")
@@ -278,25 +278,25 @@ class ReadVisit(CacheVisit):
             if reply.code == 404:
                 store.forget(entry)
             return None
-        if written(reply.headers) < newest:
+        if write_stamp(reply.headers) < newest:
             return None  # from a replica that has not heard of the last write
-        headers = plain(reply.headers, content.length)
+        headers = plain_headers(reply.headers, content.length)
         same = normalize_etag(headers.get("Etag")) == normalize_etag(content.headers.get("Etag"))
-        if not same or headers.get("Content-Length") != str(content.length) or not content.sound():
+        if not same or headers.get("Content-Length") != str(content.length) or not content.is_intact():
             store.forget(entry)
             return None
         if not unchanged:
-            store.confirm(entry, content, moment, headers)
+            store.confirm(entry, content, snapshot, headers)
         return headers
 
 
-def kept_headers(headers: Headers) -> dict[str, str]:
+def cacheable_headers(headers: Headers) -> dict[str, str]:
     """Those of a plain answer that are the object's."""
     found = [(name, value) for name, value in headers.items() if name not in _PASSING]
-    return dict(sysmeta.without_ours(found))
+    return dict(sysmeta.strip_headers(found))
 
 
-def plain(headers: Headers, size: int) -> dict[str, str]:
+def plain_headers(headers: Headers, size: int) -> dict[str, str]:
     """What a client of the plain object would see, out of the headers of what is stored."""
     found = [(name, value) for name, value in headers.items() if name not in _PASSING]
-    return dict(sysmeta.plain_headers(found, size) if sysmeta.CHAIN in headers else sysmeta.without_ours(found))
+    return dict(sysmeta.plain_headers(found, size) if sysmeta.CHAIN in headers else sysmeta.strip_headers(found))

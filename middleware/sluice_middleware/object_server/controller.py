@@ -26,7 +26,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
 
     def __call__(self, env: Env, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """As of Swift's; SSYNC calls it again for each object it brings."""
-        with transform_context.serving(env), replication_context.serving(env):
+        with transform_context.transform_scope(env), replication_context.replication_scope(env):
             body: Iterable[bytes] = super().__call__(env, start_response)
             return body
 

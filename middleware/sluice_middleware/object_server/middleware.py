@@ -5,7 +5,7 @@ make of the object, when this node can do that alone: the answer is of the whole
 (no manifest, no link, no fragment, nothing that the proxy transformed).  Where it cannot, or a filter
 fails before its first output, the answer is as ever and the proxy runs the filters, and reports.
 And request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated policies,
-by the node's own snapshot.  What moves is counted for bandwidth alone, and downloads pay for it (``regulator``).
+by the node's own snapshot.  What moves is counted for bandwidth alone, and downloads pay for it (``limiter``).
 
 What daemons send to each other (REPLICATE, SSYNC) passes, and what SSYNC makes of it never comes here.
 """
@@ -26,9 +26,9 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
 from sluice_middleware.wsgi import backend_headers, read_pipeline, sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
-from sluice_middleware.wsgi.policy_lookup import Target, logical, request_facts, upload_facts
+from sluice_middleware.wsgi.policy_lookup import Target, logical_object, request_facts, upload_facts
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
-from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, whole_size
+from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
 from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
@@ -61,7 +61,7 @@ class ReadRequest:
     range: str | None
 
     @classmethod
-    def of(cls, text: str) -> ReadRequest:
+    def parse(cls, text: str) -> ReadRequest:
         """
         :raises CallerError: when it is not what ``reads`` writes
         """
@@ -78,40 +78,40 @@ class ReadRequest:
 class StorageMiddleware:
     """The WSGI filter; one per worker of an object server."""
 
-    def __init__(self, app: App, lookout: WorkerContext, regulator: BandwidthLimiter | None = None) -> None:
+    def __init__(self, app: App, context: WorkerContext, limiter: BandwidthLimiter | None = None) -> None:
         """
         :param regulator: what counts bytes and makes them pay; None for nothing
         """
         self.app = app
-        self.lookout = lookout
-        self.logger = lookout.logger
-        self.regulator = regulator or BandwidthLimiter("", STORAGE_NODE, lookout.selector, lookout.logger)
+        self.context = context
+        self.logger = context.logger
+        self.limiter = limiter or BandwidthLimiter("", STORAGE_NODE, context.lookup, context.logger)
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         method = env["REQUEST_METHOD"]
         target = _object_of(env) if method in METHODS else None
         if target is None:
             return self.app(env, start_response)
-        self.lookout.start()
-        self.regulator.start(env)
-        selector = self.lookout.selector
-        candidates = selector.candidates(target)
-        paying = self.regulator.upload(env, target, candidates) if method == "PUT" else None
+        self.context.start()
+        self.limiter.start(env)
+        lookup = self.context.lookup
+        candidates = lookup.candidates(target)
+        throttled = self.limiter.throttle_upload(env, target, candidates) if method == "PUT" else None
         try:
-            if selector.visiting.isdisjoint(candidates.keywords) or not _is_replicated(env):
+            if lookup.request_keywords.isdisjoint(candidates.keywords) or not _is_replicated(env):
                 answer = self._plain(env, target)
             else:
-                name = logical(target)[2]
+                name = logical_object(target)[2]
                 facts = upload_facts(env, name) if method == "PUT" else request_facts(env, name)
-                visitors = selector.visitors(candidates, facts, FilterHost.STORAGE_NODE)
+                visitors = lookup.request_filters(candidates, facts, FilterHost.STORAGE_NODE)
                 answer = self._accompanied(env, target, visitors) if visitors else self._plain(env, target)
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
             answer = _refusal(env, error)
         finally:
-            if paying is not None:
-                paying.close()
-        body = self.regulator.download(env, target, answer, candidates) if method == "GET" else answer.body
+            if throttled is not None:
+                throttled.close()
+        body = self.limiter.throttle_download(env, target, answer, candidates) if method == "GET" else answer.body
         start_response(answer.status, answer.headers, answer.exc_info)
         return body
 
@@ -123,11 +123,13 @@ class StorageMiddleware:
             logger=self.logger,
             authorize=lambda: None,  # who may do what is the proxy's business
             sender=lambda _: _Sender(self.app, env, target),
-            is_protective=self.lookout.selector.is_protective,
+            is_protective=self.context.lookup.is_protective,
         )
-        intended = sysmeta.keywords(env.get(backend_headers.NODE_ENV))
-        company = RequestFilters(host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED))
-        return company.answer(visitors, lambda: self._plain(env, target))
+        intended = sysmeta.filter_keywords(env.get(backend_headers.NODE_ENV))
+        request_filters = RequestFilters(
+            host, env, target, intended, bodies=not any(name in env for name in _ENVELOPED)
+        )
+        return request_filters.respond(visitors, lambda: self._plain(env, target))
 
     # -- read-time filters -------------------------------------------------------------------
 
@@ -136,33 +138,33 @@ class StorageMiddleware:
         text = env.pop(_READ_ENV, None)
         if text is None or env["REQUEST_METHOD"] != "GET":
             return UpstreamResponse(self.app, env)
-        wish = ReadRequest.of(text)
-        if wish.range != env.get("HTTP_RANGE"):
+        request = ReadRequest.parse(text)
+        if request.range != env.get("HTTP_RANGE"):
             raise CallerError("an answer that filters made cannot be resumed")
-        filters = self._filters(wish)
+        filters = self._filters(request)
         answer = UpstreamResponse(self.app, dict(env) if filters else env)
         if not filters or answer.code not in (200, 206) or _is_partial(answer):
             return answer
         hint = Hint(
-            size=whole_size(answer),
-            content_type=sysmeta.get(answer.headers, "Content-Type"),
+            size=object_size(answer),
+            content_type=sysmeta.find_header(answer.headers, "Content-Type"),
             name=target[2],
             account=target[0],
-            asked=wish.asked,
+            asked=request.asked,
         )
         try:
-            read_pipeline.run(answer, filters, hint)
+            read_pipeline.apply_filters(answer, filters, hint)
         except SluiceError as error:
             self.logger.info("sluice: GET %s is left to the proxy: %s", env["PATH_INFO"], error)
             return UpstreamResponse(self.app, env)
         answer.headers = [*answer.headers, (sysmeta.READ, "done")]
         return answer
 
-    def _filters(self, wish: ReadRequest) -> list[Filter]:
+    def _filters(self, request: ReadRequest) -> list[Filter]:
         """The filters that are wanted, in running order; none when one of them is not here as the proxy knows it."""
         found = []
-        for step in wish.steps:
-            known = self.lookout.filters.get(str(step.get("f")))
+        for step in request.steps:
+            known = self.context.filters.get(str(step.get("f")))
             if known is None or known.info.version != step.get("v"):
                 return []
             found.append(known(step.get("p") or {}))
@@ -246,11 +248,11 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
     options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", NOT_OURS)
     logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
-    lookout = WorkerContext(options, logger)
+    context = WorkerContext(options, logger)
     server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))
 
     def make(app: App) -> StorageMiddleware:
-        regulator = BandwidthLimiter(options["agent_socket"], STORAGE_NODE, lookout.selector, logger, server)
-        return StorageMiddleware(app, lookout, regulator)
+        limiter = BandwidthLimiter(options["agent_socket"], STORAGE_NODE, context.lookup, logger, server)
+        return StorageMiddleware(app, context, limiter)
 
     return make

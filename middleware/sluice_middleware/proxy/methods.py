@@ -13,7 +13,7 @@ from typing import Any
 
 
 @functools.cache
-def knowing(kind: type[Any]) -> type[Any]:
+def with_cached_methods(kind: type[Any]) -> type[Any]:
     """The same class, whose objects know their methods.
 
     Not for account controllers, which take some away from themselves.

@@ -60,7 +60,7 @@ class RequestMetrics:
         if alive is not None:
             alive.add(self)
 
-    def uploading(self) -> None:
+    def upload_admitted(self) -> None:
         """Swift reads the body and so has authorized the upload; may be told again."""
         if not self.begun:
             self.begun = True
@@ -79,11 +79,11 @@ class RequestMetrics:
         if self._sample is not None and (not data or self._sample.add(data)):
             self._no_more()
 
-    def follow(self, progress: Callable[[], int]) -> None:
+    def count_from(self, progress: Callable[[], int]) -> None:
         """Somebody else counts what goes: ``progress`` says how many bytes there were until now."""
         self._progress = progress
 
-    def look(self) -> None:
+    def flush(self) -> None:
         """Tell the meter what came and went since the last time."""
         if self._progress is not None:
             self.went = self._progress()
@@ -93,9 +93,9 @@ class RequestMetrics:
         if self.went > went:
             self._handle.sent(self._method, self.went - went)
 
-    def ended(self) -> None:
+    def end(self) -> None:
         """Nothing more will happen; may be told again."""
-        self.look()
+        self.flush()
         if self._alive is not None:
             self._alive.discard(self)
         if self._sample is not None:
@@ -112,67 +112,67 @@ class RequestMetrics:
 class CountedInput:
     """``wsgi.input`` of an upload; its first read means that Swift let the request in."""
 
-    __slots__ = ("_life", "_source")
+    __slots__ = ("_metrics", "_source")
 
-    def __init__(self, source: Any, life: RequestMetrics) -> None:
+    def __init__(self, source: Any, metrics: RequestMetrics) -> None:
         self._source = source
-        self._life = life
+        self._metrics = metrics
 
     def read(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        if not self._life.begun:
-            self._life.uploading()
+        if not self._metrics.begun:
+            self._metrics.upload_admitted()
         data: bytes = self._source.read(*args)
-        self._life.received(data)
+        self._metrics.received(data)
         return data
 
     def readline(self, *args: Any) -> bytes:
         """As the wrapped input."""
-        self._life.uploading()
+        self._metrics.upload_admitted()
         data: bytes = self._source.readline(*args)
-        self._life.received(data)
+        self._metrics.received(data)
         return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
 
-def counted(body: Iterable[bytes], life: RequestMetrics) -> Iterable[bytes]:
+def count_body(body: Iterable[bytes], metrics: RequestMetrics) -> Iterable[bytes]:
     """``body``, counted.
 
     A list stays one: Swift's middlewares throw an error's body away and give it to the client afterwards.  What pays
     is counted already.
     """
     if isinstance(body, list | tuple):
-        life.went += sum(map(len, body))
-        life.ended()
+        metrics.went += sum(map(len, body))
+        metrics.end()
         return body
     if isinstance(body, ThrottledBody):
-        life.follow(body.passed)
-        body.then(life.ended)
+        metrics.count_from(body.passed)
+        body.on_close(metrics.end)
         return body
-    return CountedBody(body, life)
+    return CountedBody(body, metrics)
 
 
 class CountedBody:
     """A response body whose bytes are counted as they are taken."""
 
-    __slots__ = ("_body", "_life", "_pieces")
+    __slots__ = ("_body", "_metrics", "_pieces")
 
-    def __init__(self, body: Iterable[bytes], life: RequestMetrics) -> None:
+    def __init__(self, body: Iterable[bytes], metrics: RequestMetrics) -> None:
         self._body = body
         self._pieces = iter(body)
-        self._life = life
+        self._metrics = metrics
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
         piece = next(self._pieces)
-        self._life.went += len(piece)
+        self._metrics.went += len(piece)
         return piece
 
     def close(self) -> None:
         """The request is over, taken to the end or not."""
-        self._life.ended()
+        self._metrics.end()
         close_if_possible(self._body)

@@ -32,7 +32,7 @@ class WorkerMetrics:
         folder = options["code_dir"]
         self._uploaded = ProvenCode(METRIC_CODE, CodeStore(folder), made, logger, self._installed) if folder else None
 
-    def take(self, uploads: tuple[Upload, ...]) -> bool:
+    def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
         """Count the running metrics of ``uploads`` beside those installed; True when the agent must be told."""
         if self._uploaded is None or not self._uploaded.take(uploads):
             return False

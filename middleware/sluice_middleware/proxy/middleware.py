@@ -23,7 +23,7 @@ from sluice_metrics.meter.busiest import LIMIT
 from sluice_metrics.registry import load_metrics
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.cache import node_cache
-from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, counted
+from sluice_middleware.proxy.metric_adapters import CountedInput, RequestMetrics, count_body
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter
 from sluice_middleware.proxy.object_handler import ObjectHandler
@@ -31,7 +31,7 @@ from sluice_middleware.proxy.placement import ContainerPlacement
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import get_logger, register_swift_info
 from sluice_middleware.wsgi import decoding
-from sluice_middleware.wsgi.policy_lookup import Env, logical, object_path
+from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
 from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Logger, WorkerContext
 
 StartResponse = Callable[..., Any]
@@ -54,77 +54,77 @@ class ProxyMiddleware:
         self.app = app
         self.logger = logger
         cache = node_cache.open_cache(options, logger)
-        self.lookout = WorkerContext(options, logger, cache)
-        self.filters, self.reader = self.lookout.filters, self.lookout.reader
-        metrics = load_metrics(self.lookout.failures)
-        for name, reason in self.lookout.failures.items():
+        self.context = WorkerContext(options, logger, cache)
+        self.filters, self.reader = self.context.filters, self.context.reader
+        metrics = load_metrics(self.context.failures)
+        for name, reason in self.context.failures.items():
             self.logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        self._measuring = WorkerMetrics(metrics, options, logger)
-        self.meter = self._measuring.meter
+        self._metrics = WorkerMetrics(metrics, options, logger)
+        self.meter = self._metrics.meter
         self.reporter = Reporter(
             options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
         )
-        self.lookout.changed = lambda: self.reporter.announce(self._actions())
-        below = app if cache is None else cache.watched(app)
-        self.objects = ObjectHandler(below, self.lookout.selector, self.filters, logger)
-        self._placing = ContainerPlacement(app, lambda account: self.lookout.reader.placement(account))
-        self.regulator = BandwidthLimiter(options["agent_socket"], PROXY, self.lookout.selector, logger)
+        self.context.filters_changed = lambda: self.reporter.announce(self._actions())
+        below = app if cache is None else cache.wrap(app)
+        self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger)
+        self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
+        self.limiter = BandwidthLimiter(options["agent_socket"], PROXY, self.context.lookup, logger)
         self._alive: set[RequestMetrics] = set()
-        self._at_work = False
+        self._started = False
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         target = object_path(env)
         if target is None:
             return self._no_object(env, start_response)
-        if not self._at_work:
-            self._go_to_work(env)
+        if not self._started:
+            self._start(env)
         method = env["REQUEST_METHOD"]
-        named = logical(target)
-        life = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
-        paying = None
+        named = logical_object(target)
+        metrics = RequestMetrics(self.meter.begin(*named), method, env.get("swift.source"), self._alive)
+        throttled = None
         if method == "PUT":
-            paying = self.regulator.upload(env, target)
-            env["wsgi.input"] = CountedInput(env["wsgi.input"], life)
+            throttled = self.limiter.throttle_upload(env, target)
+            env["wsgi.input"] = CountedInput(env["wsgi.input"], metrics)
         try:
-            answer = self.objects.ask(env, target)
-            body = self.regulator.download(env, target, answer) if method == "GET" else answer.body
+            answer = self.handler.handle(env, target)
+            body = self.limiter.throttle_download(env, target, answer) if method == "GET" else answer.body
         except SluiceError as error:
-            life.ended()
+            metrics.end()
             self.logger.error("sluice: %s %s refused: %s", method, env["PATH_INFO"], error)
             return decoding.refuse(env, error, start_response)
         except BaseException:
-            life.ended()
+            metrics.end()
             raise
         finally:
-            if paying is not None:
-                paying.close()
-        life.answered(answer.status)
+            if throttled is not None:
+                throttled.close()
+        metrics.answered(answer.status)
         start_response(answer.status, answer.headers, answer.exc_info)
-        return counted(body, life)
+        return count_body(body, metrics)
 
     def _no_object(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         if env["REQUEST_METHOD"] != "PUT":
             return self.app(env, start_response)
-        if not self._at_work:
-            self._go_to_work(env)
-        return self._placing(env, start_response)
+        if not self._started:
+            self._start(env)
+        return self._placement(env, start_response)
 
     def _actions(self) -> dict[str, int]:
         return {keyword: one.info.version for keyword, one in self.filters.items()}
 
-    def _go_to_work(self, env: Env) -> None:
+    def _start(self, env: Env) -> None:
         """Each worker starts after its fork: no connection is shared by two."""
-        self._at_work = True
-        self.lookout.start()
-        self.regulator.start(env)
-        green.each_second(self._tell)
-        self._tell()
+        self._started = True
+        self.context.start()
+        self.limiter.start(env)
+        green.each_second(self._report)
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Tell the agent what was counted; uploaded metrics come and go here, between two messages."""
-        for life in self._alive:
-            life.look()
-        if self._measuring.take(self.reader.uploads):
+        for metrics in self._alive:
+            metrics.flush()
+        if self._metrics.apply_uploads(self.reader.uploads):
             self.reporter.announce(self._actions())
         self.reporter.tick()
 

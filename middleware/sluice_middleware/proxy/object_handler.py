@@ -28,16 +28,16 @@ from sluice_middleware.wsgi.policy_lookup import (
     SelectedFilter,
     Target,
     content_length,
+    content_readers,
     download_facts,
-    encoders,
-    forget_false_length,
-    intended,
+    fix_version_length,
     is_data,
-    logical,
-    readers,
+    logical_object,
+    observers,
+    proxy_encoders,
     request_facts,
+    storage_node_encoders,
     upload_facts,
-    watchers,
 )
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest, UpstreamResponse
@@ -61,23 +61,23 @@ _TRIES: Final = 3
 class ObjectHandler:
     """What a worker answers object requests with."""
 
-    def __init__(self, app: App, selector: PolicyLookup, filters: dict[str, type[Filter]], logger: Logger) -> None:
+    def __init__(self, app: App, lookup: PolicyLookup, filters: dict[str, type[Filter]], logger: Logger) -> None:
         self.app = app
-        self.selector = selector
+        self.lookup = lookup
         self.filters = filters
         self.logger = logger
-        self.ranges = RangeIndex(filters)
+        self.range_index = RangeIndex(filters)
 
-    def ask(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
+    def handle(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
         """The answer for the plain object ``target``, which ``env`` is a request for.
 
         :param passed: request filters that need not see it any more
         :raises SluiceError: when it cannot be answered; 503 with the reason
         """
-        candidates = self.selector.candidates(target)
+        candidates = self.lookup.candidates(target)
         if env["REQUEST_METHOD"] == "PUT":
-            forget_false_length(env, target)
-        if self.selector.visiting.isdisjoint(candidates.keywords) or env["REQUEST_METHOD"] not in METHODS:
+            fix_version_length(env, target)
+        if self.lookup.request_keywords.isdisjoint(candidates.keywords) or env["REQUEST_METHOD"] not in METHODS:
             answer = self._plain(env, target, candidates)
         else:
             answer = self._accompanied(env, target, candidates, passed)
@@ -94,17 +94,17 @@ class ObjectHandler:
         if method == "PUT":
             return self._write(env, target, candidates)
         answer = UpstreamResponse(self.app, env)
-        backend_headers.check(answer)
+        backend_headers.raise_if_refused(answer)
         return answer
 
     def _accompanied(
         self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]
     ) -> UpstreamResponse:
         """As ``ask``, with the request filters that hold."""
-        name = logical(target)[2]
+        name = logical_object(target)[2]
         putting = env["REQUEST_METHOD"] == "PUT"
         facts = upload_facts(env, name) if putting else request_facts(env, name)
-        found = self.selector.visitors(candidates, facts, FilterHost.PROXY)
+        found = self.lookup.request_filters(candidates, facts, FilterHost.PROXY)
         visitors = [one for one in found if one.info.keyword not in passed]
         if not visitors:
             return self._plain(env, target, candidates)
@@ -114,17 +114,17 @@ class ObjectHandler:
             logger=self.logger,
             authorize=lambda: subrequests.authorize(self.app, env),
             sender=lambda behind: subrequests.SubrequestSender(
-                self.app, partial(self.ask, passed={*passed, *behind}), env, target
+                self.app, partial(self.handle, passed={*passed, *behind}), env, target
             ),
-            is_protective=self.selector.is_protective,
+            is_protective=self.lookup.is_protective,
         )
         stored_by: tuple[str, ...] = ()
         if putting:
-            pipeline = self.selector.pipeline(candidates, facts)
-            stored_by = tuple(one.info.keyword for one in encoders(pipeline))
-            stored_by += tuple(one.filter.info.keyword for one in intended(pipeline))
-        company = RequestFilters(host, env, target, stored_by)
-        return company.answer(visitors, lambda: self._plain(env, target, candidates))
+            pipeline = self.lookup.pipeline(candidates, facts)
+            stored_by = tuple(one.info.keyword for one in proxy_encoders(pipeline))
+            stored_by += tuple(one.filter.info.keyword for one in storage_node_encoders(pipeline))
+        request_filters = RequestFilters(host, env, target, stored_by)
+        return request_filters.respond(visitors, lambda: self._plain(env, target, candidates))
 
     # -- PUT ---------------------------------------------------------------------------------
 
@@ -135,9 +135,9 @@ class ObjectHandler:
         finally:
             if body is not None:
                 body.close()
-        backend_headers.check(answer)
+        backend_headers.raise_if_refused(answer)
         if body is not None and answer.status.startswith("2"):  # else a filter may have failed, without records
-            answer.headers = encoding.plain_answer(answer.headers, body)
+            answer.headers = encoding.plain_response_headers(answer.headers, body)
         return answer
 
     def _encode(self, env: Env, target: Target, candidates: Candidates) -> encoding.EncodedInput | None:
@@ -150,17 +150,17 @@ class ObjectHandler:
         size = content_length(env)
         if size is not None and size > constraints.MAX_FILE_SIZE:
             return None  # Swift refuses it
-        facts = upload_facts(env, logical(target)[2])
-        pipeline = self.selector.pipeline(candidates, facts)
+        facts = upload_facts(env, logical_object(target)[2])
+        pipeline = self.lookup.pipeline(candidates, facts)
         hint = Hint(
             size=size,
             content_type=facts.content_type,
             name=facts.name,
             account=target[0],
-            asked=read_pipeline.asked((one.filter for one in pipeline), env),
+            asked=read_pipeline.requested_headers((one.filter for one in pipeline), env),
         )
-        backend_headers.write(env, [one for one in intended(pipeline) if one.filter.applies(hint)])
-        filters = [one for one in encoders(pipeline) if one.applies(hint)]
+        backend_headers.write_steps(env, [one for one in storage_node_encoders(pipeline) if one.filter.applies(hint)])
+        filters = [one for one in proxy_encoders(pipeline) if one.applies(hint)]
         if not filters:
             return None
         encoder = ChainEncoder(filters, hint)
@@ -176,7 +176,7 @@ class ObjectHandler:
             and size > encoding.BATCH
             and all(0 < one.decides_within <= encoding.BATCH or not one.info.changes_content for one in filters)
             and "HTTP_IF_NONE_MATCH" not in env  # may be refused without its body
-            and subrequests.would_be_taken(self.app, env)
+            and subrequests.would_be_accepted(self.app, env)
         )
 
     # -- GET and HEAD ------------------------------------------------------------------------
@@ -185,16 +185,16 @@ class ObjectHandler:
         decoding.prepare(env)
         problem: SluiceError = PeerError("object cannot be read")
         for _ in range(_TRIES):
-            answer = self.ranges.ask(self.app, env) if "HTTP_RANGE" in env else None
+            answer = self.range_index.fetch(self.app, env) if "HTTP_RANGE" in env else None
             answer = answer or self._first(env)
-            chain, node = sysmeta.find_ours(answer.headers)
+            chain, node = sysmeta.find_chain_and_node(answer.headers)
             if chain is None and node is None:
-                backend_headers.check(answer)
+                backend_headers.raise_if_refused(answer)
                 return answer
-            answer.filters = sysmeta.keywords(chain, node)
+            answer.filters = sysmeta.filter_keywords(chain, node)
             if chain is None:
-                backend_headers.check(answer)
-                answer.headers = sysmeta.without_ours(answer.headers)
+                backend_headers.raise_if_refused(answer)
+                answer.headers = sysmeta.strip_headers(answer.headers)
                 return answer
             try:
                 self._decode(env, target, answer, chain)
@@ -222,21 +222,21 @@ class ObjectHandler:
         item = TransformedObject(self.app, env, answer, chain, self.filters, target[0])
         answer.status, answer.headers, answer.body = decoding.respond(item, answer, env)
         if "HTTP_RANGE" in env and answer.status.startswith("206"):
-            self.ranges.remember(env, chain, item.records)
+            self.range_index.remember(env, chain, item.records)
 
     def _watch(self, env: Env, target: Target, candidates: Candidates, answer: UpstreamResponse) -> None:
         """Let those read-time filters see the body that leave it as it is."""
         alone = THROUGH_READS not in env and env.get("swift.source") in _FOR_CLIENTS
-        wanted = self.selector.watching | self.selector.reading if alone else self.selector.watching
+        wanted = self.lookup.observer_keywords | self.lookup.reader_keywords if alone else self.lookup.observer_keywords
         if wanted.isdisjoint(candidates.keywords):
             return
-        facts = download_facts("GET", logical(target)[2], answer.headers, None)
+        facts = download_facts("GET", logical_object(target)[2], answer.headers, None)
         hint = Hint(size=facts.size, content_type=facts.content_type, name=facts.name, account=target[0])
         try:
-            pipeline = self.selector.pipeline(candidates, facts)
+            pipeline = self.lookup.pipeline(candidates, facts)
             if alone:
                 _refuse_detours(env, pipeline, hint)
-            steps = watchers(pipeline)
+            steps = observers(pipeline)
             if not steps:
                 return
             heavy = any(one.heavy for one in steps)
@@ -253,7 +253,7 @@ def _refuse_detours(env: Env, pipeline: list[SelectedFilter], hint: Hint) -> Non
     """
     source = env.get("swift.source")
     covered = env.get("swift.infocache", {}).get(COVERED, ())
-    for one in readers(pipeline):
+    for one in content_readers(pipeline):
         keyword = one.filter.info.keyword
         if source is None:
             raise PeerError("a policy changes what is read, and `sluice-reads` is not in the pipeline")

@@ -20,7 +20,7 @@ from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 HEADER: Final = "HTTP_X_STORAGE_POLICY"
 
 
-def account_of(env: Env) -> str:
+def container_account(env: Env) -> str:
     """The account in which a request by a client is about a container as such; else empty."""
     path: str = env["PATH_INFO"]
     if not path.isascii():
@@ -53,7 +53,7 @@ class ContainerPlacement:
         return answer.body
 
     def _named(self, env: Env) -> str:
-        account = account_of(env)
+        account = container_account(env)
         return self._placement(account) if account else ""
 
     def _is_there(self, env: Env) -> bool:

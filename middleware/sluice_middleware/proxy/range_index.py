@@ -34,7 +34,7 @@ class RangeIndex:
             del self._known[next(iter(self._known))]
         self._known[path] = (value, records)
 
-    def ask(self, app: App, env: Env) -> UpstreamResponse | None:
+    def fetch(self, app: App, env: Env) -> UpstreamResponse | None:
         """The answer to a single range of a known object, in stored bytes; None: make the request as it is."""
         known = self._known.get(env["PATH_INFO"])
         if known is None or env["REQUEST_METHOD"] != "GET" or "," in env["HTTP_RANGE"]:

@@ -34,8 +34,8 @@ from sluice_filters.api import BadParameter, Filter, Hint
 from sluice_middleware.proxy.object_handler import COVERED, PUSH, THROUGH_READS
 from sluice_middleware.swift.proxy_api import HTTPBadRequest, Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
-from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, download_facts, object_path, readers
-from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, whole_size
+from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
+from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, object_size
 from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
@@ -67,10 +67,10 @@ class ReadPlan:
 class ReadsMiddleware:
     """The WSGI filter; one per worker."""
 
-    def __init__(self, app: App, lookout: WorkerContext) -> None:
+    def __init__(self, app: App, context: WorkerContext) -> None:
         self.app = app
-        self.lookout = lookout
-        self.logger = lookout.logger
+        self.context = context
+        self.logger = context.logger
 
     def __call__(self, env: Env, start_response: StartResponse) -> Iterable[bytes]:
         for name in _OURS:
@@ -80,11 +80,11 @@ class ReadsMiddleware:
         target = object_path(env)
         if target is None:
             return self.app(env, start_response)
-        self.lookout.start()
+        self.context.start()
         env[THROUGH_READS] = True
-        selector = self.lookout.selector
-        candidates = selector.candidates(target)
-        covering = selector.reading & candidates.keywords
+        lookup = self.context.lookup
+        candidates = lookup.candidates(target)
+        covering = lookup.reader_keywords & candidates.keywords
         if not covering:
             return self.app(env, start_response)
         env.setdefault("swift.infocache", {})[COVERED] = covering
@@ -113,7 +113,7 @@ class ReadsMiddleware:
             return answer
         if self._plan(env, target, candidates, answer).chosen:
             drain_and_close(answer.body)
-            answer.status, answer.headers = "200 OK", read_pipeline.true_headers(answer.headers)
+            answer.status, answer.headers = "200 OK", read_pipeline.valid_headers(answer.headers)
             answer.body = iter(())  # of a list a server says that its length is 0
         return answer
 
@@ -140,15 +140,15 @@ class ReadsMiddleware:
 
     def _plan(self, env: Env, target: Target, candidates: Candidates, head: UpstreamResponse | None = None) -> ReadPlan:
         """Which filters hold, as far as ``head`` says what the object is, and have something to do."""
-        size = None if head is None else whole_size(head)
+        size = None if head is None else object_size(head)
         facts = Facts("GET", target[2]) if head is None else download_facts("GET", target[2], head.headers, size)
-        chosen = readers(self.lookout.selector.pipeline(candidates, facts))
+        chosen = content_readers(self.context.lookup.pipeline(candidates, facts))
         hint = Hint(
             size=size,
             content_type=facts.content_type,
             name=target[2],
             account=target[0],
-            asked=read_pipeline.asked([one.filter for one in chosen], env),
+            asked=read_pipeline.requested_headers([one.filter for one in chosen], env),
         )
         return ReadPlan([one for one in chosen if one.filter.reads(hint)], hint, head)
 
@@ -167,10 +167,10 @@ class ReadsMiddleware:
 
         :raises ObjectChanged: when it is another one than the HEAD before found
         """
-        span = read_pipeline.span(plan.filters, plan.hint)
+        span = read_pipeline.wanted_span(plan.filters, plan.hint)
         if span is not None and plan.head is not None and span[0] >= span[1]:
-            answer = UpstreamResponse.of("200 OK", read_pipeline.true_headers(plan.head.headers), [])
-            read_pipeline.run(answer, plan.filters, plan.hint)
+            answer = UpstreamResponse.build("200 OK", read_pipeline.valid_headers(plan.head.headers), [])
+            read_pipeline.apply_filters(answer, plan.filters, plan.hint)
             return answer
         _ask_for(env, span)
         offered = _offer(env, plan)
@@ -183,7 +183,7 @@ class ReadsMiddleware:
             raise ObjectChanged("object changed while it was read")
         left = plan.filters[len(offered) :] if ran else plan.filters
         hint = plan.hint if plan.head is not None else _learned(plan.hint, answer)
-        read_pipeline.run(answer, left, replace(hint, size=None) if ran else hint)
+        read_pipeline.apply_filters(answer, left, replace(hint, size=None) if ran else hint)
         return answer
 
 
@@ -192,12 +192,12 @@ def _is_head(env: Env) -> bool:
 
 
 def _etag(answer: UpstreamResponse) -> str:
-    return (sysmeta.get(answer.headers, "Etag") or "").strip('"')
+    return (sysmeta.find_header(answer.headers, "Etag") or "").strip('"')
 
 
 def _take(answer: UpstreamResponse, name: str) -> str | None:
     """The value of a header that is taken off the answer."""
-    value = sysmeta.get(answer.headers, name)
+    value = sysmeta.find_header(answer.headers, name)
     if value is not None:
         answer.headers = [pair for pair in answer.headers if pair[0].lower() != name.lower()]
     return value
@@ -206,8 +206,8 @@ def _take(answer: UpstreamResponse, name: str) -> str | None:
 def _is_no_data(env: Env, answer: UpstreamResponse) -> bool:
     """True for manifests that were asked for as such, and for links."""
     if "multipart-manifest" in env.get("QUERY_STRING", "") and Request(env).params.get("multipart-manifest") == "get":
-        return sysmeta.get(answer.headers, "X-Static-Large-Object") is not None
-    return sysmeta.get(answer.headers, "X-Symlink-Target") is not None
+        return sysmeta.find_header(answer.headers, "X-Static-Large-Object") is not None
+    return sysmeta.find_header(answer.headers, "X-Symlink-Target") is not None
 
 
 def _ask_for(env: Env, span: tuple[int, int] | None) -> None:
@@ -242,7 +242,7 @@ def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
 
 def _learned(hint: Hint, answer: UpstreamResponse) -> Hint:
     """``hint`` with what the answer says of the object."""
-    return replace(hint, size=whole_size(answer), content_type=sysmeta.get(answer.headers, "Content-Type"))
+    return replace(hint, size=object_size(answer), content_type=sysmeta.find_header(answer.headers, "Content-Type"))
 
 
 def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[App], ReadsMiddleware]:
@@ -251,5 +251,5 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     :raises OptionError: unknown options and bad values, all at once
     """
     options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", NOT_OURS)
-    lookout = WorkerContext(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
-    return lambda app: ReadsMiddleware(app, lookout)
+    context = WorkerContext(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
+    return lambda app: ReadsMiddleware(app, context)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
 from sluice_middleware.bandwidth.current import CurrentAgentState
-from sluice_middleware.proxy.methods import knowing
+from sluice_middleware.proxy.methods import with_cached_methods
 from sluice_middleware.swift import proxy_app as swift
 
 Node = Mapping[str, Any]
@@ -52,7 +52,7 @@ class Application(swift.Application):  # type: ignore[misc]
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
         """As of Swift's."""
         kind, path = super().get_controller(req)
-        return (knowing(kind) if path.get("object_name") else kind), path
+        return (with_cached_methods(kind) if path.get("object_name") else kind), path
 
     def sort_nodes(self, nodes: list[Any], policy: Any = None) -> list[Any]:
         """As of Swift's; of object servers (those with a ``policy``) the ones with room come sooner among equals."""
@@ -64,17 +64,19 @@ class Application(swift.Application):  # type: ignore[misc]
         if options.sorting_method == "timing":
             return found
         key = options.read_affinity_sort_key if options.sorting_method == "affinity" else lambda node: 0
-        found[:] = [one for _, group in groupby(found, key) for one in drawn(list(group), spares)]
+        found[:] = [one for _, group in groupby(found, key) for one in weighted_order(list(group), spares)]
         return found
 
 
-def drawn(nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[], float] = random.random) -> list[Node]:
+def weighted_order(
+    nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[], float] = random.random
+) -> list[Node]:
     """``nodes`` in a random order in which those with more to spare come sooner; unchanged when all have the same.
 
     :param spares: ``ip:port`` → unused part, 0 to 1; a server that is not there counts as the mean of the others
     :param draw: 0 to 1
     """
-    known = [spare_of(node, spares) for node in nodes]
+    known = [find_spare(node, spares) for node in nodes]
     told = [one for one in known if one is not None]
     if not told or max(told) - min(told) < SLIGHT:
         return list(nodes)
@@ -84,7 +86,7 @@ def drawn(nodes: Sequence[Node], spares: Mapping[str, float], draw: Callable[[],
     return [nodes[place] for place in sorted(range(len(nodes)), key=keys.__getitem__)]
 
 
-def spare_of(node: Node, spares: Mapping[str, float]) -> float | None:
+def find_spare(node: Node, spares: Mapping[str, float]) -> float | None:
     """What an object server has to spare, by its address; with a port for each disk, by that of its only agent."""
     found = spares.get(f"{node['ip']}:{node['port']}")
     if found is None:

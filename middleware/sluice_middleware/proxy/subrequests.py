@@ -44,7 +44,7 @@ def authorize(app: App, env: Env) -> Reply | None:
     return Reply(answer.status, Headers(answer.headers), answer.body)
 
 
-def would_be_taken(app: App, env: Env) -> bool:
+def would_be_accepted(app: App, env: Env) -> bool:
     """Whether Swift would let an upload in: the client may, and the container is there."""
     denial = authorize(app, env)
     if denial is not None:

@@ -14,17 +14,25 @@ from typing import Any
 
 from sluice_middleware.replication import ssync_throttle
 from sluice_middleware.replication.replication_throttle import AgentThrottle, Throttle, ThrottledCopy
-from sluice_middleware.replication.rsync_throttle import FifoLock, RsyncMeter, in_runs, limited, pace, short, sizes_of
+from sluice_middleware.replication.rsync_throttle import (
+    FifoLock,
+    RsyncMeter,
+    is_short,
+    limited_command,
+    run_rate,
+    split_runs,
+    suffix_sizes,
+)
 from sluice_middleware.swift import daemon_api as swift
 from sluice_middleware.swift import green
 
 
 class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
-    """Swift's; ``payer`` says how much may move."""
+    """Swift's; ``throttle`` says how much may move."""
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.payer: Throttle = AgentThrottle(conf, self.logger)
+        self.throttle: Throttle = AgentThrottle(conf, self.logger)
         self._turns = FifoLock()
         #: Partition → bytes of the run that is about to begin there.
         self._sizes: dict[str, float] = {}
@@ -36,14 +44,14 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
     def rsync(self, node: Any, job: Any, suffixes: list[str]) -> tuple[bool, dict[str, Any]]:
         """As of Swift's; under a cap in several runs, each at the rate of its time."""
-        with self.payer.open(job["device"]) as payment:
-            rate = payment.rate()
-            sizes = {} if rate is None else green.in_thread(sizes_of, Path(job["path"]), suffixes)
+        with self.throttle.open(job["device"]) as copy:
+            rate = copy.rate()
+            sizes = {} if rate is None else green.run_in_thread(suffix_sizes, Path(job["path"]), suffixes)
             if rate is None or not sizes:
                 return self._run(node, job, suffixes)
             if sum(sizes.values()) > rate:
-                payment.settle()
-            for one in in_runs(sizes, payment.rate() or rate):
+                copy.wait_for_share()
+            for one in split_runs(sizes, copy.rate() or rate):
                 self._sizes[job["path"]] = sum(sizes[suffix] for suffix in one)
                 success, _ = self._run(node, job, one)
                 if not success:
@@ -57,25 +65,25 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
     def _rsync(self, args: list[str]) -> int:
         """As of Swift's: run it, and count what it moved."""
         size = self._sizes.pop(os.path.dirname(args[-2]), math.inf)
-        with self.payer.open(self._device(args)) as payment:
-            if payment.rate() is None:
-                return self._watched(args, payment)
+        with self.throttle.open(self._device(args)) as copy:
+            if copy.rate() is None:
+                return self._watched(args, copy)
             with self._turns:
-                payment.clear()
-                rate = payment.rate()
-                limit = None if rate is None else pace(size, rate)
-                if rate is not None and not short(size, rate):
-                    with payment.held():
-                        return self._watched(args, payment, limit)
+                copy.wait_for_debt()
+                rate = copy.rate()
+                limit = None if rate is None else run_rate(size, rate)
+                if rate is not None and not is_short(size, rate):
+                    with copy.held_back():
+                        return self._watched(args, copy, limit)
                 if rate is not None:
-                    payment.reserve(int(size))
-            return self._watched(args, payment, limit)
+                    copy.reserve(int(size))
+            return self._watched(args, copy, limit)
 
-    def _watched(self, args: list[str], payment: ThrottledCopy, limit: float | None = None) -> int:
+    def _watched(self, args: list[str], copy: ThrottledCopy, limit: float | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="sluice-rsync-") as folder:
             log = Path(folder) / "log"
-            with RsyncMeter(log, payment):
-                status: int = super()._rsync(limited(args, limit, log))
+            with RsyncMeter(log, copy):
+                status: int = super()._rsync(limited_command(args, limit, log))
                 return status
 
     def _device(self, args: list[str]) -> str:
@@ -84,11 +92,11 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
 
 class ObjectReconstructor(swift.ObjectReconstructor):  # type: ignore[misc]
-    """Swift's, with a ``payer`` for its sender."""
+    """Swift's, with a ``throttle`` for its sender."""
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.payer: Throttle = AgentThrottle(conf, self.logger)
+        self.throttle: Throttle = AgentThrottle(conf, self.logger)
 
 
 def replicator() -> None:

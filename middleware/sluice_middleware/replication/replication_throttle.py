@@ -37,22 +37,22 @@ class ThrottledCopy(Protocol):
     def rate(self) -> float | None:
         """Bytes per second that this process may move; None when there is no cap.  Waits for the agent's first word."""
 
-    def pay(self, size: int) -> None:
+    def acquire(self, size: int) -> None:
         """Wait until ``size`` bytes may move, and count them."""
 
-    def clear(self) -> None:
+    def wait_for_debt(self) -> None:
         """Wait until nothing is owed, by this process as a whole."""
 
     def reserve(self, size: int) -> None:
         """Owe ``size`` bytes before they move; what did not move in the end is given back."""
 
-    def owe(self, size: int) -> None:
+    def record(self, size: int) -> None:
         """``size`` bytes have moved: count them, and let those who come next wait for what was not reserved."""
 
-    def held(self) -> contextlib.AbstractContextManager[None]:
+    def held_back(self) -> contextlib.AbstractContextManager[None]:
         """While it is entered this copy goes more slowly than it could, and the dividing host is told so."""
 
-    def settle(self) -> None:
+    def wait_for_share(self) -> None:
         """Wait until the rate is what it will be, if this process copied nothing of late."""
 
     def __enter__(self) -> Self: ...
@@ -73,11 +73,11 @@ class Throttle(Protocol):
 class AgentThrottledCopy:
     """A :class:`ThrottledCopy` by the line to the node's agent."""
 
-    def __init__(self, payer: AgentThrottle, line: agent_client.CreditClient, device: str) -> None:
-        self._payer = payer
-        self._line = line
+    def __init__(self, throttle: AgentThrottle, client: agent_client.CreditClient, device: str) -> None:
+        self._throttle = throttle
+        self._client = client
         self._device = device
-        self._transfer: Transfer = line.open(COPIES, device)
+        self._transfer: Transfer = client.open(COPIES, device)
         self._heard = False
         self._reserved = 0
 
@@ -86,65 +86,65 @@ class AgentThrottledCopy:
         if not self._heard:
             self._heard = True
             if self._transfer.rate is None:
-                self._transfer.pay(1)  # comes back when the agent said something, or does not
+                self._transfer.acquire(1)  # comes back when the agent said something, or does not
         return self._transfer.rate
 
-    def pay(self, size: int) -> None:
+    def acquire(self, size: int) -> None:
         """As of :class:`ThrottledCopy`."""
-        self._transfer.pay(size)
+        self._transfer.acquire(size)
 
-    def clear(self) -> None:
+    def wait_for_debt(self) -> None:
         """As of :class:`ThrottledCopy`; takes longer than one payment, since no other node waits meanwhile."""
-        till, end = self._transfer.till, time.monotonic() + MOST_DEBT
-        self._transfer.pay(1)
-        while till is not None and till.account.credit < 0 and time.monotonic() < end:
-            self._transfer.pay(1)
+        queue, end = self._transfer.queue, time.monotonic() + MOST_DEBT
+        self._transfer.acquire(1)
+        while queue is not None and queue.account.credit < 0 and time.monotonic() < end:
+            self._transfer.acquire(1)
 
     def reserve(self, size: int) -> None:
         """As of :class:`ThrottledCopy`."""
-        till = self._transfer.till
-        if till is not None and not till.account.free:
-            till.account.charge(size)
-            self._line.ask(till)
+        queue = self._transfer.queue
+        if queue is not None and not queue.account.free:
+            queue.account.charge(size)
+            self._client.request_credit(queue)
             self._reserved += size
 
-    def owe(self, size: int) -> None:
+    def record(self, size: int) -> None:
         """As of :class:`ThrottledCopy`."""
         paid = min(size, self._reserved)
         self._reserved -= paid
         self._transfer.moved += paid
         size -= paid
-        till = self._transfer.till
-        if till is None or till.account.free:
-            self._transfer.pay(size)
+        queue = self._transfer.queue
+        if queue is None or queue.account.free:
+            self._transfer.acquire(size)
             return
-        room = max(0, till.account.credit + int(MOST_DEBT * (self._transfer.rate or 0.0)))
+        room = max(0, queue.account.credit + int(MOST_DEBT * (self._transfer.rate or 0.0)))
         self._transfer.charge(min(size, room))
         if size > room:
             self._count(size - room)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held_back(self) -> Iterator[None]:
         """As of :class:`ThrottledCopy`."""
-        self._transfer.tally.turn(time.monotonic(), waiting=1)
+        self._transfer.counter.update(time.monotonic(), waiting=1)
         try:
             yield
         finally:
-            self._transfer.tally.turn(time.monotonic(), waiting=-1)
+            self._transfer.counter.update(time.monotonic(), waiting=-1)
 
-    def settle(self) -> None:
+    def wait_for_share(self) -> None:
         """As of :class:`ThrottledCopy`; a bit of what is saved meanwhile is there for what comes."""
-        till = self._transfer.till
-        if till is None or self._transfer.rate is None or till.account.alone or not self._payer.rested():
+        queue = self._transfer.queue
+        if queue is None or self._transfer.rate is None or queue.account.detached or not self._throttle.is_idle():
             return
         saved, end = 0, time.monotonic() + SETTLING
         try:
-            with self.held():
+            with self.held_back():
                 while (left := end - time.monotonic()) > 0 and self._transfer.rate is not None:
                     size = max(_LEAST, int(self._transfer.rate * _STEP))
-                    till.account.charge(size)
+                    queue.account.charge(size)
                     saved += size
-                    self._line.ask(till)
+                    self._client.request_credit(queue)
                     green.InterruptibleSleep().wait(min(_STEP, left))
         finally:
             self._refund(saved)
@@ -156,20 +156,20 @@ class AgentThrottledCopy:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self._refund(self._reserved)
-        self._payer.leave()
+        self._throttle.copy_closed()
         self._transfer.close()
 
     def _refund(self, size: int) -> None:
         """``size`` bytes that were owed did not move; not all of it when that would be saved for a burst."""
-        till = self._transfer.till
-        if till is not None and size:
-            most = int(MOST_SAVED * (self._transfer.rate or 0.0)) - till.account.credit
-            till.account.refund(max(0, min(size, most)))
-            till.serve()
+        queue = self._transfer.queue
+        if queue is not None and size:
+            most = int(MOST_SAVED * (self._transfer.rate or 0.0)) - queue.account.credit
+            queue.account.refund(max(0, min(size, most)))
+            queue.serve()
 
     def _count(self, size: int) -> None:
-        counted = self._line.open(COPIES, self._device, governed=False)
-        counted.pay(size)
+        counted = self._client.open(COPIES, self._device, governed=False)
+        counted.acquire(size)
         counted.close()
 
 
@@ -190,13 +190,13 @@ class AgentThrottle:
         """As of :class:`Throttle`; the line is made by the first copy, after the daemon's fork."""
         if not self._path:
             return UnthrottledCopy()
-        return AgentThrottledCopy(self, agent_client.current(self._path, logger=self._logger), device)
+        return AgentThrottledCopy(self, agent_client.shared_client(self._path, logger=self._logger), device)
 
-    def rested(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no copy ended of late."""
         return self._left is None or time.monotonic() - self._left > _AT_REST
 
-    def leave(self) -> None:
+    def copy_closed(self) -> None:
         """A copy has ended."""
         self._left = time.monotonic()
 
@@ -208,23 +208,23 @@ class UnthrottledCopy:
         """No cap."""
         return None
 
-    def pay(self, size: int) -> None:
+    def acquire(self, size: int) -> None:
         """Nobody wants to know."""
 
-    def clear(self) -> None:
+    def wait_for_debt(self) -> None:
         """Nothing is."""
 
     def reserve(self, size: int) -> None:
         """Nobody wants to know."""
 
-    def owe(self, size: int) -> None:
+    def record(self, size: int) -> None:
         """Nobody wants to know."""
 
-    def held(self) -> contextlib.AbstractContextManager[None]:
+    def held_back(self) -> contextlib.AbstractContextManager[None]:
         """Nobody wants to know."""
         return contextlib.nullcontext()
 
-    def settle(self) -> None:
+    def wait_for_share(self) -> None:
         """There is nothing to wait for."""
 
     def __enter__(self) -> Self:

@@ -40,7 +40,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([bkmg]?)(i?b)?", re.IGNORECASE)
 _POWERS: Final = {"b": 0, "k": 1, "": 1, "m": 2, "g": 3}
 
 
-def limited(arguments: Iterable[str], rate: float | None, log: Path) -> list[str]:
+def limited_command(arguments: Iterable[str], rate: float | None, log: Path) -> list[str]:
     """The command line of rsync with ``--bwlimit`` for ``rate`` (None: as it was) and the log for us.
 
     What the operator has configured stays when it is less.
@@ -48,14 +48,14 @@ def limited(arguments: Iterable[str], rate: float | None, log: Path) -> list[str
     made = []
     for one in arguments:
         if one.startswith(_BWLIMIT) and rate is not None:
-            configured = bytes_of(one.removeprefix(_BWLIMIT))
+            configured = parse_bwlimit(one.removeprefix(_BWLIMIT))
             # 0 would mean no limit; rsync counts in KiB
             one = f"{_BWLIMIT}{max(1, int(min(configured or rate, rate) / 1024))}"
         made.append(one)
     return [made[0], f"--log-file={log}", "--log-file-format=", *made[1:]]
 
 
-def bytes_of(text: str) -> float | None:
+def parse_bwlimit(text: str) -> float | None:
     """The bytes per second of rsync's ``--bwlimit``; None when there is no limit, or nobody can read it."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
@@ -65,7 +65,7 @@ def bytes_of(text: str) -> float | None:
     return float(number) * base ** _POWERS[unit.lower()] or None
 
 
-def sizes_of(folder: Path, suffixes: Iterable[str]) -> dict[str, int]:
+def suffix_sizes(folder: Path, suffixes: Iterable[str]) -> dict[str, int]:
     """Suffix → bytes of all its files, of those that are still there; looks at the disk."""
     found = {}
     for suffix in suffixes:
@@ -88,7 +88,7 @@ def _sizes(folder: Path) -> Iterator[int]:
                 continue
 
 
-def in_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
+def split_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
     """The suffixes in groups that last about :data:`RUN_SECONDS` each at ``rate``, or are one suffix."""
     group: list[str] = []
     total = 0
@@ -102,12 +102,12 @@ def in_runs(sizes: Mapping[str, int], rate: float) -> Iterator[list[str]]:
         yield group
 
 
-def short(size: float, rate: float) -> bool:
+def is_short(size: float, rate: float) -> bool:
     """Whether a run of ``size`` bytes may be paid for as a whole, and others run beside it."""
     return size <= rate * LEAD
 
 
-def pace(size: float, rate: float) -> float:
+def run_rate(size: float, rate: float) -> float:
     """Bytes per second for a run of ``size`` bytes (infinite: unknown), so that it ends :data:`LEAD` seconds early."""
     return rate / max(1.0 - LEAD * rate / max(size, 1.0), 1.0 / FASTEST)
 
@@ -119,13 +119,13 @@ class FifoLock:
         self._queue: deque[green.InterruptibleSleep] = deque()
 
     def __enter__(self) -> None:
-        nap = green.InterruptibleSleep()
-        self._queue.append(nap)
+        sleep = green.InterruptibleSleep()
+        self._queue.append(sleep)
         try:
-            while self._queue[0] is not nap:
-                nap.wait(_LONG)
+            while self._queue[0] is not sleep:
+                sleep.wait(_LONG)
         except BaseException:  # killed while it waited
-            self._leave(nap)
+            self._leave(sleep)
             raise
 
     def __exit__(
@@ -133,34 +133,34 @@ class FifoLock:
     ) -> None:
         self._leave(self._queue[0])
 
-    def _leave(self, nap: green.InterruptibleSleep) -> None:
-        first = self._queue[0] is nap
-        self._queue.remove(nap)
+    def _leave(self, sleep: green.InterruptibleSleep) -> None:
+        first = self._queue[0] is sleep
+        self._queue.remove(sleep)
         if first and self._queue:
-            self._queue[0].end()
+            self._queue[0].wake()
 
 
 class RsyncMeter:
     """Counts what one run of rsync moves, while it runs; a context manager around it."""
 
-    def __init__(self, log: Path, payment: ThrottledCopy) -> None:
+    def __init__(self, log: Path, copy: ThrottledCopy) -> None:
         """
-        :param log: what rsync writes (:func:`limited`)
+        :param log: what rsync writes (:func:`limited_command`)
         """
         self.moved = 0
         self._log = log
-        self._payment = payment
-        self._nap = green.InterruptibleSleep()
+        self._copy = copy
+        self._sleep = green.InterruptibleSleep()
         self._over = False
 
     def __enter__(self) -> None:
-        green.run(self._look_on)
+        green.start_green(self._look_on)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self._over = True
-        self._nap.end()
+        self._sleep.wake()
         found = _SENT.search(self._text())
         self._count(int(re.sub(r"\D", "", found[1])) if found else self.moved)
 
@@ -168,12 +168,12 @@ class RsyncMeter:
         pid = 0
         while not self._over:
             pid = pid or self._pid()
-            self._count(written(pid) if pid else 0)
-            self._nap.wait(_LOOK)
+            self._count(bytes_written(pid) if pid else 0)
+            self._sleep.wait(_LOOK)
 
     def _count(self, moved: int) -> None:
         if moved > self.moved:
-            self._payment.owe(moved - self.moved)
+            self._copy.record(moved - self.moved)
             self.moved = moved
 
     def _pid(self) -> int:
@@ -187,7 +187,7 @@ class RsyncMeter:
             return ""
 
 
-def written(pid: int) -> int:
+def bytes_written(pid: int) -> int:
     """Bytes that a process wrote to files and sockets; 0 when it is gone or the kernel does not tell."""
     try:
         text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")

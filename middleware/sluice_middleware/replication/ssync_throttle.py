@@ -15,13 +15,13 @@ from sluice_middleware.swift.daemon_api import Sender as SwiftSender
 
 
 class Sender(SwiftSender):  # type: ignore[misc]
-    """Swift's; its daemon has a ``payer``."""
+    """Swift's; its daemon has a ``throttle``."""
 
-    _payment: ThrottledCopy
+    _copy: ThrottledCopy
 
     def updates(self, connection: Any, response: Any, send_map: dict[str, Any]) -> None:
         """As of Swift's: send what the other node wants."""
-        with self.daemon.payer.open(self.job["device"]) as self._payment:
+        with self.daemon.throttle.open(self.job["device"]) as self._copy:
             super().updates(connection, response, send_map)
 
     def send_subrequest(self, connection: Any, method: str, url_path: str, headers: Any, df: Any) -> None:
@@ -29,16 +29,16 @@ class Sender(SwiftSender):  # type: ignore[misc]
         if df:
             # a fragment that is built here was read from as many other nodes as hold data
             times = 1 + self.job["policy"].ec_ndata if isinstance(df, RebuildingECDiskFileStream) else 1
-            df = ThrottledFile(df, self._payment, times)
+            df = ThrottledFile(df, self._copy, times)
         super().send_subrequest(connection, method, url_path, headers, df)
 
 
 class ThrottledFile:
     """What a sender asks of a disk file, with each piece paid for ``times`` times."""
 
-    def __init__(self, file: Any, payment: ThrottledCopy, times: int = 1) -> None:
+    def __init__(self, file: Any, copy: ThrottledCopy, times: int = 1) -> None:
         self._file = file
-        self._payment = payment
+        self._copy = copy
         self._times = times
 
     @property
@@ -50,5 +50,5 @@ class ThrottledFile:
     def reader(self) -> Iterator[bytes]:
         """The pieces of the disk file."""
         for piece in self._file.reader():
-            self._payment.pay(len(piece) * self._times)
+            self._copy.acquire(len(piece) * self._times)
             yield piece

@@ -117,7 +117,7 @@ class Selection:
         shown = 0
         for piece in _gathered(self._plain()):
             self._processed += len(piece)
-            yield from self._records(green.in_thread(self._stream.feed, piece))
+            yield from self._records(green.run_in_thread(self._stream.feed, piece))
             if self._stream.done or self._format.full:
                 break
             if self._scanned - shown >= _STEP or (not shown and self._scanned >= _PATIENCE):

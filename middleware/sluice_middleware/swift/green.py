@@ -32,19 +32,19 @@ class Pending(Protocol):
         """Nobody wants the result."""
 
 
-def in_thread(function: Callable[..., T], *args: Any) -> T:
+def run_in_thread(function: Callable[..., T], *args: Any) -> T:
     """Run ``function`` in a real thread while other green threads go on (about 100 µs)."""
     result: T = tpool.execute(function, *args)
     return result
 
 
-def start(function: Callable[..., T], *args: Any) -> Pending:
-    """Like :func:`in_thread`, but return at once."""
+def start_in_thread(function: Callable[..., T], *args: Any) -> Pending:
+    """Like :func:`run_in_thread`, but return at once."""
     pending: Pending = spawn(tpool.execute, function, *args)
     return pending
 
 
-def hub() -> int:
+def hub_id() -> int:
     """Which hub runs the timers of this thread now; Swift takes another one after it first loaded a server."""
     return id(hubs.get_hub())
 
@@ -91,18 +91,18 @@ def each_second(function: Callable[[], None]) -> None:
     _seconds[here].add(function)
 
 
-def run(function: Callable[..., Any], *args: Any) -> Pending:
+def start_green(function: Callable[..., Any], *args: Any) -> Pending:
     """Run ``function`` in a green thread of its own, from the next moment on that this one waits."""
     pending: Pending = spawn(function, *args)
     return pending
 
 
-def later(seconds: float, function: Callable[[], None]) -> None:
+def call_later(seconds: float, function: Callable[[], None]) -> None:
     """Call ``function``, which must neither wait nor raise, in so many seconds."""
     hubs.get_hub().schedule_call_global(seconds, function)
 
 
-def whenever_readable(connection: socket.socket, function: Callable[[], bool]) -> None:
+def on_readable(connection: socket.socket, function: Callable[[], bool]) -> None:
     """Call ``function`` each time there is something to read, until it says False; only it may close ``connection``."""
 
     def loop() -> None:
@@ -130,7 +130,7 @@ class InterruptibleSleep:
         finally:
             self._event = None
 
-    def end(self) -> None:
+    def wake(self) -> None:
         """Wake who waits; nothing when nobody does."""
         if self._event is not None and not self._event.ready():
             self._event.send()
@@ -142,14 +142,14 @@ def start_thread(function: Callable[[], None]) -> None:
     :raises RuntimeError: when there can be no more threads
     """
 
-    def run() -> None:
+    def named() -> None:
         _be_called(IO_THREAD)
         try:
             function()
         finally:
             _leave_hub()
 
-    patcher.original("threading").Thread(target=run, name=IO_THREAD, daemon=True).start()
+    patcher.original("threading").Thread(target=named, name=IO_THREAD, daemon=True).start()
 
 
 def _be_called(name: str) -> None:
@@ -175,42 +175,42 @@ class Notifier:
 
     def __init__(self) -> None:
         self._file = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._rung: deque[Event] = deque()
+        self._pending: deque[Event] = deque()
         spawn_n(self._listen)
 
-    def call(self) -> ThreadEvent:
+    def event(self) -> ThreadEvent:
         """Something that a green thread will wait for."""
         return ThreadEvent(self)
 
-    def ring(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
         """Wake who waits for ``event``; out of any thread."""
-        self._rung.append(event)
+        self._pending.append(event)
         os.eventfd_write(self._file, 1)
 
     def _listen(self) -> None:
         while True:
             trampoline(self._file, read=True)
             os.eventfd_read(self._file)
-            while self._rung:
-                self._rung.popleft().send()
+            while self._pending:
+                self._pending.popleft().send()
 
 
 class ThreadEvent:
     """One green thread waits until another, real one has rung."""
 
-    def __init__(self, bell: Notifier) -> None:
-        self._bell = bell
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._event = Event()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """It is over; once, out of any thread."""
-        self._bell.ring(self._event)
+        self._notifier.notify(self._event)
 
     def wait(self) -> None:
         """Let other green threads go on until it rang."""
         self._event.wait()
 
 
-def pause() -> None:
+def yield_control() -> None:
     """Let other green threads have their turn."""
     sleep(0)

@@ -190,24 +190,24 @@ class ProxyStack:
         options |= {"agent_socket": str(folder / "none.sock"), "snapshot_dir": str(folder / "none")}
         self.proxy = ProxyMiddleware(self.swift, options, self.log)
         self.reads = ReadsMiddleware(self.proxy, WorkerContext(options, self.log))
-        for lookout in (self.proxy.lookout, self.reads.lookout):
-            lookout.filters.update({one.info.keyword: one for one in filters})
-            lookout.selector.renew()
-            lookout._at_work = True
-        self.proxy._at_work = True
+        for context in (self.proxy.context, self.reads.context):
+            context.filters.update({one.info.keyword: one for one in filters})
+            context.lookup.rebuild()
+            context._started = True
+        self.proxy._started = True
 
-    def policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
+    def set_policies(self, *assignments: Assignment, paths: Mapping[str, Sequence[Assignment]] | None = None) -> None:
         """From now on these hold for every object, or for those that ``paths`` name."""
         fixed: Any = FixedPolicies(*assignments, paths=paths)
-        for lookout in (self.proxy.lookout, self.reads.lookout):
-            lookout.reader = lookout.selector._reader = fixed
+        for context in (self.proxy.context, self.reads.context):
+            context.reader = context.lookup._reader = fixed
 
-    def install(self, filters: Mapping[str, type[Filter]]) -> None:
+    def set_filters(self, filters: Mapping[str, type[Filter]]) -> None:
         """Have exactly these filters."""
-        for lookout in (self.proxy.lookout, self.reads.lookout):
-            lookout.filters.clear()
-            lookout.filters.update(filters)
-            lookout.selector.renew()
+        for context in (self.proxy.context, self.reads.context):
+            context.filters.clear()
+            context.filters.update(filters)
+            context.lookup.rebuild()
 
     def __call__(
         self, method: str, path: str = "/v1/AUTH_a/c/o", body: bytes | None = None, env: Any = None, **headers: str
@@ -224,7 +224,7 @@ class ProxyStack:
         _ = response.body
         return response
 
-    def closed(self) -> bool:
+    def all_closed(self) -> bool:
         """Whether all answers of Swift were closed."""
         return self.swift.opened == self.swift.closed
 

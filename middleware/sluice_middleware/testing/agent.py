@@ -45,17 +45,17 @@ class Clock:
         return self.now
 
 
-def free(asked: CreditRequest) -> CreditGrant | None:
+def grant_free(asked: CreditRequest) -> CreditGrant | None:
     """Everything is free."""
     return _given(asked, FREE, 0.0)
 
 
-def nothing(asked: CreditRequest) -> CreditGrant | None:
+def grant_nothing(asked: CreditRequest) -> CreditGrant | None:
     """No answer at all."""
     return None
 
 
-def plenty(asked: CreditRequest) -> CreditGrant | None:
+def grant_all(asked: CreditRequest) -> CreditGrant | None:
     """What is asked for, at once."""
     return _given(asked, asked.size, 1e9)
 
@@ -64,33 +64,33 @@ def _given(asked: CreditRequest, size: int, rate: float) -> CreditGrant:
     return CreditGrant(asked.account, asked.container, asked.method, asked.policy, size, rate)
 
 
-def paying(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
+def acquire_in_background(transfer: Transfer, *sizes: int) -> tuple[green.Pending, list[int]]:
     """A green thread that pays; what passed so far is in its list."""
     passed: list[int] = []
 
     def go() -> None:
         for size in sizes:
-            transfer.pay(size)
+            transfer.acquire(size)
             passed.append(size)
 
-    return green.run(go), passed
+    return green.start_green(go), passed
 
 
 class FakeAgent:
     """Listens where workers of the agent at ``path`` look for credit; everything it hears is in ``heard``."""
 
-    def __init__(self, path: str, answer: Callable[[CreditRequest], CreditGrant | None] = free) -> None:
+    def __init__(self, path: str, answer: Callable[[CreditRequest], CreditGrant | None] = grant_free) -> None:
         """
         :param answer: what asks are answered with at once, unless their flow has a pace
         """
         self.answer = answer
-        self.heard: list[Message] = []
+        self.messages: list[Message] = []
         #: Bytes given less those given back, by flow.
         self.given: dict[Flow, int] = {}
         self._paces: dict[Flow, float] = {}
         self._next: dict[Flow, float] = {}
         self._open: set[socket.socket] = set()
-        self._nap = green.InterruptibleSleep()
+        self._sleep = green.InterruptibleSleep()
         self._closing = False
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.setblocking(False)
@@ -98,71 +98,71 @@ class FakeAgent:
         self._listener.bind(path + CREDIT_SUFFIX)
         self._listener.listen()
         self._open.add(self._listener)
-        green.whenever_readable(self._listener, self._accept)
+        green.on_readable(self._listener, self._accept)
 
-    def pace(self, flow: Flow, rate: float) -> None:
+    def set_rate(self, flow: Flow, rate: float) -> None:
         """Give ``flow`` so many bytes per second from now on, when it asks."""
         self._paces[flow] = rate
         self._next.setdefault(flow, 0.0)
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         """Tell all workers."""
         for one in self._open - {self._listener}:
             one.send(pack(message))
 
-    def hear(self, kind: type[M]) -> list[M]:
+    def received(self, kind: type[M]) -> list[M]:
         """All messages of one kind so far."""
-        return [one for one in self.heard if isinstance(one, kind)]
+        return [one for one in self.messages if isinstance(one, kind)]
 
-    def asked(self) -> list[CreditRequest]:
+    def requests(self) -> list[CreditRequest]:
         """All that workers asked for so far."""
-        return [row for ask in self.hear(Ask) for row in ask.rows]
+        return [row for ask in self.received(Ask) for row in ask.rows]
 
-    def moved(self) -> list[TrafficSample]:
+    def samples(self) -> list[TrafficSample]:
         """All that workers said of what moved so far."""
-        return [row for used in self.hear(TrafficReport) for row in used.rows]
+        return [row for used in self.received(TrafficReport) for row in used.rows]
 
     @property
     def workers(self) -> int:
         """How many are connected."""
         return len(self._open - {self._listener})
 
-    def until(self, holds: Callable[[], Any]) -> None:
+    def wait_until(self, holds: Callable[[], Any]) -> None:
         """Let green threads go on until ``holds`` says so; it is asked when something was heard, and now and then.
 
         :raises AssertionError: when that does not come to be
         """
         end = time.monotonic() + LIMIT
         while not holds():
-            assert time.monotonic() < end, f"it never came to be; heard {self.heard[-5:]}"
-            self._nap.wait(0.02)
+            assert time.monotonic() < end, f"it never came to be; heard {self.messages[-5:]}"
+            self._sleep.wait(0.02)
 
-    def finish(self, *pending: green.Pending) -> None:
+    def join(self, *pending: green.Pending) -> None:
         """Let green threads go on until these have ended, and raise what they raised.
 
         :raises AssertionError: when they do not
         """
         threads: tuple[Any, ...] = pending
-        self.until(lambda: all(one.dead for one in threads))
+        self.wait_until(lambda: all(one.dead for one in threads))
         for one in threads:
             one.wait()
 
-    def settle(self) -> None:
+    def wait_briefly(self) -> None:
         """Let the workers' messages arrive, and their answers."""
-        self._nap.wait(0.02)
+        self._sleep.wait(0.02)
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Leave all workers, as a killed agent does."""
         for one in self._open - {self._listener}:
             one.shutdown(socket.SHUT_RDWR)
-        self.until(lambda: not self.workers)
+        self.wait_until(lambda: not self.workers)
 
     def close(self) -> None:
         """Stop listening, and leave all workers."""
         self._closing = True
         for one in self._open:
             one.shutdown(socket.SHUT_RDWR)
-        self.until(lambda: not self._open)
+        self.wait_until(lambda: not self._open)
 
     # -- how -----------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class FakeAgent:
             return True
         connection.setblocking(False)
         self._open.add(connection)
-        green.whenever_readable(connection, lambda: self._read(connection))
+        green.on_readable(connection, lambda: self._read(connection))
         return True
 
     def _read(self, connection: socket.socket) -> bool:
@@ -190,16 +190,16 @@ class FakeAgent:
                 return self._gone(connection)
             message = unpack(raw)
             assert isinstance(message, CreditHello | Ask | TrafficReport), message
-            self.heard.append(message)
+            self.messages.append(message)
             if isinstance(message, Ask):
                 for one in message.rows:
                     self._asked(connection, one)
-            self._nap.end()
+            self._sleep.wake()
 
     def _gone(self, connection: socket.socket) -> bool:
         self._open.discard(connection)
         connection.close()
-        self._nap.end()
+        self._sleep.wake()
         return False
 
     def _asked(self, connection: socket.socket, asked: CreditRequest) -> None:
@@ -217,7 +217,7 @@ class FakeAgent:
         due = max(self._next[flow], now - _DEPTH) + asked.size / rate
         self._next[flow] = due
         given = _given(asked, asked.size, rate)
-        green.later(max(0.0, due - now), lambda: self._give(connection, given))
+        green.call_later(max(0.0, due - now), lambda: self._give(connection, given))
 
     def _give(self, connection: socket.socket, given: CreditGrant | None) -> None:
         if given is None or connection not in self._open:

@@ -26,26 +26,26 @@ def encode_steps(chosen: Sequence[SelectedFilter]) -> list[dict[str, Any]]:
     return [{"f": one.filter.info.keyword, "v": one.filter.info.version, "p": dict(one.step.params)} for one in chosen]
 
 
-def write(env: Env, chosen: Sequence[SelectedFilter]) -> None:
+def write_steps(env: Env, chosen: Sequence[SelectedFilter]) -> None:
     """Send what storage nodes shall do along with a PUT."""
     if chosen:
         env[NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
 
 
-def check(answer: UpstreamResponse) -> None:
+def raise_if_refused(answer: UpstreamResponse) -> None:
     """Close an answer that says no.
 
     :raises Refused: when storage nodes refused, with their reason
     """
     if answer.status.startswith("409"):
-        reason = sysmeta.get(answer.headers, sysmeta.REFUSED)
+        reason = sysmeta.find_header(answer.headers, sysmeta.REFUSED)
         if reason is None and answer.status != sysmeta.REFUSED_STATUS:
             return
-        said = drained(answer.body).decode("utf-8", "replace").strip()
+        said = drain(answer.body).decode("utf-8", "replace").strip()
         raise RefusedByStorageNode(f"a storage node refused: {reason or said}")
 
 
-def drained(body: Iterable[bytes], limit: int = 1000) -> bytes:
+def drain(body: Iterable[bytes], limit: int = 1000) -> bytes:
     """The first bytes of an answer that is read to its end and closed."""
     found = bytearray()
     try:

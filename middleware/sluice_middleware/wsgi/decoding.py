@@ -44,9 +44,9 @@ from sluice_middleware.wsgi.response import (
     ObjectChanged,
     SlicedBody,
     UpstreamResponse,
-    cut,
-    discard,
-    held,
+    discard_body,
+    slice_body,
+    stored_span,
 )
 
 _ETAG_IS_AT: Final = "HTTP_X_BACKEND_ETAG_IS_AT"
@@ -83,7 +83,7 @@ class TransformedObject:
         self._answer = answer
         self._body: Iterable[bytes] | None = answer.body
         self._chain = value
-        self._stored_etag = sysmeta.get(answer.headers, "Etag")
+        self._stored_etag = sysmeta.find_header(answer.headers, "Etag")
         self._filters = filters
         self._account = account
         #: As the last answer with bytes of the object said.
@@ -96,10 +96,10 @@ class TransformedObject:
         """The answer's headers for the plain object."""
         return sysmeta.plain_headers(self._answer.headers, size)
 
-    def window(self, start: int, stop: int) -> Iterator[bytes]:
+    def read_range(self, start: int, stop: int) -> Iterator[bytes]:
         """The plain bytes ``[start, stop)``, fetched by as few stored bytes as the filters allow."""
         if not chain.can_seek(self.records, self._filters):
-            return cut(self.whole().started(), start, stop)
+            return slice_body(self.read_all().started(), start, stop)
         search = chain.locate(self.records, self._filters, start, stop)
         try:
             first, last = next(search)
@@ -123,15 +123,15 @@ class TransformedObject:
         same = (
             answer.code == (200 if start is None else 206)
             and sysmeta.find_chain(answer.headers) == self._chain
-            and sysmeta.get(answer.headers, "Etag") == self._stored_etag
+            and sysmeta.find_header(answer.headers, "Etag") == self._stored_etag
         )
         if not same:
             close_if_possible(answer.body)
             raise ObjectChanged(f"object changed while it was read (second answer {answer.status})")
-        self.content_type = sysmeta.get(answer.headers, "Content-Type")
+        self.content_type = sysmeta.find_header(answer.headers, "Content-Type")
         return answer.body
 
-    def whole(self) -> DecodedBody:
+    def read_all(self) -> DecodedBody:
         """All of the object, decoded."""
         stream = self.decoder()  # first, since it may refuse
         return DecodedBody(self._fetch(None, None), stream, self._heavy())
@@ -150,11 +150,11 @@ class TransformedObject:
         """Let go of the first answer's body, unless somebody took it over."""
         if self._body is not None:
             body, self._body = self._body, None
-            discard(body, self._answer)
+            discard_body(body, self._answer)
 
     def _reuse(self, start: int | None, stop: int | None) -> Iterable[bytes] | None:
         """The first answer's body where it holds ``[start, stop)``; it can be used once."""
-        span = held(self._answer)
+        span = stored_span(self._answer)
         if span is None or self._body is None:
             return None
         first, last = span
@@ -197,7 +197,7 @@ class _Ranges:
 
     def __iter__(self) -> Iterator[bytes]:
         """No range after all (a malformed one): the whole object."""
-        self._taken = self._item.whole()
+        self._taken = self._item.read_all()
         return self._taken
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class _Ranges:
         self._item.close()
 
     def app_iter_range(self, start: int, stop: int) -> Iterator[bytes]:
-        return self._item.window(start, stop)
+        return self._item.read_range(start, stop)
 
     def app_iter_ranges(
         self, ranges: list[tuple[int, int]], content_type: bytes, boundary: bytes, size: int
@@ -217,7 +217,7 @@ class _Ranges:
             self.close()
 
     def _part(self, start: int, stop: int) -> Iterator[bytes]:
-        body = self._item.window(start, stop)
+        body = self._item.read_range(start, stop)
         try:
             yield from body
         finally:
@@ -242,9 +242,9 @@ def respond(item: TransformedObject, answer: UpstreamResponse, env: Env) -> tupl
     if "," in env.get("HTTP_RANGE", ""):
         item.decoder()  # parts are made one by one while they are sent: what cannot be is better said now
     if "HTTP_RANGE" not in env:
-        return answer.status, item.headers(item.size), item.whole().started()
+        return answer.status, item.headers(item.size), item.read_all().started()
     headers = [(name, value) for name, value in item.headers(item.size) if name.lower() != "content-range"]
-    etag = sysmeta.get(answer.headers, sysmeta.ETAG)
+    etag = sysmeta.find_header(answer.headers, sysmeta.ETAG)
     response = Response(
         request=Request(env),
         status=200,

@@ -33,7 +33,7 @@ from sluice_middleware.swift.proxy_api import (
     normalize_etag,
 )
 from sluice_middleware.wsgi import sysmeta
-from sluice_middleware.wsgi.inputs import RewoundInput, unavailable
+from sluice_middleware.wsgi.inputs import RewoundInput, service_unavailable
 
 #: Bytes handed to a thread at once; one hand-over costs about 100 µs.
 BATCH: Final = 256 * 1024
@@ -119,7 +119,7 @@ class EncodedInput:
         """What undoes the encoding of a complete body; empty when the stored bytes are the object itself."""
         return self._encoder.records() if self.complete and not self.transparent else ()
 
-    def sample(self) -> bytes | None:
+    def read_sample(self) -> bytes | None:
         """Read and encode a first batch: the batch itself if all will pass unchanged, else None.
 
         What goes wrong with the client's connection is kept for whoever reads, as if it happened then.
@@ -131,7 +131,7 @@ class EncodedInput:
         except (ChunkReadError, HTTPException, OSError, ValueError) as fault:
             self._fault = fault
             return None
-        self._ready += green.in_thread(self._encoder.feed, batch) if self._threaded else self._encoder.feed(batch)
+        self._ready += green.run_in_thread(self._encoder.feed, batch) if self._threaded else self._encoder.feed(batch)
         if self.transparent:
             return batch
         self._md5.update(batch)
@@ -145,13 +145,13 @@ class EncodedInput:
                 pending, self._pending = self._pending, None
                 self._ready += pending.wait()
             if self._threaded and batch:
-                self._pending = green.start(self._encode, batch)
+                self._pending = green.start_in_thread(self._encode, batch)
             elif batch:
                 self._ready += self._encode(batch)
             if self._ended and self._pending is None:
                 self._ready += self._encoder.finish()
         except SluiceError as error:
-            raise unavailable(self._env, error) from error
+            raise service_unavailable(self._env, error) from error
 
     def _encode(self, batch: bytes) -> bytes:
         if not self.transparent:  # else Swift's own ETag will do
@@ -198,7 +198,7 @@ def prepare(
     """
     source = env["wsgi.input"]
     body = EncodedInput(env, encoder, expected, heavy)
-    plain = body.sample() if sampling else None
+    plain = body.read_sample() if sampling else None
     if plain is not None:
         env["wsgi.input"] = RewoundInput(plain, source)
         return None
@@ -248,7 +248,7 @@ def _footers_callback(
     return callback
 
 
-def plain_answer(headers: sysmeta.Headers, body: EncodedInput) -> sysmeta.Headers:
+def plain_response_headers(headers: sysmeta.Headers, body: EncodedInput) -> sysmeta.Headers:
     """Headers of the PUT's answer with the ETag of the plain object."""
     if not body.records():
         return headers

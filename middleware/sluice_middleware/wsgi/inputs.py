@@ -13,7 +13,7 @@ from sluice_middleware.wsgi.policy_lookup import content_length
 Env = dict[str, Any]
 
 
-def unavailable(env: Env, error: SluiceError) -> HTTPException:
+def service_unavailable(env: Env, error: SluiceError) -> HTTPException:
     """503 with the reason, as an exception that Swift's proxy answers with."""
     return HTTPServiceUnavailable(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
 
@@ -46,7 +46,7 @@ class ObservedInput:
                 if self._ended:
                     data += self._stream.finish()
             except SluiceError as error:
-                raise unavailable(self._env, error) from error
+                raise service_unavailable(self._env, error) from error
             if data:
                 return data
         return b""

@@ -5,7 +5,7 @@ and the rules of ``sluice_core.resolve``.
 
 Swift keeps parts of what a client knows as one object in containers of its own making: the parts of an S3
 multipart upload to ``X`` in ``X+segments``, the versions of a versioned container ``X`` in
-``\\0versions\\0X``.  They are X's data, so policies and metrics of X hold for them (:func:`logical`),
+``\\0versions\\0X``.  They are X's data, so policies and metrics of X hold for them (:func:`logical_object`),
 unless a policy names such a container itself: then that one's hold, and none of X.
 """
 
@@ -58,7 +58,7 @@ def object_path(env: Env) -> Target | None:
     return account, parts[3], parts[4]
 
 
-def logical(target: Target) -> Target:
+def logical_object(target: Target) -> Target:
     """The object that a client knows ``target`` as, or as part of; ``target`` itself in most cases."""
     account, container, name = target
     if container.endswith(_SEGMENTS) and len(container) > len(_SEGMENTS):
@@ -71,7 +71,7 @@ def logical(target: Target) -> Target:
     return target
 
 
-def forget_false_length(env: Env, target: Target) -> None:
+def fix_version_length(env: Env, target: Target) -> None:
     """Swift announces 0 bytes for every version that it stores of an object, and sends the object nevertheless."""
     if env.get("CONTENT_LENGTH") == "0" and target[1].startswith(_VERSIONS):
         del env["CONTENT_LENGTH"]
@@ -143,18 +143,22 @@ class PolicyLookup:
     def __init__(self, reader: SnapshotReader, filters: Mapping[str, type[Filter]]) -> None:
         self._reader = reader
         self._filters = filters
-        self.renew()
+        self.rebuild()
 
-    def renew(self) -> None:
+    def rebuild(self) -> None:
         """The installed filters have changed."""
         self._instances: dict[tuple[str, tuple[tuple[str, Any], ...]], Filter] = {}
         known = self._filters.items()
         #: Keywords of the filters that accompany requests.
-        self.visiting = frozenset(keyword for keyword, one in known if one.info.on_request)
+        self.request_keywords = frozenset(keyword for keyword, one in known if one.info.on_request)
         #: Keywords of the filters that see what is read and leave it as it is.
-        self.watching = frozenset(keyword for keyword, one in known if one.info.on_get and not one.info.changes_content)
+        self.observer_keywords = frozenset(
+            keyword for keyword, one in known if one.info.on_get and not one.info.changes_content
+        )
         #: Keywords of the filters that change what is read.
-        self.reading = frozenset(keyword for keyword, one in known if one.info.on_get and one.info.changes_content)
+        self.reader_keywords = frozenset(
+            keyword for keyword, one in known if one.info.on_get and one.info.changes_content
+        )
 
     def candidates(self, target: Target) -> Candidates:
         """Every assignment that may concern ``target``."""
@@ -163,7 +167,7 @@ class PolicyLookup:
             return found
         # equal look-ups give one and the same answer, so that another one means a policy of its own
         by_itself = found is not self._reader.find(target[0], "", "")
-        return found if by_itself else self._reader.find(*logical(target))
+        return found if by_itself else self._reader.find(*logical_object(target))
 
     def pipeline(self, candidates: Candidates, facts: Facts) -> list[SelectedFilter]:
         """All filters that hold, in running order on PUT.
@@ -173,7 +177,7 @@ class PolicyLookup:
         pipeline = candidates.resolve(facts).get(FILTER, ())
         return [SelectedFilter(self._instance(step.keyword, step.params), step) for step in pipeline]
 
-    def visitors(self, candidates: Candidates, facts: Facts, place: str) -> list[Filter]:
+    def request_filters(self, candidates: Candidates, facts: Facts, place: str) -> list[Filter]:
         """The request filters at ``place``, next to the client first."""
         chosen = self.pipeline(candidates, facts)
         return [one.filter for one in chosen if one.filter.info.on_request and one.place == place]
@@ -200,24 +204,24 @@ class PolicyLookup:
         return found
 
 
-def encoders(pipeline: list[SelectedFilter]) -> list[Filter]:
+def proxy_encoders(pipeline: list[SelectedFilter]) -> list[Filter]:
     """Those that the proxy runs on what is stored, in running order."""
     return [one.filter for one in pipeline if one.place == PROXY and _encodes(one.filter)]
 
 
-def intended(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
+def storage_node_encoders(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
     """Those that storage nodes shall run on what is stored, in running order."""
     return [
         one for one in pipeline if one.place == STORAGE_NODE and _encodes(one.filter) and one.filter.info.reversible
     ]
 
 
-def watchers(pipeline: list[SelectedFilter]) -> list[Filter]:
+def observers(pipeline: list[SelectedFilter]) -> list[Filter]:
     """Those that the proxy runs on what is read and that leave it as it is, in the order of PUT."""
     return [one.filter for one in pipeline if one.place == PROXY and one.filter.info.on_get and not _reads(one.filter)]
 
 
-def readers(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
+def content_readers(pipeline: list[SelectedFilter]) -> list[SelectedFilter]:
     """Those that change what is read, in running order on GET (nearest the disks first)."""
     return [one for one in reversed(pipeline) if _reads(one.filter)]
 

@@ -35,7 +35,7 @@ _UNTRUE: Final = frozenset(
 )
 
 
-def asked(filters: Iterable[Filter], env: Env) -> dict[str, str]:
+def requested_headers(filters: Iterable[Filter], env: Env) -> dict[str, str]:
     """Those request headers that ``filters`` want to know, by their declared names."""
     found = {}
     for one in filters:
@@ -46,12 +46,12 @@ def asked(filters: Iterable[Filter], env: Env) -> dict[str, str]:
     return found
 
 
-def true_headers(headers: Headers) -> Headers:
+def valid_headers(headers: Headers) -> Headers:
     """What still holds of an answer that a filter changed."""
     return [(name, value) for name, value in headers if name.lower() not in _UNTRUE]
 
 
-def span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
+def wanted_span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
     """The plain bytes ``[start, stop)`` that the first of ``filters`` (in order of GET) wants; None: all of them."""
     wanted = filters[0].span(hint) if filters and hint.size is not None else None
     if wanted is None or hint.size is None:
@@ -61,13 +61,13 @@ def span(filters: Sequence[Filter], hint: Hint) -> tuple[int, int] | None:
     return None if start <= 0 and stop >= hint.size else (start, stop)
 
 
-def run(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hint) -> None:
+def apply_filters(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hint) -> None:
     """Make ``answer`` what ``filters`` (in running order on GET) make of it.
 
     :raises SluiceError: when they refuse; the answer's body is closed then
     """
     body = answer.body
-    length = sysmeta.get(answer.headers, "Content-Length")
+    length = sysmeta.find_header(answer.headers, "Content-Length")
     if length is not None:
         body = LengthCheckedBody(body, int(length))
     try:
@@ -76,7 +76,7 @@ def run(answer: UpstreamResponse, filters: Sequence[Filter], hint: Hint) -> None
     except BaseException:
         close_if_possible(body)
         raise
-    answer.status, answer.headers, answer.body = "200 OK", true_headers(answer.headers), body
+    answer.status, answer.headers, answer.body = "200 OK", valid_headers(answer.headers), body
 
 
 class LengthCheckedBody:
@@ -113,7 +113,7 @@ class PrefetchedBody:
         """
         self._body = body
         self._first: list[bytes] = []
-        while not self._first and not body.finished and body.taken < PATIENCE:
+        while not self._first and not body.finished and body.consumed < PATIENCE:
             piece = body.step()
             if piece:
                 self._first.append(piece)

@@ -72,7 +72,7 @@ class RequestFilters:
         self._input: TrackedInput | None = None
         self._over = False
 
-    def answer(self, filters: Sequence[Filter], forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
+    def respond(self, filters: Sequence[Filter], forward: Callable[[], UpstreamResponse]) -> UpstreamResponse:
         """The answer of whoever answers, on its way through the visits.
 
         :param forward: makes the request as it now is
@@ -85,7 +85,7 @@ class RequestFilters:
                 if not self._visits:
                     return answer
             else:
-                answer = UpstreamResponse.of(reply.status, list(reply.headers.items()), reply.body)
+                answer = UpstreamResponse.build(reply.status, list(reply.headers.items()), reply.body)
             return self._way_out(answer, going_back)
         except BaseException:
             self.end(False)
@@ -197,7 +197,7 @@ class RequestFilters:
             body = _LastList(reply.body, self)
         else:
             body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
-        made = UpstreamResponse.of(reply.status, list(reply.headers.items()), body)
+        made = UpstreamResponse.build(reply.status, list(reply.headers.items()), body)
         made.exc_info, made.filters = answer.exc_info, answer.filters
         return made
 
@@ -229,16 +229,16 @@ class RequestFilters:
 class _Contained(Stream):
     """A visit's stream whose faults are logged and become a ``FilterError``."""
 
-    def __init__(self, company: RequestFilters, one: Filter, stream: Stream) -> None:
-        self._company = company
+    def __init__(self, owner: RequestFilters, one: Filter, stream: Stream) -> None:
+        self._owner = owner
         self._filter = one
         self._stream = stream
 
     def feed(self, data: bytes) -> bytes:
-        return self._company._contained(self._filter, partial(self._stream.feed, data))
+        return self._owner._contained(self._filter, partial(self._stream.feed, data))
 
     def finish(self) -> bytes:
-        return self._company._contained(self._filter, self._stream.finish)
+        return self._owner._contained(self._filter, self._stream.finish)
 
 
 class _Rewriting:
@@ -258,26 +258,26 @@ class _Rewriting:
 class _LastList(list[bytes]):
     """A body that Swift's middlewares may go through twice, as an error's; ends the company with itself."""
 
-    def __init__(self, body: Iterable[bytes], company: RequestFilters) -> None:
+    def __init__(self, body: Iterable[bytes], owner: RequestFilters) -> None:
         super().__init__(body)
-        self._company = company
+        self._owner = owner
 
     def __iter__(self) -> Iterator[bytes]:
         yield from list.__iter__(self)
-        self._company.end(True)
+        self._owner.end(True)
 
     def close(self) -> None:
         """It was there as a whole."""
-        self._company.end(True)
+        self._owner.end(True)
 
 
 class _LastBody:
     """The answer's body on its last step; ends the company with itself."""
 
-    def __init__(self, body: Iterable[bytes], company: RequestFilters, bodiless: bool) -> None:
+    def __init__(self, body: Iterable[bytes], owner: RequestFilters, bodiless: bool) -> None:
         self._body = body
         self._pieces = iter(body)
-        self._company = company
+        self._owner = owner
         self._complete = bodiless
 
     def __iter__(self) -> Iterator[bytes]:
@@ -290,7 +290,7 @@ class _LastBody:
             self._complete = True
             raise
         except BaseException:
-            self._company.end(False)
+            self._owner.end(False)
             raise
 
     def close(self) -> None:
@@ -298,4 +298,4 @@ class _LastBody:
         try:
             close_if_possible(self._body)
         finally:
-            self._company.end(self._complete)
+            self._owner.end(self._complete)

@@ -44,7 +44,7 @@ class UpstreamResponse:
         self.body: Iterable[bytes] = body if self.status else reiterate(body)
 
     @classmethod
-    def of(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
+    def build(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
         """An answer that no application gave."""
         made = cls.__new__(cls)
         made.status, made.headers, made.body = status, headers, body
@@ -75,7 +75,7 @@ class DecodedBody:
         #: True when there will be no more output.
         self.finished = False
         #: Bytes of the input taken so far.
-        self.taken = 0
+        self.consumed = 0
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -106,15 +106,15 @@ class DecodedBody:
     def step(self) -> bytes:
         """Take one more piece of the input, or its end; the output of that, maybe none."""
         if self._stream.behind:
-            return green.in_thread(self._stream.more) if self._threaded else self._stream.more()
+            return green.run_in_thread(self._stream.more) if self._threaded else self._stream.more()
         piece = None if self._stream.done else self._next()
         if piece is None:
             self.finished = True
             heavy = self._threaded and self._stream.gather
-            return green.in_thread(self._stream.finish) if heavy else self._stream.finish()
-        self.taken += len(piece)
+            return green.run_in_thread(self._stream.finish) if heavy else self._stream.finish()
+        self.consumed += len(piece)
         if self._threaded and len(piece) >= _THREADED:
-            return green.in_thread(self._stream.feed, piece)
+            return green.run_in_thread(self._stream.feed, piece)
         return self._stream.feed(piece) if piece else b""
 
     def _next(self) -> bytes | None:
@@ -123,45 +123,45 @@ class DecodedBody:
         wanted = self._stream.gather
         if piece is None or len(piece) >= wanted:
             return piece
-        held = [piece]
+        gathered = [piece]
         size = len(piece)
         while size < wanted:
             piece = next(self._pieces, None)
             if piece is None:
                 break
-            held.append(piece)
+            gathered.append(piece)
             size += len(piece)
-        return b"".join(held)
+        return b"".join(gathered)
 
     def close(self) -> None:
         """Give the connection back."""
         close_if_possible(self._body)
 
 
-def held(answer: UpstreamResponse) -> tuple[int, int] | None:
+def stored_span(answer: UpstreamResponse) -> tuple[int, int] | None:
     """Which stored bytes ``[first, last)`` an answer carries."""
     if answer.code == 200:
-        length = sysmeta.get(answer.headers, "Content-Length")
+        length = sysmeta.find_header(answer.headers, "Content-Length")
         return (0, int(length)) if length else None
     if answer.code != 206:
         return None
-    unit, _, span = (sysmeta.get(answer.headers, "Content-Range") or "").partition(" ")
+    unit, _, span = (sysmeta.find_header(answer.headers, "Content-Range") or "").partition(" ")
     first, dash, last = span.partition("/")[0].partition("-")
     return (int(first), int(last) + 1) if unit == "bytes" and dash else None
 
 
-def whole_size(answer: UpstreamResponse) -> int | None:
+def object_size(answer: UpstreamResponse) -> int | None:
     """Size of the whole object that an answer, maybe a partial one, is about."""
     if answer.status.startswith("206"):
-        text = (sysmeta.get(answer.headers, "Content-Range") or "").rpartition("/")[2]
+        text = (sysmeta.find_header(answer.headers, "Content-Range") or "").rpartition("/")[2]
     else:
-        text = sysmeta.get(answer.headers, "Content-Length") or ""
+        text = sysmeta.find_header(answer.headers, "Content-Length") or ""
     return int(text) if text.isdigit() else None
 
 
-def discard(body: Iterable[bytes], answer: UpstreamResponse) -> None:
+def discard_body(body: Iterable[bytes], answer: UpstreamResponse) -> None:
     """Small bodies are read to the end so that the connection closes in good order."""
-    span = held(answer)
+    span = stored_span(answer)
     if span is not None and span[1] - span[0] > SKIP:
         close_if_possible(body)
     else:
@@ -173,7 +173,7 @@ class SlicedBody:
 
     def __init__(self, body: Iterable[bytes], start: int, stop: int) -> None:
         self._body = body
-        self._pieces = cut(body, start, stop)
+        self._pieces = slice_body(body, start, stop)
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
@@ -182,7 +182,7 @@ class SlicedBody:
         close_if_possible(self._body)
 
 
-def cut(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+def slice_body(body: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
     """Bytes ``[start, stop)`` of ``body``; reads no further than it must."""
     offset = 0
     try:

@@ -98,7 +98,7 @@ def find_chain(headers: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
-def find_ours(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
+def find_chain_and_node(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
     """Values of the chain and the node header of an answer; on every GET, hence the length test first."""
     chain = node = None
     for name, value in headers:
@@ -111,18 +111,18 @@ def find_ours(headers: Iterable[tuple[str, str]]) -> tuple[str | None, str | Non
     return chain, node
 
 
-def get(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
+def find_header(headers: Iterable[tuple[str, str]], wanted: str) -> str | None:
     """Value of the header ``wanted`` (any case) or None."""
     folded = wanted.lower()
     return next((value for name, value in headers if name.lower() == folded), None)
 
 
-def without_ours(headers: Headers) -> Headers:
+def strip_headers(headers: Headers) -> Headers:
     """Headers without the names that only this middleware may write."""
     return [(name, value) for name, value in headers if not name.lower().startswith(PREFIX)]
 
 
-def keywords(*values: str | None) -> tuple[str, ...]:
+def filter_keywords(*values: str | None) -> tuple[str, ...]:
     """Which filters the values of chain and node headers name; none for what cannot be read."""
     found: list[str] = []
     for value in values:
@@ -139,7 +139,7 @@ def plain_headers(headers: Headers, size: int | None) -> Headers:
 
     ``size`` replaces Content-Length unless None.  The stored ETag becomes the plain one.
     """
-    etag = get(headers, ETAG)
+    etag = find_header(headers, ETAG)
     kept = []
     for name, value in headers:
         folded = name.lower()

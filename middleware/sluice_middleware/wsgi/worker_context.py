@@ -57,25 +57,25 @@ class WorkerContext:
         self._installed = hosting.Installed(load_filters(self.failures, lent), options, logger, surroundings=lent)
         self.filters = self._installed.filters
         #: Called when ``filters`` has changed.
-        self.changed: Callable[[], None] = lambda: None
+        self.filters_changed: Callable[[], None] = lambda: None
         self.reader = SnapshotReader(options["snapshot_dir"])
-        self.selector = PolicyLookup(self.reader, self.filters)
-        self._at_work = False
+        self.lookup = PolicyLookup(self.reader, self.filters)
+        self._started = False
         self._problem: str | None = None
 
     def start(self) -> None:
         """Open the snapshot and look for a new one each second; no two processes share it."""
-        if not self._at_work:
-            self._at_work = True
-            self.look()
-            green.each_second(self.look)
+        if not self._started:
+            self._started = True
+            self.refresh()
+            green.each_second(self.refresh)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Use the newest snapshot and the filters that it registers; what is wrong is logged once."""
         self.reader.refresh()
         if self._installed.take(self.reader.uploads):
-            self.selector.renew()
-            self.changed()
+            self.lookup.rebuild()
+            self.filters_changed()
         if self.reader.problem != self._problem:
             self._problem = self.reader.problem
             if self._problem:

@@ -135,8 +135,8 @@ def test_a_request_that_swift_did_not_let_in_is_not_counted(status, count):
     life.answered(status)
     assert totals(counted)["GETS_SEC"] == count
     assert totals(counted)["ACTIVE_REQUESTS"] == count
-    life.ended()
-    life.ended()
+    life.end()
+    life.end()
     assert totals(counted)["ACTIVE_REQUESTS"] == 0
 
 
@@ -145,7 +145,7 @@ def test_the_parts_of_a_request_count_bytes_but_no_operation():
     life = RequestMetrics(counted.begin("AUTH_a", "c"), "GET", "SLO")
     life.answered("200 OK")
     life.went += 10
-    life.ended()
+    life.end()
     found = totals(counted)
     assert (found["GETS_SEC"], found["ACTIVE_REQUESTS"], found["GET_BW"]) == (0, 0, 10)
 
@@ -158,13 +158,13 @@ def test_an_upload_counts_from_its_first_read_and_while_it_runs():
     assert body.read(3) == b"abc"
     assert alive == {life}
     for _ in range(2):
-        life.look()
+        life.flush()
         assert (totals(counted)["PUTS_SEC"], totals(counted)["PUT_BW"]) == (1, 3)
     assert body.readline() == b"def\n"
-    life.look()
+    life.flush()
     assert totals(counted)["PUT_BW"] == 7
     assert body.read() == b"ghi"
-    life.ended()
+    life.end()
     assert totals(counted)["PUT_BW"] == 10
     assert alive == set()
 

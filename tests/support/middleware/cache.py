@@ -130,8 +130,8 @@ class Worker:
         cache = open_cache(read_options(OPTIONS, given, "test"), log)
         assert cache is not None
         self.cache: NodeCache = cache
-        cache.later = cache.kept  # type: ignore[method-assign]  # at once: tests do not wait
-        self.app = cache.watched(disks)
+        cache.store_later = cache.store_now  # type: ignore[method-assign]  # at once: tests do not wait
+        self.app = cache.wrap(disks)
         self.filter: Filter = Caching.bound(Surroundings(cache=cache))({"admit": 1, **(params or {})})
         self.allowed = True
         self.container_status = 200
@@ -158,14 +158,14 @@ class Worker:
             FilterHost.PROXY, log, self._authorize, lambda behind: self._sender(env), self.protective.__contains__
         )
         stored_by = self.protective if method == "PUT" else ()
-        company = RequestFilters(host, env, target, stored_by)  # type: ignore[arg-type]
+        request_filters = RequestFilters(host, env, target, stored_by)  # type: ignore[arg-type]
 
         def forward() -> UpstreamResponse:
             answer = UpstreamResponse(self.app, env)
             answer.filters = self.protective
             return answer
 
-        return company.answer([self.filter], forward)
+        return request_filters.respond([self.filter], forward)
 
     def _authorize(self) -> Reply | None:
         return None if self.allowed else Reply("403 Forbidden")

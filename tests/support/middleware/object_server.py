@@ -117,7 +117,7 @@ class StorageNode:
 
     def teach(self, manager: Any) -> None:
         """Install :attr:`filters` beside those that are."""
-        manager.tools.filters.update({one.info.keyword: one for one in self.filters})
+        manager.disk_filters.filters.update({one.info.keyword: one for one in self.filters})
 
     def manager(self, policy: int = REPLICATED) -> Any:
         """The server's manager of a policy."""

@@ -111,20 +111,20 @@ class Node:
 
     def __init__(self, stand: ProxyStack, folder: Path, *filters: type[Filter]) -> None:
         options: dict[str, Any] = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(folder / "none")}
-        self.lookout = WorkerContext(options, stand.log)
-        self.lookout.filters.update({one.info.keyword: one for one in filters})
-        self.lookout.selector.renew()
-        self.lookout._at_work = True
-        self.policies(FixedPolicies())
+        self.context = WorkerContext(options, stand.log)
+        self.context.filters.update({one.info.keyword: one for one in filters})
+        self.context.lookup.rebuild()
+        self.context._started = True
+        self.set_policies(FixedPolicies())
         self.swift = stand.swift
-        self.middleware = StorageMiddleware(self._server, self.lookout)
+        self.middleware = StorageMiddleware(self._server, self.context)
         #: Status and headers of each answer.
         self.answers: list[tuple[str, dict[str, str]]] = []
-        stand.proxy.objects.app = self
+        stand.proxy.handler.app = self
 
-    def policies(self, fixed: Any) -> None:
+    def set_policies(self, fixed: Any) -> None:
         """What the node's own snapshot says from now on."""
-        self.lookout.selector._reader = fixed
+        self.context.lookup._reader = fixed
 
     def __call__(self, env: Env, start_response: Any) -> Iterable[bytes]:
         """As Swift's proxy: objects are on a device, everything else is somewhere else."""

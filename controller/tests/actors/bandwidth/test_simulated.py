@@ -15,10 +15,10 @@ from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_core.describe import STORAGE_NODE
 from sluice_middleware.bandwidth.token_account import TokenAccount
-from sluice_middleware.proxy.replica_choice import drawn
+from sluice_middleware.proxy.replica_choice import weighted_order
 
 EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
-ROOMS = Rooms(NodeLimiter, TokenAccount, drawn)
+ROOMS = Rooms(NodeLimiter, TokenAccount, weighted_order)
 MIB = 2**20
 EXPECTED = {"T1": 40.0, "T2": 30.0, "T3": 20.0}
 

@@ -47,7 +47,7 @@ class DecodedFile:
         self._size = size
         self._filters = tools.filters
         self._hint = hint
-        self._run: Callable[..., Any] = green.in_thread if threads and tools.heavy(stored) else _at_once
+        self._run: Callable[..., Any] = green.run_in_thread if threads and tools.is_heavy(stored) else _at_once
         self._records: Sequence[Any] = stored.records  # grow by indexes that are fetched
         self._position = 0
         self._stop = size
@@ -59,7 +59,7 @@ class DecodedFile:
         """The descriptor of the stored file."""
         return self._file.fileno()
 
-    def stay(self) -> None:
+    def decode_inline(self) -> None:
         """From now on whoever reads has a thread: decode there."""
         self._run = _at_once
 
@@ -67,7 +67,7 @@ class DecodedFile:
         """Plain offset of the next byte."""
         return self._position
 
-    def look(self) -> None:
+    def check_thread(self) -> None:
         """No thread reads it: nothing to look for."""
 
     def seek(self, offset: int, stop: int | None = None) -> int:

@@ -20,7 +20,7 @@ from sluice_filters.chain import ChainEncoder, missing
 from sluice_filters.encryption.keys.options import open_keys
 from sluice_filters.registry import load_filters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION, StoredMetadata
-from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform, TransformStep, parse
+from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform, TransformStep, parse_steps
 from sluice_middleware.object_server.iosched import stream_scheduler
 from sluice_middleware.swift.diskfile_api import ReplicationException
 from sluice_sandbox import hosting
@@ -90,7 +90,7 @@ class DiskFilters:
         """Keyword → filter, with the keys of this process; the same dictionary for ever."""
         return self._installed.filters
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Take the filters that the newest snapshot registers; True when they are others than before."""
         self._looked = time.monotonic()
         if self._snapshot is None:
@@ -105,7 +105,7 @@ class DiskFilters:
         """Look at the snapshot when one of these is unknown or older: this process may have no timer (a fork)."""
         lacking = any(self._version(keyword) < version for keyword, version in wanted)
         if lacking and time.monotonic() - self._looked > _LOOK_AGAIN:
-            self.look()
+            self.refresh()
 
     def _version(self, keyword: str) -> int:
         known = self.filters.get(keyword)
@@ -124,7 +124,7 @@ class DiskFilters:
         except SluiceError as error:
             raise Refused(str(error)) from error
 
-    def fault(self, stored: StoredMetadata) -> str:
+    def unreadable_reason(self, stored: StoredMetadata) -> str:
         """Why a file's content cannot be had here; empty when it can, damaged or not."""
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
@@ -141,7 +141,7 @@ class DiskFilters:
             return str(error)
         return "; ".join(faults)
 
-    def heavy(self, stored: StoredMetadata) -> bool:
+    def is_heavy(self, stored: StoredMetadata) -> bool:
         """Whether undoing some 100 KB takes longer than a thread switch."""
         return any(self.filters[keyword].heavy for keyword in stored.filters() if keyword in self.filters)
 
@@ -150,7 +150,7 @@ class DiskFilters:
         if found is None:
             if len(self._pipelines) >= _MOST_PIPELINES:  # parameters of policies long gone
                 self._pipelines.clear()
-            steps = parse(value)
+            steps = parse_steps(value)
             self._look_for((step.keyword, step.version) for step in steps)
             found = self._pipelines[value] = [self._filter(step) for step in steps]
         return found

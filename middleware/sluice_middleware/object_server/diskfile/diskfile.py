@@ -25,7 +25,7 @@ class DiskFile(DiskFileMixin, swift.DiskFile):  # type: ignore[misc]
     """One object on one disk."""
 
     writer_cls = DiskFileWriter
-    plain_reader_cls = DecodedReader
+    decoded_reader_cls = DecodedReader
     stream_reader_cls = StreamReader
 
 

@@ -28,7 +28,7 @@ class ECDiskFile(DiskFileMixin, swift.ECDiskFile):  # type: ignore[misc]
     """One fragment archive on one disk."""
 
     writer_cls = ECDiskFileWriter
-    plain_reader_cls = DecodedECReader
+    decoded_reader_cls = DecodedECReader
     stream_reader_cls = StreamECReader
 
 

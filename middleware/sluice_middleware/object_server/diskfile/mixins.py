@@ -29,11 +29,11 @@ from sluice_middleware.object_server.diskfile import replication_context, transf
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
 from sluice_middleware.object_server.diskfile.reader import OpaqueReader, SkippedReader
-from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, register, role
+from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER, daemon_role, register
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
-from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, flow_of
+from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
 from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
-from sluice_middleware.object_server.iosched.stream_scheduler import NoPriorities, StreamScheduler, announce
+from sluice_middleware.object_server.iosched.stream_scheduler import NoPriorities, StreamScheduler, log_devices
 from sluice_middleware.swift.diskfile_api import DiskFileError, get_part_path, read_metadata
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ _DATA: Final = ".data"
 
 
 class DiskFileMixin(_DiskFile):  # type: ignore[misc]
-    """For disk files of Swift; ``plain_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
+    """For disk files of Swift; ``decoded_reader_cls`` and ``stream_reader_cls`` are their reader with our mixins."""
 
     _fp: Any
-    intent: RequestedTransform | None = None
+    transform: RequestedTransform | None = None
     #: What lends threads to streams of clients, and of copies between nodes.
-    streams: StreamScheduler | None = None
+    scheduler: StreamScheduler | None = None
     #: The flow of copies, when this is one.
-    copies: Flow | None = None
+    replication_flow: Flow | None = None
     #: Whether the auditor asks, which passes over what cannot be read here.
     audited = False
 
@@ -71,39 +71,39 @@ class DiskFileMixin(_DiskFile):  # type: ignore[misc]
 
         :raises Unreadable: when they cannot be had here
         """
-        flow = flow_of(self, GET)
-        streams = self.streams if flow is not None else None
+        flow = diskfile_flow(self, GET)
+        streams = self.scheduler if flow is not None else None
         if self._stored is None:
-            if streams is not None and flow is not None and (streams.wanted() or not self._use_splice):
+            if streams is not None and flow is not None and (streams.wants_threads() or not self._use_splice):
                 self._fp = StreamFile(self._fp, int(self._metadata["Content-Length"]), streams, flow)
                 self.reader_cls = self.stream_reader_cls
             return super().reader(*args, **kwargs)
-        tools, hint = self._manager.tools, self._hint(None, None)
-        fault = tools.fault(self._stored)
+        filters, hint = self._manager.disk_filters, self._hint(None, None)
+        fault = filters.unreadable_reason(self._stored)
         if fault:
             self._fp.close()
             self._fp = None
             if not self.audited:
                 raise Unreadable(fault)
-            self._manager.skipped(self._data_file, fault)
+            self._manager.report_skipped(self._data_file, fault)
             return SkippedReader()
         size = int(self._metadata["Content-Length"])
-        plain: Any = DecodedFile(self._fp, self._stored, size, tools, hint)
+        plain: Any = DecodedFile(self._fp, self._stored, size, filters, hint)
         if streams is not None and flow is not None:
             plain = DecodedStreamFile(plain, size, streams, flow)
-        self._fp, self.reader_cls = plain, self.plain_reader_cls
+        self._fp, self.reader_cls = plain, self.decoded_reader_cls
         return OpaqueReader(super().reader(*args, **kwargs))
 
     def _writer(self, size: int | None, extension: str) -> Any:
         writer: Any = super()._writer(size, extension)
-        writer.streams = self.streams if extension == _DATA else None
-        if extension == _DATA and self.intent is not None:
+        writer.scheduler = self.scheduler if extension == _DATA else None
+        if extension == _DATA and self.transform is not None:
             try:
-                hint = self._hint(size, self.intent.content_type)
+                hint = self._hint(size, self.transform.content_type)
                 self._manager.check_ready()
-                writer.obey(self._manager.tools.encoder(self.intent, hint))
+                writer.set_encoder(self._manager.disk_filters.encoder(self.transform, hint))
             except Refused as refusal:
-                writer.obey(None, str(refusal))
+                writer.set_encoder(None, str(refusal))
         return writer
 
     def _hint(self, size: int | None, content_type: str | None) -> Hint:
@@ -154,21 +154,21 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         :raises OptionError: when our options in ``conf`` cannot be used
         """
         super().__init__(conf, logger)
-        self.tools = DiskFilters(conf, logger)
-        self._node = register(self.tools, logger)
+        self.disk_filters = DiskFilters(conf, logger)
+        self._node = register(self.disk_filters, logger)
         self._skipped: dict[str, int] = {}
-        socket = self.tools.options["sluice_agent_socket"]
-        standings = CurrentAgentState(socket) if socket else NoPriorities()
-        self.streams = StreamScheduler(self.tools.options, standings, logger)
-        if not self.streams.off and role(logger) == OBJECT_SERVER:
-            announce(self.devices, logger)
+        socket = self.disk_filters.options["sluice_agent_socket"]
+        priorities = CurrentAgentState(socket) if socket else NoPriorities()
+        self.scheduler = StreamScheduler(self.disk_filters.options, priorities, logger)
+        if not self.scheduler.disabled and daemon_role(logger) == OBJECT_SERVER:
+            log_devices(self.devices, logger)
 
     def get_diskfile(self, *args: Any, **kwargs: Any) -> Any:
         """A disk file that obeys the intent of the request that is being served."""
         found = super().get_diskfile(*args, **kwargs)
-        found.intent = transform_context.current()
-        found.copies = replication_context.current()
-        found.streams = None if self.streams.off else self.streams
+        found.transform = transform_context.current_transform()
+        found.replication_flow = replication_context.current_flow()
+        found.scheduler = None if self.scheduler.disabled else self.scheduler
         return found
 
     def get_diskfile_from_audit_location(self, audit_location: Any) -> Any:
@@ -193,11 +193,11 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         """
         :raises Refused: while a daemon of this node is not known to run our disk files
         """
-        waiting = self._node.waiting()
+        waiting = self._node.reason_not_ready()
         if waiting:
             raise Refused(waiting)
 
-    def skipped(self, path: str, reason: str) -> None:
+    def report_skipped(self, path: str, reason: str) -> None:
         """A file was not audited; told for the 1st, 10th, 100th … of each reason."""
         count = self._skipped[reason] = self._skipped.get(reason, 0) + 1
         self.logger.increment("sluice.not_audited")
@@ -212,6 +212,6 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
     def _can_read(self, path: str) -> bool:
         try:
             found = read_metadata(path)
-            return ENTRY not in found or not self.tools.fault(StoredMetadata.decode(found[ENTRY]))
+            return ENTRY not in found or not self.disk_filters.unreadable_reason(StoredMetadata.decode(found[ENTRY]))
         except (DiskFileError, SluiceError, OSError, EOFError):
             return True  # whoever opens it finds out

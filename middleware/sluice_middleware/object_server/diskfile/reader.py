@@ -54,7 +54,7 @@ class DecodedReaderMixin(RangeReaderMixin):
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
         """Swift speaks of plain offsets; only the file knows which stored bytes those were."""
-        self._fp.look()
+        self._fp.check_thread()
         if not self._keep_cache:
             self._fp.drop_cache()
 

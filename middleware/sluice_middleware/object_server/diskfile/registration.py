@@ -33,7 +33,7 @@ class NodeReadiness:
         self._seen: tuple[int, int] | None = None
         self._verdict = ""
 
-    def waiting(self) -> str:
+    def reason_not_ready(self) -> str:
         """Why no object may be transformed here yet; empty when it may."""
         if self._path is None:
             return ""
@@ -63,7 +63,7 @@ class AgentRegistration:
 
     def tick(self) -> None:
         """Connect and say hello unless that was done, the agent is still there, and nothing new can be told."""
-        if self._tools.look():
+        if self._tools.refresh():
             self.close()
         if self._socket is not None and not self._is_alive(self._socket):
             self.close()
@@ -123,15 +123,15 @@ def register(tools: DiskFilters, logger: Logger) -> NodeReadiness:
     path = tools.options["sluice_agent_socket"]
     if not path:
         return NodeReadiness(None)
-    place = (os.getpid(), green.hub(), path)
+    place = (os.getpid(), green.hub_id(), path)
     if place not in _registrations:
-        found = _registrations[place] = AgentRegistration(path, role(logger), tools, logger)
+        found = _registrations[place] = AgentRegistration(path, daemon_role(logger), tools, logger)
         found.tick()
         green.each_second(found.tick)
     return NodeReadiness(Path(path + STORAGE_STATE_SUFFIX))
 
 
-def role(logger: Logger) -> str:
+def daemon_role(logger: Logger) -> str:
     """The daemon's name as Swift gives it to its loggers, whatever the operator calls them."""
     this: Any = logger
     return str(getattr(getattr(this, "logger", this), "name", "")) or OBJECT_SERVER

@@ -18,12 +18,12 @@ _current: ContextVar[bool] = ContextVar("sluice_copies", default=False)
 _AS_IT_IS: Final = nullcontext()
 
 
-def current() -> Flow | None:
+def current_flow() -> Flow | None:
     """The flow of copies while one is served in this thread of control; None for what clients want."""
     return COPIES if _current.get() else None
 
 
-def serving(env: Mapping[str, Any]) -> AbstractContextManager[None]:
+def replication_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     """While a request is served; requests that it makes inside say themselves what they are."""
     copies = _REPLICATION_ENV in env
     return _AS_IT_IS if copies == _current.get() else _serving(copies)

@@ -98,7 +98,7 @@ def _inspect(path: Path, file: BinaryIO, tools: DiskFilters) -> FileReport:
             return FileReport(path, DAMAGED, f"`{size}` bytes of {plain}, expected {stored.size}", stored, known)
     except (DiskFileError, SluiceError, EOFError, KeyError, ValueError) as error:
         return FileReport(path, DAMAGED, str(error) or repr(error))
-    fault = tools.fault(stored)
+    fault = tools.unreadable_reason(stored)
     return FileReport(path, UNREADABLE if fault else TRANSFORMED, fault, stored, known)
 
 

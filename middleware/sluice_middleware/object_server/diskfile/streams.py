@@ -48,10 +48,10 @@ _TURN: Final = 8 << 20
 _NEVER: Final = 1 << 62
 
 
-def flow_of(diskfile: Any, method: str) -> Flow | None:
+def diskfile_flow(diskfile: Any, method: str) -> Flow | None:
     """Whose bytes a disk file's are; None when it was opened by its hash alone."""
-    if diskfile.copies is not None:
-        flow: Flow = diskfile.copies
+    if diskfile.replication_flow is not None:
+        flow: Flow = diskfile.replication_flow
         return flow
     if diskfile.account is None:
         return None
@@ -66,7 +66,7 @@ class StreamFile:
         self._size = size
         self._streams = streams
         self._flow = flow
-        self._lane: StreamThread | None = None
+        self._thread: StreamThread | None = None
         self._position = self._place = 0  # of what is read next, and of the next step
         self._stop = size
         self._block = b""
@@ -93,8 +93,8 @@ class StreamFile:
         self._sure = 0
         self._turn = offset
         self._stop = self._size if stop is None else min(stop, self._size)
-        self._move = None if self._lane is None else (offset, stop)
-        if self._lane is None:
+        self._move = None if self._thread is None else (offset, stop)
+        if self._thread is None:
             self._go(offset, stop)
         return offset
 
@@ -117,40 +117,40 @@ class StreamFile:
         self._position += len(data)
         return data
 
-    def look(self) -> None:
+    def check_thread(self) -> None:
         """To be told after each step: a thread may be wanted now."""
-        if "read" in self.__dict__ and self._streams.wanted():
+        if "read" in self.__dict__ and self._streams.wants_threads():
             del self.__dict__["read"]
             self._position = self._place = self._file.tell()
 
     def drop(self, offset: int, length: int) -> None:
         """Let the kernel forget what was read; by the thread, since it may have to wait for other processors."""
-        begin = max(offset - _BIGGEST_FOLIO, 0) if self._lane is not None or self._sure else offset
+        begin = max(offset - _BIGGEST_FOLIO, 0) if self._thread is not None or self._sure else offset
         forget = functools.partial(drop_buffer_cache, self.fileno(), begin, offset + length - begin)
-        if self._lane is None:
+        if self._thread is None:
             forget()
         else:
-            self._lane.send(forget)
+            self._thread.send(forget)
 
     def close(self) -> None:
         """Close the file, now or when the step under way is over."""
-        lane, self._lane = self._lane, None
+        thread, self._thread = self._thread, None
         self._block, self._at, self._ahead = b"", 0, None
-        if lane is None:
+        if thread is None:
             self._file.close()
         else:
-            lane.leave(self._file.close)
+            thread.release(self._file.close)
 
     def _join(self) -> bool:
-        self._lane = self._streams.lend(self._flow) if self._place < self._size else None
-        return self._lane is not None
+        self._thread = self._streams.lend(self._flow) if self._place < self._size else None
+        return self._thread is not None
 
     def _at_once(self, size: int) -> bytes | None:
         """The next bytes, when a thread neither has to be asked nor is to be: those in the page cache, the end."""
-        wanted = self._lane is not None or self._place < self._sure or self._streams.wanted()
+        wanted = self._thread is not None or self._place < self._sure or self._streams.wants_threads()
         if wanted and self._place < self._stop and (data := self._cached(size)):
             return data
-        if self._lane is None and not (wanted and self._join()):
+        if self._thread is None and not (wanted and self._join()):
             if not wanted:
                 self.__dict__["read"] = self._file.read  # without a detour
             data = self._step(self._taken(), size)
@@ -159,14 +159,14 @@ class StreamFile:
         return None
 
     def _next(self) -> bytes:
-        lane = self._lane
-        if lane is None or (self._place >= self._size and not lane.busy):
+        thread = self._thread
+        if thread is None or (self._place >= self._size and not thread.busy):
             return self._step(self._taken(), _BEYOND)  # the end of the file: no disk is asked
-        call, self._ahead = self._ahead or self._begin(lane), None
+        call, self._ahead = self._ahead or self._begin(thread), None
         block: bytes = call.wait()
         self._place += len(block)
         if block and self._place < self._stop:
-            self._ahead = self._begin(lane)
+            self._ahead = self._begin(thread)
         return block
 
     def _cached(self, size: int) -> bytes:
@@ -181,16 +181,16 @@ class StreamFile:
     def _is_cached(self) -> bool:
         """Whether the page cache has the next step."""
         if self._sure and self._place - self._turn >= _TURN:
-            green.pause()  # nobody else had a turn, unless the client was slow
+            green.yield_control()  # nobody else had a turn, unless the client was slow
             self._turn = self._place
         size = min(self._stop - self._place, STEP)
-        known = page_cache.has(self.fileno(), self._place, size)
+        known = page_cache.is_cached(self.fileno(), self._place, size)
         self._sure = self._place + size if known else 0
         return known
 
-    def _begin(self, lane: StreamThread) -> PendingStep:
+    def _begin(self, thread: StreamThread) -> PendingStep:
         left = self._stop - self._place
-        return lane.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
+        return thread.start(functools.partial(self._step, self._taken(), min(left, STEP) if left > 0 else _BEYOND))
 
     def _taken(self) -> tuple[int, int | None] | None:
         move, self._move = self._move, None
@@ -224,7 +224,7 @@ class DecodedStreamFile(StreamFile):
     def _join(self) -> bool:
         joined = super()._join()
         if joined:
-            self._file.stay()
+            self._file.decode_inline()
         return joined
 
     def _go(self, offset: int, stop: int | None) -> None:
@@ -240,7 +240,7 @@ class StreamReaderMixin(RangeReaderMixin):
 
     def _drop_cache(self, descriptor: int, offset: int, length: int) -> None:
         """As of Swift's reader, which tells it after each MiB."""
-        self._fp.look()
+        self._fp.check_thread()
         if not self._keep_cache:
             self._fp.drop(offset, length)
 
@@ -248,13 +248,13 @@ class StreamReaderMixin(RangeReaderMixin):
 class StreamWriterMixin(_Writer):  # type: ignore[misc]
     """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
 
-    streams: StreamScheduler | None = None
+    scheduler: StreamScheduler | None = None
 
     _fd: Any
     _bytes_per_sync: int
     _last_sync: int
     _upload_size: int
-    _lane: StreamThread | None = None
+    _thread: StreamThread | None = None
     _call: PendingStep | None = None
     #: Up to where it is written as plain Swift writes it.
     _plain = 0
@@ -265,7 +265,7 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes; an error may be that of some before."""
-        if self._lane is None and (self._upload_size < self._plain or not self._join()):
+        if self._thread is None and (self._upload_size < self._plain or not self._join()):
             super().write(chunk)
             return
         self._waiting.append(chunk)
@@ -273,22 +273,22 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
         if self._waiting_size >= STEP:
             self._hand_over()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """All bytes are in the file now, and counted."""
-        if self._lane is not None:
+        if self._thread is not None:
             if self._waiting:
                 self._hand_over()
             self._await_step()
 
     def chunks_finished(self) -> tuple[int, str]:
         """As of Swift's writer."""
-        self.settle()
+        self.flush()
         found: tuple[int, str] = super().chunks_finished()
         return found
 
     def put(self, metadata: MutableMapping[str, str]) -> None:
         """As of Swift's writer."""
-        self.settle()
+        self.flush()
         super().put(metadata)
         self._do_deferred()
 
@@ -299,21 +299,21 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
 
     def close(self) -> None:
         """As of Swift's writer; the descriptor may stay open until the step under way is over."""
-        lane, self._lane = self._lane, None
-        if lane is None:
+        thread, self._thread = self._thread, None
+        if thread is None:
             super().close()
             return
-        last = functools.partial(os.close, self._fd) if self._fd and lane.busy else None
+        last = functools.partial(os.close, self._fd) if self._fd and thread.busy else None
         if last is not None:
             self._fd = None
         super().close()
-        lane.leave(last)
+        thread.release(last)
 
     def _join(self) -> bool:
-        streams = self.streams
-        flow = flow_of(self._diskfile, PUT) if streams is not None and streams.wanted() else None
-        self._lane = None if streams is None or flow is None else streams.lend(flow)
-        if self._lane is None:
+        streams = self.scheduler
+        flow = diskfile_flow(self._diskfile, PUT) if streams is not None and streams.wants_threads() else None
+        self._thread = None if streams is None or flow is None else streams.lend(flow)
+        if self._thread is None:
             self._plain = self._upload_size + STEP
             return False
         self._waiting = []
@@ -323,9 +323,9 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
 
     def _hand_over(self) -> None:
         self._await_step()
-        if self._lane is not None:
+        if self._thread is not None:
             pieces, self._waiting, self._waiting_size = self._waiting, [], 0
-            self._call = self._lane.start(functools.partial(self._write_step, pieces))
+            self._call = self._thread.start(functools.partial(self._write_step, pieces))
 
     def _await_step(self) -> None:
         call, self._call = self._call, None
@@ -348,13 +348,13 @@ class StreamWriterMixin(_Writer):  # type: ignore[misc]
 
     def _defer(self, function: Callable[[], Any]) -> None:
         """Called in one of Swift's threads: do it here, or have the stream's do it."""
-        if self._lane is None:
+        if self._thread is None:
             function()
         else:
             self._deferred = function
 
     def _do_deferred(self) -> None:
         function, self._deferred = self._deferred, None
-        if function is not None and self._lane is not None:
-            self._call = self._lane.start(function)
+        if function is not None and self._thread is not None:
+            self._call = self._thread.start(function)
             self._await_step()

@@ -41,12 +41,12 @@ _current: ContextVar[RequestedTransform | None] = ContextVar("sluice_intent", de
 _AS_IT_IS: Final = nullcontext()
 
 
-def current() -> RequestedTransform | None:
+def current_transform() -> RequestedTransform | None:
     """The intent of the PUT that is being served in this thread of control."""
     return _current.get()
 
 
-def serving(env: Mapping[str, Any]) -> AbstractContextManager[None]:
+def transform_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:
     """While a request is served; requests that it makes inside have their own."""
     value = env.get(_VARIABLE) if env["REQUEST_METHOD"] == "PUT" else None
     if not value and _current.get() is None:
@@ -63,7 +63,7 @@ def _serving(intent: RequestedTransform | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def parse(value: str) -> tuple[TransformStep, ...]:
+def parse_steps(value: str) -> tuple[TransformStep, ...]:
     """The steps that an intent names, in running order.
 
     :raises DecodeError: when it names none

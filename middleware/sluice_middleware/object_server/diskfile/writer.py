@@ -43,11 +43,11 @@ class WriterMixin(StreamWriterMixin):
 
     _encoder: ChainEncoder | None = None
     _refusal: str = ""
-    _obeying = False
+    _transforming = False
 
-    def obey(self, encoder: ChainEncoder | None, refusal: str = "") -> None:
+    def set_encoder(self, encoder: ChainEncoder | None, refusal: str = "") -> None:
         """What is to be done, or why it cannot; before ``open``."""
-        self._obeying = True
+        self._transforming = True
         self._encoder = encoder
         self._refusal = refusal
         self._plain_etag: Any = self._chunks_etag
@@ -63,13 +63,13 @@ class WriterMixin(StreamWriterMixin):
 
     def close(self) -> None:
         """As of Swift's writer."""
-        if self._obeying and self._pending is not None:
+        if self._transforming and self._pending is not None:
             self._pending.kill()
         super().close()
 
     def write(self, chunk: bytes) -> None:
         """Take the next plain bytes."""
-        if not self._obeying:
+        if not self._transforming:
             super().write(chunk)
             return
         self._plain_size += len(chunk)
@@ -87,7 +87,7 @@ class WriterMixin(StreamWriterMixin):
 
     def chunks_finished(self) -> tuple[int, str]:
         """Size and MD5 of the plain bytes; the encoded ones are all written now."""
-        if not self._obeying:
+        if not self._transforming:
             found: tuple[int, str] = super().chunks_finished()
             return found
         self._end()
@@ -100,7 +100,7 @@ class WriterMixin(StreamWriterMixin):
         """
         if ENTRY in metadata:
             raise Refused("these are stored bytes of another node, whose daemons do not run disk files of Sluice")
-        if self._obeying:
+        if self._transforming:
             self._end()
         if self._refusal:
             raise Refused(self._refusal)
@@ -108,7 +108,7 @@ class WriterMixin(StreamWriterMixin):
         if not records:
             super().put(metadata)
             return
-        self.settle()
+        self.flush()
         os.ftruncate(self._fd, self._upload_size)  # frees the blocks that were reserved for the plain size
         metadata[ENTRY] = StoredMetadata(self._upload_size, self._crc, records).encode()
         try:
@@ -141,7 +141,7 @@ class WriterMixin(StreamWriterMixin):
             self._passing = True
             super().write(data)
         else:
-            self._pending = green.start(encoder.feed, data)
+            self._pending = green.start_in_thread(encoder.feed, data)
 
     def _await(self) -> None:
         pending, self._pending = self._pending, None

@@ -25,13 +25,13 @@ _IDLE_CLASS: Final = 3
 _CLASS_SHIFT: Final = 13
 
 #: Heeds priorities of reads and fsyncs.
-HEEDS: Final = "bfq"
+PRIORITY_SCHEDULER: Final = "bfq"
 _DEVICES: Final = Path("/sys/dev/block")
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def value_of(level: int) -> int:
+def ioprio_value(level: int) -> int:
     """What the kernel calls ``level``."""
     if level >= IDLE:
         return _IDLE_CLASS << _CLASS_SHIFT
@@ -46,12 +46,12 @@ def set_level(level: int) -> None:
     number = _CALLS.get(platform.machine())
     if number is None:
         raise OSError(38, f"no I/O priorities on `{platform.machine()}`, expected {' or '.join(_CALLS)}")
-    if _libc.syscall(number, _WHO_PROCESS, _THIS_THREAD, value_of(level)) < 0:
+    if _libc.syscall(number, _WHO_PROCESS, _THIS_THREAD, ioprio_value(level)) < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"ioprio_set: {os.strerror(error)}")
 
 
-def heeded(folder: Path, devices: Path = _DEVICES) -> tuple[bool, str]:
+def honours_priorities(folder: Path, devices: Path = _DEVICES) -> tuple[bool, str]:
     """Whether the device of the file system that ``folder`` is on heeds priorities, and why in words.
 
     :raises OSError: when there is no such folder
@@ -61,12 +61,12 @@ def heeded(folder: Path, devices: Path = _DEVICES) -> tuple[bool, str]:
     place = devices / name
     if not place.exists():
         return False, "no block device"
-    found = [(one.name, scheduler(one)) for one in disks(place.resolve())]
+    found = [(one.name, scheduler(one)) for one in queue_devices(place.resolve())]
     words = ", ".join(f"{disk} has the scheduler {chosen or 'none'}" for disk, chosen in found)
-    return bool(found) and all(chosen == HEEDS for _, chosen in found), words
+    return bool(found) and all(chosen == PRIORITY_SCHEDULER for _, chosen in found), words
 
 
-def disks(place: Path) -> Iterator[Path]:
+def queue_devices(place: Path) -> Iterator[Path]:
     """The devices with a queue that ``place`` in sysfs (a disk, partition, volume or array) stands on.
 
     A loop device has a queue of its own, and stands for itself.
@@ -77,7 +77,7 @@ def disks(place: Path) -> Iterator[Path]:
     if not below:
         yield place
     for one in below:
-        yield from disks(one.resolve())
+        yield from queue_devices(one.resolve())
 
 
 def scheduler(disk: Path) -> str:

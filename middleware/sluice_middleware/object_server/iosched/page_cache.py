@@ -26,7 +26,7 @@ class _Counts(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recent"))
 
 
-def has(descriptor: int, offset: int, length: int) -> bool:
+def is_cached(descriptor: int, offset: int, length: int) -> bool:
     """Whether the page cache has all of ``length`` (at least 1) bytes, and no disk is still bringing the last of them.
 
     Where the kernel does not tell of all, the last one speaks for them.

@@ -67,14 +67,14 @@ class NoPriorities:
 class PendingStep:
     """A step under way in a stream's thread."""
 
-    def __init__(self, lane: _ThreadLease, function: Callable[[], Any], level: int, told: green.ThreadEvent) -> None:
-        self._told = told
-        self._step = lane.start(function, level, told.ring)
+    def __init__(self, lease: _ThreadLease, function: Callable[[], Any], level: int, event: green.ThreadEvent) -> None:
+        self._event = event
+        self._step = lease.start(function, level, event.set)
 
     @property
-    def over(self) -> bool:
+    def finished(self) -> bool:
         """Whether :meth:`wait` would return at once."""
-        return self._step.over
+        return self._step.finished
 
     def wait(self) -> Any:
         """What the step returned; raises what it raised.
@@ -82,7 +82,7 @@ class PendingStep:
         Other green threads go on meanwhile, and take their turn even when the step is over: what comes fast, as from
         the page cache, would else keep them from theirs.
         """
-        self._told.wait()
+        self._event.wait()
         return self._step.outcome()
 
 
@@ -90,29 +90,29 @@ class StreamThread:
     """A thread while the stream of one flow has it; another when the flow's level changed."""
 
     def __init__(
-        self, threads: IoThreads, lane: _ThreadLease, bell: green.Notifier, standings: PrioritySource, flow: Flow
+        self, threads: IoThreads, lease: _ThreadLease, notifier: green.Notifier, priorities: PrioritySource, flow: Flow
     ) -> None:
         self._threads = threads
-        self._lane = lane
-        self._level = standings.level(flow)
-        self._bell = bell
-        self.standings = standings
+        self._lease = lease
+        self._level = priorities.level(flow)
+        self._notifier = notifier
+        self.priorities = priorities
         self._flow = flow
 
     @property
     def busy(self) -> bool:
         """Whether a step is not over yet."""
-        return self._lane.busy
+        return self._lease.busy
 
     def start(self, function: Callable[[], Any]) -> PendingStep:
         """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
-        level = self.standings.level(self._flow)
-        if level != self._level and not self._lane.busy:
+        level = self.priorities.level(self._flow)
+        if level != self._level and not self._lease.busy:
             other = self._threads.lend(level)
             if other is not None:
-                self._lane.leave()
-                self._lane, self._level = other, level
-        return PendingStep(self._lane, function, level, self._bell.call())
+                self._lease.release()
+                self._lease, self._level = other, level
+        return PendingStep(self._lease, function, level, self._notifier.event())
 
     def run(self, function: Callable[[], Any]) -> Any:
         """The same, and wait for it."""
@@ -120,17 +120,17 @@ class StreamThread:
 
     def send(self, function: Callable[[], Any]) -> None:
         """Have ``function`` called in the thread, whatever comes of it."""
-        self._lane.start(function, self._level)
+        self._lease.start(function, self._level)
 
-    def leave(self, last: Callable[[], Any] | None = None) -> None:
+    def release(self, last: Callable[[], Any] | None = None) -> None:
         """Give the thread back, and have ``last`` called once nothing is under way any more."""
-        self._lane.leave(last)
+        self._lease.release(last)
 
 
 class StreamScheduler:
     """Lends threads to streams; one per manager, all of a process share the threads."""
 
-    def __init__(self, options: Mapping[str, Any], standings: PrioritySource, logger: Logger) -> None:
+    def __init__(self, options: Mapping[str, Any], priorities: PrioritySource, logger: Logger) -> None:
         """
         :raises OptionError: when :data:`OPTIONS` in ``options`` cannot be used
         """
@@ -140,32 +140,32 @@ class StreamScheduler:
             raise OptionError(f"option `sluice_io_threads` is `{self._mode}`, expected {', '.join(_MODES)}")
         if self._most < 1:
             raise OptionError(f"option `sluice_io_threads_most` is `{self._most}`, expected 1 at least")
-        self.standings = standings
+        self.priorities = priorities
         self._logger = logger
 
     @property
-    def off(self) -> bool:
+    def disabled(self) -> bool:
         """Whether no stream will ever get a thread."""
         return self._mode == NEVER
 
-    def wanted(self) -> bool:
+    def wants_threads(self) -> bool:
         """Whether streams get threads now."""
-        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.standings.active())
+        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.priorities.active())
 
     def lend(self, flow: Flow) -> StreamThread | None:
         """A thread for a stream of ``flow``; None when it is to go without."""
-        if not self.wanted():
+        if not self.wants_threads():
             return None
-        place = (os.getpid(), green.hub())
+        place = (os.getpid(), green.hub_id())
         found = _threads.get(place)
         if found is None:
             found = _threads[place] = (self._make(), green.Notifier())
-        threads, bell = found
-        lane = threads.lend(self.standings.level(flow))
-        if lane is None:
+        threads, notifier = found
+        lease = threads.lend(self.priorities.level(flow))
+        if lease is None:
             _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
             return None
-        return StreamThread(threads, lane, bell, self.standings, flow)
+        return StreamThread(threads, lease, notifier, self.priorities, flow)
 
     def _make(self) -> IoThreads:
         def set_level(level: int) -> None:
@@ -182,7 +182,7 @@ _threads: dict[tuple[int, int], tuple[IoThreads, green.Notifier]] = {}
 _said: set[tuple[int, str]] = set()
 
 
-def announce(folder: str, logger: Logger) -> None:
+def log_devices(folder: str, logger: Logger) -> None:
     """Say once in this process which devices in ``folder`` heed priorities, and which do not."""
     if (os.getpid(), folder) in _said:
         return
@@ -194,7 +194,7 @@ def announce(folder: str, logger: Logger) -> None:
         return
     for one in devices:
         try:
-            heeds, words = io_priority.heeded(one)
+            heeds, words = io_priority.honours_priorities(one)
         except OSError as error:
             heeds, words = False, str(error)
         if heeds:

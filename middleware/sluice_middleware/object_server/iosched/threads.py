@@ -29,7 +29,7 @@ Start = Callable[[Callable[[], None]], None]
 class ThreadStep:
     """One call in a thread."""
 
-    __slots__ = ("_error", "_function", "_result", "_tell", "level", "over")
+    __slots__ = ("_error", "_function", "_result", "_tell", "finished", "level")
 
     def __init__(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None) -> None:
         """
@@ -40,7 +40,7 @@ class ThreadStep:
         self._result: Any = None
         self._error: BaseException | None = None
         self.level = level
-        self.over = False
+        self.finished = False
 
     def run(self) -> None:
         """Make the call, in the thread."""
@@ -50,7 +50,7 @@ class ThreadStep:
         except BaseException as error:  # noqa: BLE001 -- whoever waits gets it, Swift's time-outs too
             self._error = error
         function = None
-        self.over = True
+        self.finished = True
         if self._tell is not None:
             self._tell()
 
@@ -78,11 +78,11 @@ class _Thread:
             try:
                 step = self.steps.get(timeout=pool.idle_seconds)
             except Empty:
-                if pool.end(self):
+                if pool.retire(self):
                     return
                 continue
             if step is None:
-                pool.rest(self)
+                pool.return_thread(self)
                 continue
             if step.level != self.level:
                 self.level = step.level
@@ -99,12 +99,12 @@ class ThreadLease:
         self._last: ThreadStep | None = None
 
     def __del__(self) -> None:
-        self.leave()
+        self.release()
 
     @property
     def busy(self) -> bool:
         """Whether a step is not over yet."""
-        return self._last is not None and not self._last.over
+        return self._last is not None and not self._last.finished
 
     def start(self, function: Callable[[], Any], level: int, tell: Callable[[], None] | None = None) -> ThreadStep:
         """Have ``function`` called after all that was started before; with I/O of ``level``.
@@ -117,7 +117,7 @@ class ThreadLease:
         self._thread.steps.put(step)
         return step
 
-    def leave(self, last: Callable[[], Any] | None = None) -> None:
+    def release(self, last: Callable[[], Any] | None = None) -> None:
         """Give the thread back; ``last`` is called when nothing is under way any more, now or later in the thread.
 
         What it raises is nobody's any more when it is called later.  To leave twice is to leave.
@@ -171,11 +171,11 @@ class IoThreads:
             return None
         return ThreadLease(thread)
 
-    def rest(self, thread: _Thread) -> None:
+    def return_thread(self, thread: _Thread) -> None:
         """Called by a thread that was given back."""
         self._resting.append(thread)
 
-    def end(self, thread: _Thread) -> bool:
+    def retire(self, thread: _Thread) -> bool:
         """Called by a thread that nobody wanted; False when somebody took it just now."""
         if not self._take(thread):  # lent, however long the stream has been doing nothing
             return False

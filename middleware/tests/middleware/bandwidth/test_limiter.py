@@ -19,7 +19,7 @@ from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
 from sluice_middleware.testing import FixedPolicies, ProxyStack
-from sluice_middleware.testing.agent import FakeAgent, free, nothing, plenty
+from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_free, grant_nothing
 from sluice_middleware.wsgi.response import UpstreamResponse
 
 PATH = "/v1/AUTH_a/c/o"
@@ -33,44 +33,44 @@ def agent(tmp_path):
     made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"))
     yield made
     made.close()
-    made.settle()
+    made.wait_briefly()
 
 
 def lined(one, agent, tmp_path, side, server=""):
     """Give a regulator a line of its own to the agent."""
-    one.line = CreditClient(os.path.relpath(tmp_path / "agent.sock"), side, server)
-    one.line.tick()
-    return one.line
+    one.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), side, server)
+    one.client.tick()
+    return one.client
 
 
 @pytest.fixture
 def stand(tmp_path, agent):
     made = ProxyStack(tmp_path)
-    line = lined(made.proxy.regulator, agent, tmp_path, PROXY)
+    line = lined(made.proxy.limiter, agent, tmp_path, PROXY)
     yield made
-    line.hang_up()
-    agent.settle()
-    assert made.closed(), "an answer was left open"
-    assert not [till for till in line._tills.values() if till.open]
+    line.disconnect()
+    agent.wait_briefly()
+    assert made.all_closed(), "an answer was left open"
+    assert not [till for till in line._queues.values() if till.open]
 
 
 @pytest.fixture
 def node(stand, tmp_path, agent):
     made = Node(stand, tmp_path)
-    made.middleware.regulator = BandwidthLimiter("x", STORAGE_NODE, made.lookout.selector, stand.log)
-    line = lined(made.middleware.regulator, agent, tmp_path, STORAGE_NODE, "127.0.0.1:6200")
+    made.middleware.limiter = BandwidthLimiter("x", STORAGE_NODE, made.context.lookup, stand.log)
+    line = lined(made.middleware.limiter, agent, tmp_path, STORAGE_NODE, "127.0.0.1:6200")
     yield made
-    line.hang_up()
-    agent.settle()
-    assert not [till for till in line._tills.values() if till.open]
+    line.disconnect()
+    agent.wait_briefly()
+    assert not [till for till in line._queues.values() if till.open]
 
 
 def told(agent, *lines):
     """Totals by flow and device, as the agent heard last."""
     for line in lines:
         line.tick()
-    agent.settle()
-    return {(row.flow, row.device): row for used in agent.hear(TrafficReport) for row in used.rows}
+    agent.wait_briefly()
+    return {(row.flow, row.device): row for used in agent.received(TrafficReport) for row in used.rows}
 
 
 def put(stand, body=BODY, **more):
@@ -83,7 +83,7 @@ def test_what_is_uploaded_and_downloaded_is_counted_and_the_same(stand, agent):
     assert stand("GET", PATH, Range="bytes=5-14").body == BODY[5:15]
     answer = stand("GET", PATH, Range="bytes=0-9,20-29")
     assert answer.status_int == 206
-    found = told(agent, stand.proxy.regulator.line)
+    found = told(agent, stand.proxy.limiter.client)
     assert {key: (row.moved, row.open) for key, row in found.items()} == {
         (Flow("AUTH_a", PUT), ""): (len(BODY), 0),
         (ONE, ""): (len(BODY) + 10 + len(answer.body), 0),
@@ -95,7 +95,7 @@ def test_metrics_count_what_passed_while_it_passes(stand):
     proxy = stand.proxy
 
     def metrics():
-        proxy._tell()
+        proxy._report()
         rows = {path: values for path, _, values in proxy.meter.changed()}
         found = dict(zip(proxy.meter.names, rows["AUTH_a"], strict=True))
         return found["GET_BW"], found["ACTIVE_REQUESTS"]
@@ -114,50 +114,50 @@ def test_metrics_count_what_passed_while_it_passes(stand):
 @pytest.mark.parametrize(("method", "path"), [("GET", PATH), ("HEAD", PATH), ("GET", "/v1/AUTH_a/c"), ("POST", PATH)])
 def test_what_is_no_object_costs_nothing(stand, agent, method, path):
     stand(method, path)
-    assert told(agent, stand.proxy.regulator.line) == {}
-    assert agent.hear(Ask) == []
+    assert told(agent, stand.proxy.limiter.client) == {}
+    assert agent.received(Ask) == []
 
 
 def test_bytes_of_a_download_are_never_more_than_those_given(stand, agent):
     put(stand)
-    agent.answer = nothing
+    agent.answer = grant_nothing
     response = Request.blank(PATH).get_response(stand.proxy)
     pieces = []
-    thread = green.run(lambda: pieces.extend(response.app_iter))
-    agent.settle()
+    thread = green.start_green(lambda: pieces.extend(response.app_iter))
+    agent.wait_briefly()
     assert pieces == []
     given = 0
     for size in (65536, 65535, 1, 100_000, 100_000):
-        agent.say(Grant((CreditGrant("AUTH_a", "", "GET", 0, size, 1e6),)))
+        agent.send(Grant((CreditGrant("AUTH_a", "", "GET", 0, size, 1e6),)))
         given += size
-        agent.settle()
+        agent.wait_briefly()
         assert given - 65536 < sum(map(len, pieces)) <= given
-    agent.finish(thread)
+    agent.join(thread)
     assert b"".join(pieces) == BODY
     response.app_iter.close()
 
 
 def test_an_upload_pays_before_swift_gets_it(stand, agent):
-    agent.answer = nothing
-    thread = green.run(put, stand, BODY)
-    agent.until(lambda: agent.hear(Ask))
-    agent.settle()
+    agent.answer = grant_nothing
+    thread = green.start_green(put, stand, BODY)
+    agent.wait_until(lambda: agent.received(Ask))
+    agent.wait_briefly()
     assert PATH not in stand.swift.objects
-    agent.answer = plenty
-    agent.say(Grant((CreditGrant("AUTH_a", "", "PUT", 0, len(BODY), 1e6),)))
-    agent.finish(thread)
+    agent.answer = grant_all
+    agent.send(Grant((CreditGrant("AUTH_a", "", "PUT", 0, len(BODY), 1e6),)))
+    agent.join(thread)
     assert stand.swift.objects[PATH].body == BODY
 
 
 def test_a_client_that_hangs_up_gives_its_credit_back(stand, agent):
     put(stand)
-    agent.answer = plenty
+    agent.answer = grant_all
     agent.given.clear()
     response = Request.blank(PATH).get_response(stand.proxy)
     first = []
-    agent.finish(green.run(lambda: first.append(next(iter(response.app_iter)))))
+    agent.join(green.start_green(lambda: first.append(next(iter(response.app_iter)))))
     response.app_iter.close()
-    agent.until(lambda: agent.given == {ONE: len(first[0])})
+    agent.wait_until(lambda: agent.given == {ONE: len(first[0])})
 
 
 def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
@@ -165,29 +165,29 @@ def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
         def read(self, *args):
             raise OSError("gone")
 
-    agent.answer = plenty
+    agent.answer = grant_all
     request = Request.blank(PATH, method="PUT", environ={"wsgi.input": Torn(), "CONTENT_LENGTH": "10"})
     response = request.get_response(stand.proxy)
     assert (response.status_int, response.body[:6]) == (499, b"<html>")
-    agent.until(lambda: agent.given == {Flow("AUTH_a", PUT): 0})
+    agent.wait_until(lambda: agent.given == {Flow("AUTH_a", PUT): 0})
 
 
 @pytest.mark.parametrize("status", ["304 Not Modified", "404 Not Found", "412 No", "416 No Such Range", "503 No"])
 def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
-    agent.answer = nothing
-    line = stand.proxy.regulator.line
+    agent.answer = grant_nothing
+    line = stand.proxy.limiter.client
     error = [b"no such object"]
-    assert stand.proxy.regulator.download({}, TARGET, UpstreamResponse.of(status, [], error)) is error
-    assert line._tills == {}
+    assert stand.proxy.limiter.throttle_download({}, TARGET, UpstreamResponse.build(status, [], error)) is error
+    assert line._queues == {}
     assert told(agent, line) == {}
 
 
 def test_a_container_has_an_account_of_its_own_for_the_methods_that_an_objective_speaks_of(stand, agent):
     speaks = assignment(path="AUTH_a/c", kind=BANDWIDTH, keyword="bandwidth", params={"get_bw": 1e6})
-    stand.policies(paths={"AUTH_a/c": [speaks]})
+    stand.set_policies(paths={"AUTH_a/c": [speaks]})
     put(stand)
     stand("GET", PATH)
-    assert set(told(agent, stand.proxy.regulator.line)) == {
+    assert set(told(agent, stand.proxy.limiter.client)) == {
         (Flow("AUTH_a", PUT), ""),
         (Flow("AUTH_a", GET, 0, "c"), ""),
     }
@@ -203,13 +203,13 @@ def test_the_storage_policy_is_what_swift_knows_by_then(stand, agent, known, mon
     }[known]
     put(stand, env=env)
     stand("GET", PATH, env=env)
-    flows = {flow for flow, _ in told(agent, stand.proxy.regulator.line)}
+    flows = {flow for flow, _ in told(agent, stand.proxy.limiter.client)}
     assert {flow.policy for flow in flows} == {ANY_POLICY if known == "nothing" else 2}
 
 
 def test_the_only_storage_policy_needs_not_be_known(stand, agent):
     put(stand)
-    assert {flow.policy for flow, _ in told(agent, stand.proxy.regulator.line)} == {0}
+    assert {flow.policy for flow, _ in told(agent, stand.proxy.limiter.client)} == {0}
 
 
 def test_an_account_that_is_no_text_travels(stand, agent):
@@ -217,7 +217,7 @@ def test_an_account_that_is_no_text_travels(stand, agent):
     stand.swift.objects[path] = None
     stand.swift.objects.clear()
     stand("PUT", "/v1/AUTH_a/c/o", body=b"x", env={"PATH_INFO": path})
-    (row,) = told(agent, stand.proxy.regulator.line).values()
+    (row,) = told(agent, stand.proxy.limiter.client).values()
     assert row.account == "AUTH_caf\N{REPLACEMENT CHARACTER}"
 
 
@@ -225,48 +225,48 @@ def test_an_account_that_is_no_text_travels(stand, agent):
 
 
 def test_an_object_server_counts_uploads_and_holds_back_downloads(stand, node, agent):
-    agent.answer = nothing
-    stand.proxy.regulator.line = None
+    agent.answer = grant_nothing
+    stand.proxy.limiter.client = None
     put(stand)
-    assert agent.hear(Ask) == []
-    agent.answer = plenty
+    assert agent.received(Ask) == []
+    agent.answer = grant_all
     response = []
-    thread = green.run(lambda: response.append(stand("GET", PATH, Range="bytes=100-")))
-    agent.finish(thread)
+    thread = green.start_green(lambda: response.append(stand("GET", PATH, Range="bytes=100-")))
+    agent.join(thread)
     assert response[0].body == BODY[100:]
-    found = told(agent, node.middleware.regulator.line)
+    found = told(agent, node.middleware.limiter.client)
     assert {key: row.moved for key, row in found.items()} == {
         (Flow("AUTH_a", PUT), "sda1"): len(BODY),
         (ONE, "sda1"): len(BODY) - 100,
     }
-    objects = {(one.oid, one.method, one.range) for used in agent.hear(TrafficReport) for one in used.objects}
+    objects = {(one.oid, one.method, one.range) for used in agent.received(TrafficReport) for one in used.objects}
     assert objects == {("c/o", "PUT", "0-end"), ("c/o", "GET", "100-end")}
-    assert {hello.server for hello in agent.hear(CreditHello)} == {"", "127.0.0.1:6200"}
+    assert {hello.server for hello in agent.received(CreditHello)} == {"", "127.0.0.1:6200"}
 
 
 @pytest.mark.parametrize(("place", "below"), [(PROXY, {GET: 0.0}), (STORAGE_NODE, {GET: 3e6})])
 def test_ceilings_are_told_where_they_are_kept(stand, node, agent, place, below):
     params = {"max_get_bw": 3e6, "max_put_bw": 2e6}
     speaks = assignment(path="AUTH_a", kind=BANDWIDTH, keyword="bandwidth", params=params, place=place)
-    stand.policies(speaks)
-    node.policies(FixedPolicies(speaks))
+    stand.set_policies(speaks)
+    node.set_policies(FixedPolicies(speaks))
     put(stand)
-    agent.answer = plenty
+    agent.answer = grant_all
     responses = []
-    agent.finish(green.run(lambda: responses.append(stand("GET", PATH))))
+    agent.join(green.start_green(lambda: responses.append(stand("GET", PATH))))
     assert responses[0].body == BODY
-    lines = stand.proxy.regulator.line, node.middleware.regulator.line
-    found = [{flow.method: till.account.ceiling for flow, till in line._tills.items()} for line in lines]
+    lines = stand.proxy.limiter.client, node.middleware.limiter.client
+    found = [{flow.method: till.account.ceiling for flow, till in line._queues.items()} for line in lines]
     assert found == [{PUT: 2e6, GET: 3e6 - below[GET]}, below]
 
 
 def test_what_daemons_read_is_nobodys_bandwidth(stand, node, agent):
     put(stand)
-    agent.heard.clear()
+    agent.messages.clear()
     env = Request.blank("/sda1/7/AUTH_a/c/o", headers={"X-Backend-Replication": "True"}).environ
     assert Request(env).get_response(node.middleware).body == BODY
-    assert agent.hear(Ask) == []
-    assert not [flow for flow, _ in told(agent, node.middleware.regulator.line) if flow.method == GET]
+    assert agent.received(Ask) == []
+    assert not [flow for flow, _ in told(agent, node.middleware.limiter.client) if flow.method == GET]
 
 
 @pytest.mark.parametrize(
@@ -303,17 +303,17 @@ class Paid:
         self.sizes = []
         self.closed = 0
 
-    def pay(self, size):
+    def acquire(self, size):
         self.sizes.append(size)
 
-    def pay_some(self, size):
-        self.pay(size)
+    def acquire_some(self, size):
+        self.acquire(size)
         return size
 
     def close(self):
         self.closed += 1
 
-    def opened(self, env, target):
+    def open_upload(self, env, target):
         return self
 
 
@@ -349,14 +349,14 @@ def test_nobody_pays_before_the_worker_is_at_work(tmp_path):
     stand = ProxyStack(tmp_path)
     put(stand)
     assert stand("GET", PATH).body == BODY
-    assert stand.proxy.regulator.line is None
+    assert stand.proxy.limiter.client is None
 
 
-@pytest.mark.parametrize("answer", [free, plenty], ids=["free", "held back"])
+@pytest.mark.parametrize("answer", [grant_free, grant_all], ids=["free", "held back"])
 @pytest.mark.parametrize("range_", ["", "bytes=3-70000", "bytes=0-3,100-200"])
 def test_both_middlewares_keep_to_wsgi(stand, node, agent, answer, range_):
     agent.answer = answer
-    stand.proxy.objects.app = validator(node)
+    stand.proxy.handler.app = validator(node)
     before = validator(stand.proxy)
 
     def request(method, body=b"", **headers):
@@ -379,7 +379,7 @@ def test_both_middlewares_keep_to_wsgi(stand, node, agent, answer, range_):
         done.append(request("PUT", BODY, **{"Content-Type": "text/plain"}))
         done.append(request("GET", **({"Range": range_} if range_ else {})))
 
-    agent.finish(green.run(story))
+    agent.join(green.start_green(story))
     assert done[0][0] == "201 Created"
     assert done[1][0].startswith("206" if range_ else "200")
     if not range_:

@@ -29,19 +29,21 @@ class NoPolicies:
 @pytest.fixture
 def regulator(agent, path):
     made = BandwidthLimiter("x", STORAGE_NODE, NoPolicies(), None)
-    made.line = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200")
-    made.line.tick()
-    agent.until(lambda: agent.hear(CreditHello))
+    made.client = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200")
+    made.client.tick()
+    agent.wait_until(lambda: agent.received(CreditHello))
     yield made
-    made.line.hang_up()
-    agent.settle()
+    made.client.disconnect()
+    agent.wait_briefly()
 
 
 def counted(agent, line):
     """What the agent heard last: bytes, and transfers that are open."""
     line.tick()
-    agent.settle()
-    rows = [row for used in agent.hear(TrafficReport) for row in used.rows if (row.flow, row.device) == (FLOW, "sda1")]
+    agent.wait_briefly()
+    rows = [
+        row for used in agent.received(TrafficReport) for row in used.rows if (row.flow, row.device) == (FLOW, "sda1")
+    ]
     return rows[-1].moved, rows[-1].open
 
 
@@ -61,23 +63,23 @@ class Counting:
 def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, agent):
     source = Counting(BODY)
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": source}
-    transfer = regulator.upload(env, TARGET)
+    transfer = regulator.throttle_upload(env, TARGET)
     assert env["wsgi.input"] is source
     source.read(100_000)
-    assert counted(agent, regulator.line) == (100_000, 1)
+    assert counted(agent, regulator.client) == (100_000, 1)
     source.read(5)
     transfer.close()
     source.read()  # what a server throws away is nobody's
-    assert counted(agent, regulator.line) == (100_005, 0)
-    objects = [(one.oid, one.method) for used in agent.hear(TrafficReport) for one in used.objects]
+    assert counted(agent, regulator.client) == (100_005, 0)
+    objects = [(one.oid, one.method) for used in agent.received(TrafficReport) for one in used.objects]
     assert objects == [("c/o", "PUT")] * 2
 
 
 @pytest.mark.parametrize("known", [{"HTTP_TRANSFER_ENCODING": "chunked"}, {"wsgi.input": io.BytesIO(BODY)}])
 def test_else_it_is_counted_as_it_is_read(regulator, agent, known):
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
-    paying = regulator.upload(env, TARGET)
+    paying = regulator.throttle_upload(env, TARGET)
     assert isinstance(env["wsgi.input"], ThrottledInput)
     assert env["wsgi.input"].read(10) == BODY[:10]
     paying.close()
-    assert counted(agent, regulator.line) == (10, 0)
+    assert counted(agent, regulator.client) == (10, 0)

@@ -10,7 +10,7 @@ from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
+from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_nothing
 from sluice_middleware.wsgi.response import UpstreamResponse
 
 TARGET = ("AUTH_a", "c", "o")
@@ -39,45 +39,45 @@ class Selection:
 
 @pytest.fixture
 def agent(tmp_path):
-    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"), nothing)
+    made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"), grant_nothing)
     yield made
     made.close()
-    made.settle()
+    made.wait_briefly()
 
 
 @pytest.fixture
 def regulator(agent, tmp_path):
     made = BandwidthLimiter("x", PROXY, Selection(), None)
-    made.line = CreditClient(os.path.relpath(tmp_path / "agent.sock"), PROXY)
-    made.line.tick()
+    made.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), PROXY)
+    made.client.tick()
     yield made
-    made.line.hang_up()
-    agent.settle()
-    assert not [till for till in made.line._tills.values() if till.open]
+    made.client.disconnect()
+    agent.wait_briefly()
+    assert not [till for till in made.client._queues.values() if till.open]
 
 
 def download(regulator, body, status="200 OK", headers=()):
-    answer = UpstreamResponse.of(status, list(headers), body)
-    return regulator.download({}, TARGET, answer), answer.headers
+    answer = UpstreamResponse.build(status, list(headers), body)
+    return regulator.throttle_download({}, TARGET, answer), answer.headers
 
 
 def moved(agent, line):
     line.tick()
-    agent.settle()
-    return agent.moved()[-1].moved
+    agent.wait_briefly()
+    return agent.samples()[-1].moved
 
 
 def taken(agent, body):
     pieces = []
-    agent.finish(green.run(lambda: pieces.extend(body)))
+    agent.join(green.start_green(lambda: pieces.extend(body)))
     return pieces
 
 
 def known(agent, regulator, answer):
     """Have the flow known to the worker."""
     agent.answer = answer
-    transfer = regulator.line.open(FLOW)
-    agent.finish(green.run(transfer.pay, 1))
+    transfer = regulator.client.open(FLOW)
+    agent.join(green.start_green(transfer.acquire, 1))
     transfer.close()
 
 
@@ -87,11 +87,11 @@ def test_a_list_of_a_free_flow_stays_the_list_and_is_counted(agent, regulator):
     found, headers = download(regulator, body)
     assert found is body
     assert headers == []
-    assert moved(agent, regulator.line) == len(WHOLE) + 1
+    assert moved(agent, regulator.client) == len(WHOLE) + 1
 
 
 def test_a_list_stays_one_where_there_is_no_agent(agent, regulator):
-    regulator.line.hang_up()
+    regulator.client.disconnect()
     body = Body(BODY)
     assert download(regulator, body)[0] is body
 
@@ -100,18 +100,18 @@ def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
     body = Body(BODY)
     found, _ = download(regulator, body)
     pieces = []
-    thread = green.run(lambda: pieces.extend(found))
-    agent.settle()
+    thread = green.start_green(lambda: pieces.extend(found))
+    agent.wait_briefly()
     assert pieces == []
     given = 0
     for size in (KIB, 63 * KIB, 64 * KIB, 100 * KIB):
-        agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, size, 1e6),)))
+        agent.send(Grant((CreditGrant("AUTH_a", "", GET, 0, size, 1e6),)))
         given += size
-        agent.settle()
+        agent.wait_briefly()
         assert given - 64 * KIB < sum(map(len, pieces)) <= given
-    assert regulator.line._tills[FLOW].account.credit >= 0
-    agent.answer = plenty
-    agent.finish(thread)
+    assert regulator.client._queues[FLOW].account.credit >= 0
+    agent.answer = grant_all
+    agent.join(thread)
     assert b"".join(pieces) == WHOLE
     assert max(map(len, pieces)) <= 64 * KIB
     assert body.closed == 0
@@ -120,7 +120,7 @@ def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
 
 
 def test_many_cached_objects_go_at_the_pace_of_the_agent_and_leave_no_debt(agent, regulator):
-    agent.pace(FLOW, 4e6)
+    agent.set_rate(FLOW, 4e6)
     bodies = [download(regulator, Body([os.urandom(500_000)]))[0] for _ in range(4)]
     passed = []
 
@@ -129,23 +129,23 @@ def test_many_cached_objects_go_at_the_pace_of_the_agent_and_leave_no_debt(agent
             passed.append(len(piece))
         body.close()
 
-    agent.finish(*(green.run(take, body) for body in bodies))
+    agent.join(*(green.start_green(take, body) for body in bodies))
     assert sum(passed) == 2_000_000
-    account = regulator.line._tills[FLOW].account
+    account = regulator.client._queues[FLOW].account
     assert account.credit >= 0
-    agent.settle()
+    agent.wait_briefly()
     assert agent.given[FLOW] >= 2_000_000 + account.credit - 64 * KIB
 
 
 def test_who_hangs_up_in_the_middle_pays_for_what_passed_alone(agent, regulator):
-    known(agent, regulator, plenty)
-    agent.until(lambda: agent.given == {FLOW: 1})
+    known(agent, regulator, grant_all)
+    agent.wait_until(lambda: agent.given == {FLOW: 1})
     body = Body(BODY)
     found, _ = download(regulator, body)
     first = []
-    agent.finish(green.run(lambda: first.append(next(iter(found)))))
+    agent.join(green.start_green(lambda: first.append(next(iter(found)))))
     found.close()
-    agent.until(lambda: agent.given == {FLOW: 1 + len(first[0])})
+    agent.wait_until(lambda: agent.given == {FLOW: 1 + len(first[0])})
     assert (len(first[0]), body.closed) == (64 * KIB, 1)
 
 
@@ -153,8 +153,8 @@ def test_who_hangs_up_in_the_middle_pays_for_what_passed_alone(agent, regulator)
 def test_the_length_is_told_though_a_list_is_none_any_more(agent, regulator, status, headers):
     found, told = download(regulator, Body(BODY), status, headers)
     assert told == [*(headers or (("Content-Length", str(len(WHOLE))),))]
-    agent.answer = plenty
-    agent.until(lambda: agent.asked())
-    agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, len(WHOLE), 1e9),)))
+    agent.answer = grant_all
+    agent.wait_until(lambda: agent.requests())
+    agent.send(Grant((CreditGrant("AUTH_a", "", GET, 0, len(WHOLE), 1e9),)))
     assert b"".join(taken(agent, found)) == WHOLE
     found.close()

@@ -39,10 +39,10 @@ class Turns:
         self.asked = []
         self.moved = self.closed = 0
 
-    def pay(self, size):
+    def acquire(self, size):
         self.moved += size
 
-    def pay_some(self, size):
+    def acquire_some(self, size):
         self.asked.append(size)
         paid = min(size, self.sizes[len(self.asked) % len(self.sizes)])
         self.moved += paid
@@ -51,7 +51,7 @@ class Turns:
     def close(self):
         self.closed += 1
 
-    def opened(self, env, target):
+    def open_upload(self, env, target):
         return self
 
 
@@ -138,15 +138,15 @@ def stand(tmp_path, path, agent, monkeypatch):
     """Each piece that waits passes in parts of 2000 bytes."""
     monkeypatch.setattr(wait_queue, "_SOON", 2000 / 20 / 3e6)
     for flow in FLOWS.values():
-        agent.pace(flow, 3e6)
+        agent.set_rate(flow, 3e6)
     made = ProxyStack(tmp_path)
-    made.proxy.regulator.line = line = CreditClient(path, PROXY)
+    made.proxy.limiter.client = line = CreditClient(path, PROXY)
     line.tick()
     yield made
-    line.hang_up()
-    agent.settle()
-    assert made.closed()
-    assert not [till for till in line._tills.values() if till.open]
+    line.disconnect()
+    agent.wait_briefly()
+    assert made.all_closed()
+    assert not [till for till in line._queues.values() if till.open]
 
 
 def ask(stand, agent, method, body=b"", **headers):
@@ -164,7 +164,7 @@ def ask(stand, agent, method, body=b"", **headers):
         finally:
             answer.close()
 
-    agent.finish(green.run(story))
+    agent.join(green.start_green(story))
     return found
 
 
@@ -184,7 +184,7 @@ def test_lengths_and_ranges_are_those_of_the_object(stand, agent, header, expect
 
 def test_who_hangs_up_within_a_piece_gives_the_credit_back(stand, agent):
     ask(stand, agent, "PUT", BODY, **{"Content-Type": "text/plain"})
-    line = stand.proxy.regulator.line
+    line = stand.proxy.limiter.client
     parts = []
     response = Request.blank(PATH).get_response(stand.proxy)
 
@@ -192,8 +192,8 @@ def test_who_hangs_up_within_a_piece_gives_the_credit_back(stand, agent):
         while 2000 not in parts:
             parts.append(len(next(response.app_iter)))
 
-    agent.finish(green.run(story))
+    agent.join(green.start_green(story))
     response.app_iter.close()
-    till = line._tills[FLOWS[GET]]
-    agent.until(lambda: not till.account.asked and not till.account.credit)
-    agent.until(lambda: agent.given[FLOWS[GET]] == sum(parts))
+    till = line._queues[FLOWS[GET]]
+    agent.wait_until(lambda: not till.account.requested and not till.account.credit)
+    agent.wait_until(lambda: agent.given[FLOWS[GET]] == sum(parts))

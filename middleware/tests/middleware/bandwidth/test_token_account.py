@@ -31,144 +31,144 @@ def account(clock):
 
 
 def test_nothing_passes_before_it_is_given(account):
-    assert not account.take(1)
-    account.granted(10, 1.0)
-    assert account.take(10)
-    assert not account.take(1)
+    assert not account.try_charge(1)
+    account.grant(10, 1.0)
+    assert account.try_charge(10)
+    assert not account.try_charge(1)
 
 
 def test_an_account_asks_at_once_and_again_at_half_use(account):
-    assert account.wish() == LEAST
-    account.asked += LEAST
-    assert account.wish() == 0
-    account.granted(LEAST, 0.0)
-    assert account.take(LEAST // 2)
-    assert account.wish() == 0
-    assert account.take(2)
-    assert account.wish() == LEAST // 2 + 2
+    assert account.bytes_to_request() == LEAST
+    account.requested += LEAST
+    assert account.bytes_to_request() == 0
+    account.grant(LEAST, 0.0)
+    assert account.try_charge(LEAST // 2)
+    assert account.bytes_to_request() == 0
+    assert account.try_charge(2)
+    assert account.bytes_to_request() == LEAST // 2 + 2
 
 
 def test_it_asks_for_a_tenth_of_a_second_of_its_rate(account):
-    account.granted(1, 100 * MB)
-    assert account.wish() == MOST - 1
-    account.granted(1, 20 * MB)
-    assert account.wish() == 2 * MB - 2
+    account.grant(1, 100 * MB)
+    assert account.bytes_to_request() == MOST - 1
+    account.grant(1, 20 * MB)
+    assert account.bytes_to_request() == 2 * MB - 2
 
 
 def test_it_asks_for_as_fast_as_bytes_pass_though_its_rate_is_small(account, clock):
-    account.granted(100 * MB, 1000.0)
+    account.grant(100 * MB, 1000.0)
     for _ in range(20):
         clock.now += 0.05
-        assert account.take(2 * MB)
-        account.wish()
+        assert account.try_charge(2 * MB)
+        account.bytes_to_request()
     account.credit = 0
-    assert account.wish() == pytest.approx(4 * MB, rel=0.1)
+    assert account.bytes_to_request() == pytest.approx(4 * MB, rel=0.1)
 
 
 def test_what_is_waited_for_is_asked_for_beside(account):
-    account.asked = LEAST
-    assert account.wish(needs=3 * LEAST) == 3 * LEAST
+    account.requested = LEAST
+    assert account.bytes_to_request(needs=3 * LEAST) == 3 * LEAST
 
 
 def test_what_passed_unpaid_is_paid_before_anything_else_passes(account):
     account.charge(1000)
-    assert account.wish() == LEAST + 1000
-    account.granted(1500, 1.0)
-    assert not account.take(501)
-    assert account.take(500)
+    assert account.bytes_to_request() == LEAST + 1000
+    account.grant(1500, 1.0)
+    assert not account.try_charge(501)
+    assert account.try_charge(500)
 
 
 def test_a_free_flow_asks_for_nothing_and_owes_nothing(account):
     account.charge(10)
-    account.granted(FREE, 0.0)
-    assert account.take(10**12)
+    account.grant(FREE, 0.0)
+    assert account.try_charge(10**12)
     account.charge(10**12)
-    assert (account.wish(), account.give_back(), account.credit) == (0, 0, 0)
-    account.anew()
-    assert not account.take(1)
-    assert account.wish() == LEAST
+    assert (account.bytes_to_request(), account.release_surplus(), account.credit) == (0, 0, 0)
+    account.require_credit()
+    assert not account.try_charge(1)
+    assert account.bytes_to_request() == LEAST
 
 
 def test_surplus_goes_back_once(account):
-    account.granted(100, 1.0)
-    assert account.take(40)
-    assert account.give_back() == 60
-    assert account.give_back() == 0
+    account.grant(100, 1.0)
+    assert account.try_charge(40)
+    assert account.release_surplus() == 60
+    assert account.release_surplus() == 0
     account.charge(5)
-    assert account.give_back() == 0
+    assert account.release_surplus() == 0
 
 
 def test_credit_that_lay_idle_for_a_turn_goes_back(account):
-    account.granted(100, 1.0)
-    assert account.take(1)
-    assert account.rest() == 0
-    assert account.rest() == 99
+    account.grant(100, 1.0)
+    assert account.try_charge(1)
+    assert account.release_if_idle() == 0
+    assert account.release_if_idle() == 99
 
 
 def test_alone_it_keeps_its_last_rate_and_a_bounded_burst(account, clock):
-    account.granted(0, MB)
-    account.go_alone()
-    assert account.wish() == 0
+    account.grant(0, MB)
+    account.detach()
+    assert account.bytes_to_request() == 0
     passed = 0
     for _ in range(1000):
         clock.now += 0.01
-        while account.take(10_000):
+        while account.try_charge(10_000):
             passed += 10_000
     assert passed == pytest.approx(10 * MB, rel=0.01)
     clock.now += 3600
     burst = 0
-    while account.take(10_000):
+    while account.try_charge(10_000):
         burst += 10_000
     assert burst == pytest.approx(BURST * MB, rel=0.05)
-    assert account.seconds(100_000) == pytest.approx(0.1, rel=0.1)
+    assert account.seconds_until(100_000) == pytest.approx(0.1, rel=0.1)
 
 
 def test_a_piece_beyond_the_burst_passes_alone_too(account, clock):
-    account.granted(0, 1000.0)
-    account.go_alone()
-    assert not account.take(MB)
+    account.grant(0, 1000.0)
+    account.detach()
+    assert not account.try_charge(MB)
     clock.now += 1001
-    assert account.take(MB)
+    assert account.try_charge(MB)
 
 
 @pytest.mark.parametrize("told", [None, FREE])
 def test_alone_a_flow_without_a_rate_passes_and_owes_nothing_afterwards(account, told):
     if told is not None:
-        account.granted(told, 0.0)
-        account.anew()
-    account.go_alone()
-    assert account.take(10**12)
-    assert account.seconds(10**12) == 0.0
+        account.grant(told, 0.0)
+        account.require_credit()
+    account.detach()
+    assert account.try_charge(10**12)
+    assert account.seconds_until(10**12) == 0.0
     account.charge(10**12)
-    account.go_along(connected_anew=True)
-    assert (account.credit, account.wish()) == (0, LEAST)
+    account.reattach(connected_anew=True)
+    assert (account.credit, account.bytes_to_request()) == (0, LEAST)
 
 
 def test_alone_at_a_rate_of_nothing_it_still_crawls(account, clock):
-    account.granted(0, 0.0)
-    account.go_alone()
-    assert 0 < account.seconds(LEAST) <= 1.01
+    account.grant(0, 0.0)
+    account.detach()
+    assert 0 < account.seconds_until(LEAST) <= 1.01
     clock.now += 1.01
-    assert account.take(LEAST)
+    assert account.try_charge(LEAST)
 
 
 def test_what_an_account_filled_itself_with_is_gone_when_the_agent_is_back(account, clock):
-    account.granted(0, MB)
-    account.go_alone()
+    account.grant(0, MB)
+    account.detach()
     clock.now += 1
-    assert account.take(1)
-    account.go_along()
+    assert account.try_charge(1)
+    account.reattach()
     assert account.credit == 0
-    assert not account.take(1)
+    assert not account.try_charge(1)
 
 
 def test_a_new_agent_is_asked_for_all_of_it_again_and_nothing_is_free_any_more(account):
-    account.asked = LEAST
-    account.granted(FREE, 0.0)
-    account.go_alone()
-    assert account.take(1)
-    account.go_along(connected_anew=True)
-    assert account.wish() == LEAST
+    account.requested = LEAST
+    account.grant(FREE, 0.0)
+    account.detach()
+    assert account.try_charge(1)
+    account.reattach(connected_anew=True)
+    assert account.bytes_to_request() == LEAST
 
 
 STEPS = some.lists(
@@ -190,19 +190,19 @@ def test_never_more_passes_than_was_given_and_less_given_back(steps):
     balance = 0
     for step, size in steps:
         if step == "take":
-            if account.take(size):
+            if account.try_charge(size):
                 balance -= size
                 assert balance >= 0
             else:
                 assert balance < size
         elif step == "grant":
-            account.granted(size, 1000.0)
+            account.grant(size, 1000.0)
             balance += size
         elif step == "charge":
             account.charge(size)
             balance -= size
         elif step == "back":
-            balance -= account.give_back()
+            balance -= account.release_surplus()
         else:
             clock.now += size / 1000
         assert account.credit == balance
@@ -213,35 +213,35 @@ def test_it_never_stalls_what_it_refuses_is_asked_for_and_passes_once_that_came(
     clock = Clock()
     account = TokenAccount(FLOW, clock)
     for step, size in steps:
-        if step == "grant" and account.asked:
-            account.granted(min(size, account.asked), size)
+        if step == "grant" and account.requested:
+            account.grant(min(size, account.requested), size)
         elif step == "take":
-            account.take(size)
+            account.try_charge(size)
         elif step == "charge":
             account.charge(size)
         else:
             clock.now += size / 1000
-        account.asked += account.wish()
-    if account.take(piece):
+        account.requested += account.bytes_to_request()
+    if account.try_charge(piece):
         return
-    account.asked += account.wish(needs=piece)
-    account.granted(account.asked, 1.0)
-    assert account.take(piece)
+    account.requested += account.bytes_to_request(needs=piece)
+    account.grant(account.requested, 1.0)
+    assert account.try_charge(piece)
 
 
 @given(some.floats(1, 1e10), some.lists(some.floats(0.001, 2.0), min_size=1, max_size=60), some.integers(1, 1 << 20))
 def test_alone_it_passes_its_rate_and_one_burst_at_most(rate, pauses, piece):
     clock = Clock()
     account = TokenAccount(FLOW, clock)
-    account.granted(0, rate)
-    account.go_alone()
+    account.grant(0, rate)
+    account.detach()
     passed = 0
     for pause in pauses:
         clock.now += pause
         for _ in range(50):
-            if not account.take(piece):
+            if not account.try_charge(piece):
                 break
             passed += piece
     assert passed <= rate * sum(pauses) + max(rate * BURST, LEAST, piece) + 1
-    clock.now += account.seconds(piece) + 0.001 + 2 / rate
-    assert account.take(piece)
+    clock.now += account.seconds_until(piece) + 0.001 + 2 / rate
+    assert account.try_charge(piece)

@@ -13,7 +13,7 @@ from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.bandwidth.limiter import ThrottledBody
 from sluice_middleware.bandwidth.wait_queue import LEAST_TURN
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import LIMIT, Clock, FakeAgent, nothing
+from sluice_middleware.testing.agent import LIMIT, Clock, FakeAgent, grant_nothing
 
 FLOW = Flow("AUTH_a", GET)
 KB = 1024
@@ -29,11 +29,11 @@ class Crowd:
 
     def __init__(self, path, side, monkeypatch):
         monkeypatch.setattr(wait_queue, "_LOOK", 0.1)  # they look at the clock of the test often
-        self.agent = FakeAgent(path, nothing)
+        self.agent = FakeAgent(path, grant_nothing)
         self.clock = Clock()
         self.line = CreditClient(path, side, clock=self.clock)
         self.line.tick()
-        self.agent.until(lambda: self.agent.workers)
+        self.agent.wait_until(lambda: self.agent.workers)
         self.bodies, self.threads, self.turns = [], [], []
         self.given = 0
 
@@ -49,27 +49,27 @@ class Crowd:
 
         self.bodies.append(body)
         self.turns.append(turns)
-        self.threads.append(green.run(take))
-        green.pause()
+        self.threads.append(green.start_green(take))
+        green.yield_control()
         return turns
 
     @property
     def till(self):
-        return self.line._tills[FLOW]
+        return self.line._queues[FLOW]
 
     def grant(self, size, rate):
         """The agent gives, and whoever is served goes on."""
         self.given += size
-        self.agent.say(Grant((CreditGrant("AUTH_a", "", GET, 0, size, rate),)))
+        self.agent.send(Grant((CreditGrant("AUTH_a", "", GET, 0, size, rate),)))
         self.settled(lambda: self.line._heard == self.clock.now)
 
     def settled(self, holds):
         end = time.monotonic() + LIMIT
         while not holds():
             assert time.monotonic() < end
-            green.pause()
-        green.pause()
-        green.pause()
+            green.yield_control()
+        green.yield_control()
+        green.yield_control()
 
     def pass_time(self, seconds, rate=RATE):
         """At ``rate``."""
@@ -88,11 +88,11 @@ class Crowd:
         for body in self.bodies:
             body.close()
         assert not self.till.open
-        assert not self.till.needs
-        assert not self.till.queue
-        self.line.hang_up()
+        assert not self.till.bytes_waiting
+        assert not self.till.waiters
+        self.line.disconnect()
         self.agent.close()
-        self.agent.settle()
+        self.agent.wait_briefly()
 
 
 @pytest.fixture
@@ -120,22 +120,22 @@ def test_those_that_wait_already_have_their_turn_soon_when_the_rate_falls(crowd)
     crowd.grant(1, 100 * RATE)
     for _ in range(MANY):
         crowd.read()
-    assert crowd.till.needs > PATIENCE[PROXY] * RATE
+    assert crowd.till.bytes_waiting > PATIENCE[PROXY] * RATE
     crowd.pass_time(2 * PATIENCE[PROXY])
     assert crowd.line.unpaid == 0
     assert crowd.longest() <= PATIENCE[PROXY] / 2
 
 
 def test_a_crowd_without_an_agent_keeps_to_its_ceiling(crowd):
-    crowd.agent.hang_up()
+    crowd.agent.disconnect()
     for _ in range(MANY):
         crowd.read(ceiling=RATE)
     for _ in range(int(40 / BEAT)):
         crowd.clock.now += BEAT
         crowd.till.serve()
-        green.pause()
-        green.pause()
-    assert crowd.till.account.alone
+        green.yield_control()
+        green.yield_control()
+    assert crowd.till.account.detached
     assert crowd.line.unpaid == 0
     assert crowd.longest() <= PATIENCE[PROXY] / 2
     assert sum(size for turns in crowd.turns for _, size in turns) <= 41 * RATE
@@ -176,16 +176,16 @@ def test_who_wants_all_gets_all_and_keeps_its_place(crowd):
     done = []
 
     def pay(transfer, size):
-        transfer.pay(size)
+        transfer.acquire(size)
         done.append(size)
 
     def pay_some(transfer, size):
-        done.append(transfer.pay_some(size))
+        done.append(transfer.acquire_some(size))
 
-    crowd.threads += [green.run(pay_some, first, 64 * KB), green.run(pay, second, 8 * KB)]
-    crowd.threads += [green.run(pay_some, third, 64 * KB)]
+    crowd.threads += [green.start_green(pay_some, first, 64 * KB), green.start_green(pay, second, 8 * KB)]
+    crowd.threads += [green.start_green(pay_some, third, 64 * KB)]
     crowd.bodies += [first, second, third]
-    crowd.settled(lambda: crowd.till.needs == 136 * KB)
+    crowd.settled(lambda: crowd.till.bytes_waiting == 136 * KB)
     part = 1000 * 20 // 4 // 3
     crowd.grant(part + 8 * KB - 1, 1000.0)
     assert done == [part]
@@ -197,10 +197,10 @@ def test_who_is_killed_when_it_was_served_gives_its_part_back(crowd):
     crowd.grant(0, 1000.0)
     turns = crowd.read(), crowd.read()
     account = crowd.till.account
-    account.granted(2500, 1000.0)
+    account.grant(2500, 1000.0)
     crowd.till.serve()
     assert account.credit == 0
     crowd.threads[0].kill()
     assert account.credit == 2500
     assert [len(one) for one in turns] == [1, 1]
-    assert crowd.till.needs == len(PIECE)
+    assert crowd.till.bytes_waiting == len(PIECE)

@@ -40,7 +40,7 @@ def store(tmp_path):
 
 def keep(store, number, size=1000, body=None):
     given_body = [bytes([number % 256]) * size] if body is None else body
-    return store.keep(key(number), store.moment(key(number)), HEADERS, given_body)
+    return store.keep(key(number), store.snapshot(key(number)), HEADERS, given_body)
 
 
 def read(store, number):
@@ -51,7 +51,7 @@ def read(store, number):
         return None
     try:
         assert content.headers == HEADERS
-        assert content.sound()
+        assert content.is_intact()
         return b"".join(content.read(0, content.length))
     finally:
         content.close()
@@ -76,7 +76,7 @@ def test_what_is_kept_is_what_was_given(tmp_path_factory, body, headers):
     content = kept.open(key(1), 7)
     assert content.headers == headers
     assert b"".join(content.read(0, content.length)) == b"".join(body)
-    assert content.sound()
+    assert content.is_intact()
     content.close()
 
 
@@ -161,7 +161,7 @@ def test_the_frequently_used_do_not_make_room_for_a_stranger(tmp_path):
 
 
 def test_a_write_that_was_seen_meanwhile_keeps_a_body_out(store):
-    before = store.moment(key(1))
+    before = store.snapshot(key(1))
     store.marks.end(key(1), 5)
     assert not store.keep(key(1), before, HEADERS, [b"old"])
     assert store.table.find(key(1)) is None
@@ -205,7 +205,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, store, offset):
     path.write_bytes(raw)
     entry = store.table.find(key(1))
     content = store.files.open(key(1), entry.serial)
-    assert content is None or not content.sound()
+    assert content is None or not content.is_intact()
     if content is not None:
         content.close()
 
@@ -216,7 +216,7 @@ def test_a_cut_file_is_noticed(tmp_path, store, length):
     path = files(tmp_path)[0]
     os.truncate(path, length)
     content = store.files.open(key(1), store.table.find(key(1)).serial)
-    assert content is None or not content.sound()
+    assert content is None or not content.is_intact()
     if content is not None:
         content.close()
 
@@ -278,7 +278,7 @@ WORKER = textwrap.dedent(
             store.table.touch(entry)
             hits += 1
         elif chance.random() < 0.9:
-            store.keep(key, store.moment(key), {"n": str(number)}, [bytes([number]) * chance.randrange(1, 20_000)])
+            store.keep(key, store.snapshot(key), {"n": str(number)}, [bytes([number]) * chance.randrange(1, 20_000)])
         if chance.random() < 0.02:
             store.marks.end(key, 0)
     assert hits > 100, hits

@@ -28,7 +28,7 @@ def stand(tmp_path):
     Upper.hints.clear()
     made = ProxyStack(tmp_path, Upper, Mark, Cut)
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 def put(stand, body=BODY, path=PATH, **headers):
@@ -51,7 +51,7 @@ def here(keyword, **more):
 
 def test_a_storage_node_runs_what_it_shall_and_says_so(stand, node):
     put(stand)
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
     answer = stand("GET", PATH)
     assert answer.body == BODY.upper() + b"THE END"
     assert node.ran
@@ -63,21 +63,21 @@ def test_a_storage_node_runs_what_it_shall_and_says_so(stand, node):
 @pytest.mark.parametrize("wish", ["0+5", "700+44", "43000+5000"])
 def test_the_bytes_are_the_same_at_both_places(stand, node, wish):
     put(stand)
-    stand.policies(here("cut", params={"most": 40}), here("mark"))
+    stand.set_policies(here("cut", params={"most": 40}), here("mark"))
     expected = stand("GET", PATH, X_Cut=wish)
     assert not node.ran
-    stand.policies(there("cut", params={"most": 40}), there("mark"))
+    stand.set_policies(there("cut", params={"most": 40}), there("mark"))
     answer = stand("GET", PATH, X_Cut=wish)
     assert node.ran
     assert (answer.body, answer.headers) == (expected.body, expected.headers)
-    stand.policies(there("cut", params={"most": 40}), here("mark"))
+    stand.set_policies(there("cut", params={"most": 40}), here("mark"))
     assert stand("GET", PATH, X_Cut=wish).body == expected.body
     assert node.ran
 
 
 def test_a_filter_behind_one_that_runs_here_runs_here_too(stand, node):
     put(stand)
-    stand.policies(here("upper"), there("mark"))
+    stand.set_policies(here("upper"), there("mark"))
     assert stand("GET", PATH).body == b"mark:" + BODY.upper() + b"THE END"
     assert not node.ran
 
@@ -89,17 +89,17 @@ def test_a_filter_behind_one_that_runs_here_runs_here_too(stand, node):
 def test_what_is_not_the_whole_object_is_left_to_the_proxy(stand, node, header):
     put(stand)
     stand.swift.objects[PATH].headers[header] = "x"
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
     assert stand("GET", PATH).body == BODY.upper() + b"THE END"
     assert not node.ran
 
 
 def test_what_the_proxy_transformed_is_left_to_the_proxy(stand, node):
-    stand.policies(assignment(keyword="compression", stage=300))
+    stand.set_policies(assignment(keyword="compression", stage=300))
     put(stand)
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
     assert stand("GET", PATH).body == BODY.upper() + b"THE END"
-    stand.policies(there("cut"))
+    stand.set_policies(there("cut"))
     assert stand("GET", PATH, X_Cut="30000+7").body == BODY[30000:30007] + b"."
     assert stand("GET", PATH, X_Cut="30000+7").body == BODY[30000:30007] + b"."
     assert not any(headers.get(sysmeta.READ) for _, headers in node.answers)
@@ -107,7 +107,7 @@ def test_what_the_proxy_transformed_is_left_to_the_proxy(stand, node):
 
 def test_fragments_of_another_policy_are_not_offered(stand, node):
     put(stand)
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
     info = {"status": 204, "read_acl": None, "write_acl": None, "storage_policy": "99"}
     assert stand("GET", PATH, env={"swift.infocache": {"container/AUTH_a/c": info}}).body.endswith(b"THE END")
     assert not node.ran
@@ -117,25 +117,25 @@ def test_fragments_of_another_policy_are_not_offered(stand, node):
 @pytest.mark.parametrize("fault", ["missing", "version"])
 def test_a_node_that_does_not_have_the_filter_leaves_it_to_the_proxy(stand, node, fault):
     put(stand)
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
     if fault == "missing":
-        del node.lookout.filters["upper"]
+        del node.context.filters["upper"]
     else:
         newer = ActionInfo(**{**{name: getattr(Upper.info, name) for name in Upper.info.__slots__}, "version": 2})
-        node.lookout.filters["upper"] = type("Upper", (Upper,), {"info": newer})
+        node.context.filters["upper"] = type("Upper", (Upper,), {"info": newer})
     assert stand("GET", PATH).body == BODY.upper() + b"THE END"
     assert not node.ran
 
 
 def test_a_wish_that_makes_no_sense_is_400_from_there_too(stand, node):
     put(stand)
-    stand.policies(there("cut"))
+    stand.set_policies(there("cut"))
     assert stand("GET", PATH, X_Cut="x").status_int == 400
 
 
 def test_a_filter_that_fails_there_is_reported_by_the_proxy(stand, node, monkeypatch):
     put(stand)
-    stand.policies(there("upper"))
+    stand.set_policies(there("upper"))
 
     def fail(self, hint):
         raise FilterError("no luck today")
@@ -202,7 +202,7 @@ class Guard(Filter):
 def guarded(stand, tmp_path):
     Guard.calls.clear()
     node = Node(stand, tmp_path, Guard)
-    node.policies(FixedPolicies(assignment(keyword="guard", stage=10, place=STORAGE_NODE)))
+    node.set_policies(FixedPolicies(assignment(keyword="guard", stage=10, place=STORAGE_NODE)))
     return node
 
 
@@ -372,8 +372,8 @@ def test_unknown_options_are_refused(factory):
 
 def test_a_snapshot_that_cannot_be_read_is_told_once(tmp_path, caplog):
     options = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(tmp_path / "none")}
-    lookout = WorkerContext(options, logging.getLogger("sluice.test"))
+    context = WorkerContext(options, logging.getLogger("sluice.test"))
     with caplog.at_level(logging.WARNING):
-        lookout.look()
-        lookout.look()
+        context.refresh()
+        context.refresh()
     assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -49,10 +49,10 @@ def measuring(store):
 
 def test_a_running_metric_is_counted_and_one_that_is_stopped_is_not(measuring):
     uploads = (uploaded(),)
-    assert measuring.take(uploads)
-    assert not measuring.take(uploads)
+    assert measuring.apply_uploads(uploads)
+    assert not measuring.apply_uploads(uploads)
     assert measuring.meter.names == ("PUTS_SEC", "DELETES_SEC")
-    assert measuring.take((uploaded(running=False),))
+    assert measuring.apply_uploads((uploaded(running=False),))
     assert measuring.meter.names == ("PUTS_SEC",)
 
 
@@ -60,13 +60,13 @@ def test_a_running_metric_is_counted_and_one_that_is_stopped_is_not(measuring):
     "one", [uploaded(kind="filter"), uploaded("PUTS_SEC"), uploaded("POSTS_SEC")], ids=["filter", "ours", "another"]
 )
 def test_what_is_no_metric_or_not_what_it_says_changes_nothing(measuring, one):
-    assert not measuring.take((one,))
+    assert not measuring.apply_uploads((one,))
     assert measuring.meter.names == ("PUTS_SEC",)
 
 
 def test_without_a_folder_for_code_there_are_no_uploaded_metrics():
     made = WorkerMetrics({"PUTS_SEC": PutsSec}, {"code_dir": "", "busiest_objects": 10}, logging.getLogger("worker"))
-    assert not made.take((uploaded(),))
+    assert not made.apply_uploads((uploaded(),))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_agent_hears_of_new_columns_before_it_gets_them_and_nothing_is_lost(
         assert tuple(hello.metrics) == ("PUTS_SEC",)
         assert rows(first)["AUTH_a"] == (1,)
         request("PUT")
-        assert measuring.take((uploaded(),))
+        assert measuring.apply_uploads((uploaded(),))
         reporter.announce({"noop": 1})
         request("DELETE")
         reporter.tick()

@@ -24,11 +24,11 @@ class Stand(Base):
 
     def __init__(self, tmp_path, *keywords, **params):
         super().__init__(tmp_path)
-        self.policies(*keywords, **params)
+        self.set_policies(*keywords, **params)
 
-    def policies(self, *keywords, **params):
+    def set_policies(self, *keywords, **params):
         target = Target("tenant", "name", "AUTH_a")
-        super().policies(
+        super().set_policies(
             *(
                 Assignment(f"p.{n}", "p", "filter", "set", keyword, target, params=params, stage=n)
                 for n, keyword in enumerate(keywords)
@@ -44,7 +44,7 @@ class Stand(Base):
 def stand(tmp_path):
     made = Stand(tmp_path, "compression", engine="zstd")
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 def md5(data):
@@ -53,7 +53,7 @@ def md5(data):
 
 @pytest.mark.parametrize("engine", ["zstd", "lz4", "gzip"])
 def test_a_compressed_object_reads_back_and_speaks_of_the_plain_one(stand, engine):
-    stand.policies("compression", engine=engine)
+    stand.set_policies("compression", engine=engine)
     put = stand("PUT", body=TEXT)
     assert put.status_int == 201
     assert put.headers["Etag"].strip('"') == md5(TEXT)
@@ -70,7 +70,7 @@ def test_a_compressed_object_reads_back_and_speaks_of_the_plain_one(stand, engin
 
 def test_a_get_undoes_by_the_objects_own_metadata_whatever_the_policies_are_now(stand):
     stand("PUT", body=TEXT)
-    stand.policies()
+    stand.set_policies()
     assert stand("GET").body == TEXT
 
 
@@ -84,7 +84,7 @@ def test_what_does_not_shrink_is_stored_plain_and_carries_no_metadata(stand, bod
 
 def test_a_range_beyond_the_stored_bytes_has_the_objects_type_whatever_swift_says_of_its_416(stand):
     stand("PUT", body=TEXT, Content_Type="text/x-log")
-    inner = stand.proxy.objects.app
+    inner = stand.proxy.handler.app
 
     def coded(env, start_response):
         def start(status, headers, exc_info=None):
@@ -93,7 +93,7 @@ def test_a_range_beyond_the_stored_bytes_has_the_objects_type_whatever_swift_say
 
         return inner(env, start)
 
-    stand.proxy.objects.app = coded
+    stand.proxy.handler.app = coded
     answer = stand("GET", Range="bytes=900000-900009")
     assert (answer.status_int, answer.body) == (206, TEXT[900000:900010])
     assert answer.headers["Content-Type"] == "text/x-log"
@@ -205,7 +205,7 @@ def test_a_listing_etag_given_as_a_header_is_kept(stand):
 
 
 def test_nobody_left_of_us_can_write_our_metadata(stand):
-    stand.policies()
+    stand.set_policies()
     stand("PUT", body=b"plain", X_Object_Sysmeta_Sluice_Chain='[{"f":"noop","r":{"size":1},"v":1}]')
     assert not [name for name in stand.stored.headers if "sluice" in name.lower()]
 
@@ -234,7 +234,7 @@ def test_metadata_that_make_no_sense_are_refused(stand):
 
 
 def test_a_policy_that_names_an_unknown_filter_refuses_the_upload(stand):
-    stand.policies("nosuch")
+    stand.set_policies("nosuch")
     answer = stand("PUT", body=TEXT)
     assert answer.status_int == 503
     assert b"`nosuch`" in answer.body
@@ -274,12 +274,12 @@ def test_an_object_that_changes_between_two_requests_is_asked_for_anew(stand):
     def meddle(env, start_response):
         state["n"] += 1
         if state["n"] == 2:
-            stand.proxy.objects.app = inner
+            stand.proxy.handler.app = inner
             stand("PUT", body=other)
-            stand.proxy.objects.app = meddle
+            stand.proxy.handler.app = meddle
         return inner(env, start_response)
 
-    stand.proxy.objects.app = meddle
+    stand.proxy.handler.app = meddle
     answer = stand("GET", Range="bytes=900000-900009")
     assert answer.status_int == 206
     assert answer.body == other[900000:900010]
@@ -307,7 +307,7 @@ def test_an_object_that_was_replaced_is_not_read_by_what_was_remembered(stand, o
 
 
 def test_noop_on_both_ways_changes_nothing_and_keeps_the_length(stand):
-    stand.policies("noop")
+    stand.set_policies("noop")
     put = stand("PUT", body=NOISE, Etag=md5(NOISE))
     assert put.status_int == 201
     assert stand.stored.body == NOISE
@@ -323,7 +323,7 @@ def test_requests_for_no_object_pass_untouched(stand):
 
 def test_a_name_beyond_ascii_finds_its_policies(stand):
     seen = []
-    stand.proxy.lookout.selector._reader.find = lambda *target: seen.append(target) or Candidates(())
+    stand.proxy.context.lookup._reader.find = lambda *target: seen.append(target) or Candidates(())
     stand("PUT", "/v1/AUTH_a/caf%C3%A9/%E2%82%AC", body=b"x")
     assert seen == [("AUTH_a", "café", "€")]
 

@@ -4,7 +4,7 @@ import pytest
 from swift.common.storage_policy import StoragePolicy, StoragePolicyCollection
 
 from sluice_middleware.proxy import placement
-from sluice_middleware.proxy.placement import ContainerPlacement, account_of
+from sluice_middleware.proxy.placement import ContainerPlacement, container_account
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import ProxyStack
 
@@ -87,7 +87,7 @@ def put(swift):
     ],
 )
 def test_a_container_path_is_recognised(path, account):
-    assert account_of({"PATH_INFO": path}) == account
+    assert container_account({"PATH_INFO": path}) == account
 
 
 def test_a_new_container_goes_where_its_account_is_placed(swift, put):
@@ -133,8 +133,8 @@ def test_a_placement_that_cannot_be_kept_is_said_and_no_container_made(swift, pu
 
 def test_through_the_whole_middleware_objects_are_untouched(swift, tmp_path):
     stand = ProxyStack(tmp_path)
-    stand.policies()
-    stand.proxy.lookout.reader.placements["AUTH_a"] = "ec21"
+    stand.set_policies()
+    stand.proxy.context.reader.placements["AUTH_a"] = "ec21"
     stand.swift.missing.add("/v1/AUTH_a/c")
     assert stand("PUT", "/v1/AUTH_a/c").status_int == 201
     assert stand("PUT", "/v1/AUTH_a/c/o", b"text").status_int == 201

@@ -24,7 +24,7 @@ def stand(tmp_path):
     Upper.hints.clear()
     made = ProxyStack(tmp_path, Upper, Mark, Cut)
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 def put(stand, body=BODY, path=PATH, **headers):
@@ -33,7 +33,7 @@ def put(stand, body=BODY, path=PATH, **headers):
 
 def test_a_get_is_what_the_filter_makes_of_it_without_length_and_etag(stand):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
     answer = stand("GET", PATH)
     assert (answer.status_int, answer.body) == (200, BODY.upper() + b"THE END")
     head = stand("HEAD", PATH)
@@ -49,9 +49,9 @@ def test_a_get_is_what_the_filter_makes_of_it_without_length_and_etag(stand):
 @pytest.mark.parametrize("engine", [None, "zstd"])
 def test_what_was_recorded_is_undone_before_filters_read(stand, engine):
     if engine:
-        stand.policies(assignment(keyword="compression", stage=300, params={"engine": engine}))
+        stand.set_policies(assignment(keyword="compression", stage=300, params={"engine": engine}))
     put(stand)
-    stand.policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="mark", stage=100))
+    stand.set_policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="mark", stage=100))
     assert stand("GET", PATH).body == b"mark:" + BODY.upper() + b"THE END"
 
 
@@ -59,7 +59,7 @@ def test_what_was_recorded_is_undone_before_filters_read(stand, engine):
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_range_of_what_nobody_knows_before_is_the_whole(stand, value, method):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
     answer = stand(method, PATH, Range=value)
     assert (answer.status_int, answer.body) == (200, BODY.upper() + b"THE END" if method == "GET" else b"")
     assert not {"Content-Range", "Etag", "Accept-Ranges"} & set(answer.headers)
@@ -77,7 +77,7 @@ def test_a_range_of_what_nobody_knows_before_is_the_whole(stand, value, method):
 )
 def test_conditions_speak_of_the_stored_object(stand, conditions, status):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
     etag = hashlib.md5(BODY).hexdigest()
     answer = stand("GET", PATH, **{name: value.format(etag=etag) for name, value in conditions.items()})
     assert answer.status_int == status
@@ -88,7 +88,7 @@ def test_conditions_speak_of_the_stored_object(stand, conditions, status):
 def test_a_condition_of_the_policy_is_asked_of_the_stored_object(stand):
     put(stand)
     put(stand, b"short", "/v1/AUTH_a/c/short.txt")
-    stand.policies(assignment(keyword="upper", stage=200, when=["size", ">", 100]))
+    stand.set_policies(assignment(keyword="upper", stage=200, when=["size", ">", 100]))
     assert stand("GET", PATH).body.endswith(b"THE END")
     assert stand("GET", "/v1/AUTH_a/c/short.txt").body == b"short"
     assert stand("GET", "/v1/AUTH_a/c/short.txt", Range="bytes=1-2").body == b"ho"
@@ -99,7 +99,7 @@ def test_a_condition_of_the_policy_is_asked_of_the_stored_object(stand):
 def test_a_filter_that_nobody_asked_costs_nothing(stand):
     put(stand)
     stand.swift.requests.clear()
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, Range="bytes=0-4", X_Other="x")
     assert (answer.status_int, answer.body) == (206, BODY[:5])
     assert len(stand.swift.requests) == 1
@@ -110,7 +110,7 @@ def test_a_filter_that_knows_what_it_needs_is_fed_no_more(stand):
     put(stand)
     stand.swift.requests.clear()
     stand.swift.piece = 10
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut="5000+25")
     assert (answer.status_int, answer.body) == (200, BODY[5000:5025] + b".")
     assert [request[0] for request in stand.swift.requests] == ["HEAD", "GET"]
@@ -123,23 +123,23 @@ def test_a_filter_that_knows_what_it_needs_is_fed_no_more(stand):
 )
 def test_a_part_is_right_wherever_it_lies(stand, engine, wish, expected):
     if engine:
-        stand.policies(assignment(keyword="compression", stage=300, params={"engine": engine}))
+        stand.set_policies(assignment(keyword="compression", stage=300, params={"engine": engine}))
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut=wish)
     assert (answer.status_int, answer.body) == (200, expected + b".")
 
 
 def test_an_empty_object_is_read_too(stand):
     put(stand, b"")
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     assert stand("GET", PATH, X_Cut="0+5").body == b"."
 
 
 @pytest.mark.parametrize("wish", ["x", "5+y", ""])
 def test_a_wish_that_makes_no_sense_is_400_with_the_reason(stand, wish):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut=wish)
     assert answer.status_int == 400
     assert b"expected start+length" in answer.body
@@ -149,7 +149,7 @@ def test_a_wish_that_makes_no_sense_is_400_with_the_reason(stand, wish):
 @pytest.mark.parametrize("late", [0, 1])
 def test_what_shows_with_the_first_bytes_is_a_status_and_not_a_cut(stand, monkeypatch, error, status, late):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
 
     class Failing(Stream):
         def feed(self, data):
@@ -168,7 +168,7 @@ def test_what_shows_with_the_first_bytes_is_a_status_and_not_a_cut(stand, monkey
 
 def test_an_answer_without_output_for_long_starts_nevertheless(stand, monkeypatch):
     put(stand, b"x" * (read_pipeline.PATIENCE + 100_000))
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
 
     class Slow(Stream):
         def feed(self, data):
@@ -188,8 +188,8 @@ def test_an_answer_without_output_for_long_starts_nevertheless(stand, monkeypatc
 @pytest.mark.parametrize("status", [401, 404, 416, 500])
 def test_what_is_no_object_passes(stand, status):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200, when=["size", ">", 1]))
-    stand.proxy.objects.app = Response(status=status)
+    stand.set_policies(assignment(keyword="upper", stage=200, when=["size", ">", 1]))
+    stand.proxy.handler.app = Response(status=status)
     assert stand("GET", PATH).status_int == status
 
 
@@ -208,15 +208,15 @@ def test_manifests_are_no_data_but_nothing_else_goes_past_a_filter(stand, query,
     put(stand, **headers)
     if "X_Static_Large_Object" in headers:
         stand.swift.objects[PATH].headers["X-Static-Large-Object"] = "True"
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
     assert stand("GET", PATH + query).body.endswith(b"THE END") is changed
     assert ("Etag" not in stand("HEAD", PATH + query).headers) is changed
 
 
 def test_an_object_that_changes_after_it_was_looked_at_is_asked_for_anew(stand):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
-    inner, seen = stand.proxy.objects.app, []
+    stand.set_policies(assignment(keyword="cut", stage=200))
+    inner, seen = stand.proxy.handler.app, []
 
     def meddle(env, start_response):
         seen.append(env["REQUEST_METHOD"])
@@ -225,27 +225,27 @@ def test_an_object_that_changes_after_it_was_looked_at_is_asked_for_anew(stand):
             stand.swift.objects[PATH].etag = "other"
         return inner(env, start_response)
 
-    stand.proxy.objects.app = meddle
+    stand.proxy.handler.app = meddle
     assert stand("GET", PATH, X_Cut="10+10").body == BODY[::-1][10:20] + b"."
     assert seen == ["HEAD", "GET", "HEAD", "GET"]
 
 
 def test_an_object_that_never_stands_still_is_refused(stand):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
-    inner = stand.proxy.objects.app
+    stand.set_policies(assignment(keyword="cut", stage=200))
+    inner = stand.proxy.handler.app
 
     def meddle(env, start_response):
         stand.swift.objects[PATH].etag += "x"
         return inner(env, start_response)
 
-    stand.proxy.objects.app = meddle
+    stand.proxy.handler.app = meddle
     assert stand("GET", PATH, X_Cut="10+10").status_int == 503
 
 
 def test_without_reads_in_the_pipeline_nothing_is_given_past_a_filter(stand):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
     answer = Request.blank(PATH).get_response(stand.proxy)
     assert answer.status_int == 503
     assert b"sluice-reads" in answer.body
@@ -265,7 +265,7 @@ def test_without_reads_in_the_pipeline_nothing_is_given_past_a_filter(stand):
 )
 def test_links_and_manifests_are_no_way_past_a_filter(stand, source, covered, status):
     put(stand)
-    stand.policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="cut", stage=200))
+    stand.set_policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="cut", stage=200))
     environ = {"swift.source": source, "swift.infocache": {COVERED: covered}}
     answer = Request.blank(PATH, environ=environ).get_response(stand.proxy)
     assert (answer.status_int, answer.body == BODY) == (status, status == 200)
@@ -274,7 +274,7 @@ def test_links_and_manifests_are_no_way_past_a_filter(stand, source, covered, st
 @pytest.mark.parametrize("when", [True, ["size", "<", 5]])
 def test_those_who_follow_manifests_know_what_covers_the_whole(stand, when):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200, when=when))
+    stand.set_policies(assignment(keyword="upper", stage=200, when=when))
     info = {}
     stand("GET", PATH, env={"swift.infocache": info})
     assert info[COVERED] == {"upper"}
@@ -282,23 +282,23 @@ def test_those_who_follow_manifests_know_what_covers_the_whole(stand, when):
 
 def test_our_backend_headers_are_taken_off_requests_and_answers(stand):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200, place=STORAGE_NODE))
+    stand.set_policies(assignment(keyword="upper", stage=200, place=STORAGE_NODE))
     stand("GET", PATH, X_Backend_Sluice_Read="x", X_Backend_Sluice_Refused="x")
     assert json.loads(stand.swift.headers[-1]["X-Backend-Sluice-Read"])["steps"][0]["f"] == "upper"
-    stand.policies()
+    stand.set_policies()
     stand("GET", PATH, X_Backend_Sluice_Read="x", X_Backend_Sluice_Refused="x")
     assert not [name for name in stand.swift.headers[-1] if "Sluice" in name]
 
 
 def test_an_object_that_ends_early_is_cut_and_never_looks_whole(stand):
     put(stand)
-    stand.policies(assignment(keyword="upper", stage=200))
+    stand.set_policies(assignment(keyword="upper", stage=200))
 
     def short(env, start_response):
         start_response("200 OK", [("Content-Length", str(len(BODY))), ("Content-Type", "text/plain")])
         return [BODY[:1000], BODY[1000:2000]]
 
-    stand.proxy.objects.app = short
+    stand.proxy.handler.app = short
     body = Request.blank(PATH).call_application(stand.reads)[2]
     with pytest.raises(CorruptData, match=f"ends `{len(BODY) - 2000}` bytes early"):
         b"".join(body)
@@ -307,7 +307,7 @@ def test_an_object_that_ends_early_is_cut_and_never_looks_whole(stand):
 
 def test_a_wish_beyond_ascii_reaches_the_filter_as_text(stand, monkeypatch):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
+    stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut="größe".encode().decode("latin-1"))
     assert answer.status_int == 400
     assert "`größe`".encode() in answer.body
@@ -315,7 +315,7 @@ def test_a_wish_beyond_ascii_reaches_the_filter_as_text(stand, monkeypatch):
 
 def test_an_offer_that_no_header_takes_is_not_made(stand):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200, place=STORAGE_NODE))
+    stand.set_policies(assignment(keyword="cut", stage=200, place=STORAGE_NODE))
     assert stand("GET", PATH, X_Cut="0+5", X_Other="x" * 7000).body == BODY[:5] + b"."
     assert "X-Backend-Sluice-Read" not in stand.swift.headers[-1]
 
@@ -334,8 +334,8 @@ def test_several_filters_are_done_when_one_of_them_is():
 
 def test_a_filter_that_has_enough_lets_the_rest_of_the_object_alone(stand):
     put(stand)
-    stand.policies(assignment(keyword="cut", stage=200))
-    inner, taken = stand.proxy.objects.app, []
+    stand.set_policies(assignment(keyword="cut", stage=200))
+    inner, taken = stand.proxy.handler.app, []
 
     def counted(env, start_response):
         body = inner(env, start_response)
@@ -350,6 +350,6 @@ def test_a_filter_that_has_enough_lets_the_rest_of_the_object_alone(stand):
         return Taken()
 
     stand.swift.piece = 100
-    stand.proxy.objects.app = counted
+    stand.proxy.handler.app = counted
     assert stand("GET", PATH, X_Cut="0+150").body == BODY[:150] + b"."
     assert sum(taken) == 200

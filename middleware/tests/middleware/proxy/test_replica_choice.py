@@ -13,7 +13,7 @@ from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_core.options import OptionError
 from sluice_middleware.proxy import replica_choice
-from sluice_middleware.proxy.replica_choice import SLIGHT, Application, drawn, spare_of
+from sluice_middleware.proxy.replica_choice import SLIGHT, Application, find_spare, weighted_order
 from sluice_middleware.swift.diskfile_api import POLICIES
 
 DRAWS = 3000
@@ -71,25 +71,25 @@ def firsts(order, draws=DRAWS):
 def test_servers_are_drawn_by_the_square_of_their_spare():
     random.seed(1)
     spares = {"10.0.0.1:6200": 0.9, "10.0.0.2:6200": 0.3, "10.0.0.3:6200": 0.3}
-    found = firsts(lambda: drawn(NODES, spares))
+    found = firsts(lambda: weighted_order(NODES, spares))
     assert found[1] == pytest.approx(0.81 / 0.99, abs=0.03)
     assert found[2] == pytest.approx(0.09 / 0.99, abs=0.03)
 
 
 def test_small_differences_change_nothing():
     spares = {"10.0.0.1:6200": 0.5, "10.0.0.2:6200": 0.5 + SLIGHT - 0.01, "10.0.0.3:6200": 0.5}
-    assert all(drawn(NODES, spares) == NODES for _ in range(100))
+    assert all(weighted_order(NODES, spares) == NODES for _ in range(100))
 
 
 def test_a_server_of_which_nothing_is_known_counts_as_the_mean():
     random.seed(2)
-    found = firsts(lambda: drawn(NODES, {"10.0.0.1:6200": 1.0, "10.0.0.2:6200": 0.0}))
+    found = firsts(lambda: weighted_order(NODES, {"10.0.0.1:6200": 1.0, "10.0.0.2:6200": 0.0}))
     assert found[3] == pytest.approx(0.25 / 1.2525, abs=0.03)
 
 
 def test_a_busy_server_is_asked_now_and_then():
     random.seed(3)
-    found = firsts(lambda: drawn(NODES, {"10.0.0.1:6200": 0.0, "10.0.0.2:6200": 0.3, "10.0.0.3:6200": 0.3}))
+    found = firsts(lambda: weighted_order(NODES, {"10.0.0.1:6200": 0.0, "10.0.0.2:6200": 0.3, "10.0.0.3:6200": 0.3}))
     assert 0 < found[1] < 0.04
 
 
@@ -101,7 +101,7 @@ def test_a_busy_server_is_asked_now_and_then():
 def test_no_server_is_lost_or_doubled(numbers, known, uniform):
     nodes = [node(number) for number in numbers]
     spares = {f"10.0.0.{number}:6200": spare for number, spare in known.items()}
-    found = drawn(nodes, spares, lambda: uniform)
+    found = weighted_order(nodes, spares, lambda: uniform)
     assert sorted(one["id"] for one in found) == sorted(numbers)
 
 
@@ -117,7 +117,7 @@ def test_no_server_is_lost_or_doubled(numbers, known, uniform):
     ],
 )
 def test_a_server_with_a_port_for_each_disk_is_found_by_its_address(spares, expected):
-    assert spare_of(NODES[0], spares) == expected
+    assert find_spare(NODES[0], spares) == expected
 
 
 # -- in Swift's proxy ---------------------------------------------------------------------------------

@@ -53,13 +53,13 @@ class Node:
 @pytest.fixture
 def stand(tmp_path):
     made = ProxyStack(tmp_path)
-    made.policies()
+    made.set_policies()
     return made
 
 
 def test_compressibility_is_that_of_the_plain_bytes_whatever_policies_do_to_them(stand):
     for policies in ((), (assignment(keyword="compression", stage=300),)):
-        stand.policies(*policies)
+        stand.set_policies(*policies)
         for container, body in ((f"text{len(policies)}", TEXT), (f"noise{len(policies)}", NOISE)):
             assert stand("PUT", PATH.format(container), body).status_int == 201
     assert stand.swift.headers[-2]["Transfer-Encoding"] == "chunked", "the text was stored compressed"
@@ -75,7 +75,7 @@ def test_compressibility_is_that_of_the_plain_bytes_whatever_policies_do_to_them
 def test_workers_of_a_node_are_one_and_the_value_stands_in_later_windows(tmp_path):
     stands = [ProxyStack(tmp_path) for _ in range(2)]
     for stand, body in zip(stands, (TEXT, NOISE), strict=True):
-        stand.policies()
+        stand.set_policies()
         stand("PUT", PATH.format("c"), body)
     node = Node(*(stand.proxy.meter for stand in stands))
     first, second = node.batches()["COMPRESSIBILITY"], node.batches()["COMPRESSIBILITY"]
@@ -132,7 +132,7 @@ def test_an_upload_that_is_cut_off_still_told_something_and_parts_of_requests_do
     with pytest.raises(OSError, match="disconnected"):
         body.read(2000)
     for _ in range(2):
-        life.ended()
+        life.end()
     column = meter.names.index("COMPRESSIBILITY")
     amounts = {path: values[column] for path, _, values in meter.changed()}
     assert amounts == dict.fromkeys(("a", "a/c"), 3000 if looked else 0)

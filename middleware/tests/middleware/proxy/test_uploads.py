@@ -18,7 +18,7 @@ from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.wsgi import encoding, sysmeta
-from sluice_middleware.wsgi.policy_lookup import PolicyLookup, logical
+from sluice_middleware.wsgi.policy_lookup import PolicyLookup, logical_object
 
 PATH = "/v1/AUTH_a/c/o"
 NOISE = random.Random(5).randbytes(3 * encoding.BATCH)
@@ -49,9 +49,9 @@ class Toy(Xor):
 @pytest.fixture
 def stand(tmp_path):
     made = ProxyStack(tmp_path, Toy)
-    made.policies(assignment(keyword="compression", stage=300))
+    made.set_policies(assignment(keyword="compression", stage=300))
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 def touched(stand):
@@ -92,13 +92,13 @@ def test_an_upload_that_will_not_change_reaches_swift_as_it_came(stand, body, ch
     ],
 )
 def test_filters_that_may_all_step_aside_do(stand, policies):
-    stand.policies(*(assignment(f"p.{n}", keyword=one, stage=stage) for n, (one, stage) in enumerate(policies)))
+    stand.set_policies(*(assignment(f"p.{n}", keyword=one, stage=stage) for n, (one, stage) in enumerate(policies)))
     stand("PUT", PATH, body=NOISE)
     assert not touched(stand)
 
 
 def test_one_filter_that_never_steps_aside_is_enough(stand):
-    stand.policies(assignment("p.1", keyword="compression", stage=300), assignment("p.2", keyword="toy", stage=800))
+    stand.set_policies(assignment("p.1", keyword="compression", stage=300), assignment("p.2", keyword="toy", stage=800))
     stand("PUT", PATH, body=NOISE)
     assert touched(stand)
     assert stand("GET", PATH).body == NOISE
@@ -141,8 +141,8 @@ def test_nothing_is_read_before_swift_would_let_the_upload_in(stand, missing):
     else:
         more["HTTP_IF_NONE_MATCH"] = "*"
     taken = []
-    inner = stand.proxy.objects.app
-    stand.proxy.objects.app = lambda env, start: (taken.append(source.taken), inner(env, start))[1]
+    inner = stand.proxy.handler.app
+    stand.proxy.handler.app = lambda env, start: (taken.append(source.taken), inner(env, start))[1]
     answer = send(stand, source, len(NOISE), **more)
     assert set(taken) == {0}
     assert answer.status_int == {"authorization": 403, "container": 404, "condition": 201}[missing]
@@ -181,8 +181,8 @@ def test_what_was_encoded_of_the_sample_is_not_encoded_again(stand):
         def encoder(self, hint):
             return Watching()
 
-    stand.install({"early": Early})
-    stand.policies(assignment(keyword="early", stage=700))
+    stand.set_filters({"early": Early})
+    stand.set_policies(assignment(keyword="early", stage=700))
     stand("PUT", PATH, body=NOISE, Etag=md5(NOISE))
     assert touched(stand)
     assert sum(fed) == len(NOISE)
@@ -196,7 +196,7 @@ NODE_TOY = assignment("p.2", keyword="toy", stage=800, place=STORAGE_NODE)
 
 
 def test_what_storage_nodes_shall_do_travels_with_the_upload(stand):
-    stand.policies(NODE_TOY, assignment("p.3", keyword="noop", stage=100, place=STORAGE_NODE))
+    stand.set_policies(NODE_TOY, assignment("p.3", keyword="noop", stage=100, place=STORAGE_NODE))
     stand("PUT", PATH, body=TEXT)
     value = stand.swift.objects[PATH].headers[sysmeta.NODE]
     assert json.loads(value) == [{"f": "toy", "v": 1, "p": {}}]
@@ -206,7 +206,7 @@ def test_what_storage_nodes_shall_do_travels_with_the_upload(stand):
 
 
 def test_compression_here_and_something_there_go_together(stand):
-    stand.policies(assignment("p.1", keyword="compression", stage=300), NODE_TOY)
+    stand.set_policies(assignment("p.1", keyword="compression", stage=300), NODE_TOY)
     for body in (TEXT, NOISE):
         stand("PUT", PATH, body=body)
         assert sysmeta.NODE in stand.swift.objects[PATH].headers
@@ -219,22 +219,22 @@ def test_compression_here_and_something_there_go_together(stand):
     [{"body": b""}, {"body": b"[]", "X_Static_Large_Object": "True"}, {"body": b"x", "X_Object_Manifest": "c/p"}],
 )
 def test_storage_nodes_leave_manifests_and_nothing_alone(stand, more):
-    stand.policies(NODE_TOY)
+    stand.set_policies(NODE_TOY)
     stand("PUT", PATH, **more)
     assert sysmeta.NODE not in stand.swift.objects[PATH].headers
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_nobody_else_tells_storage_nodes_anything(stand, method):
-    stand.policies()
+    stand.set_policies()
     stand(method, PATH, body=b"x", **{sysmeta.NODE.replace("-", "_"): "[]"})
     assert sysmeta.NODE not in stand.swift.headers[-1]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", "PUT"])
 def test_a_storage_nodes_refusal_is_503_with_its_reason(stand, method):
-    stand.policies(NODE_TOY)
-    stand.proxy.objects.app = Response(status=409, headers={sysmeta.REFUSED: "no key `k1`"})
+    stand.set_policies(NODE_TOY)
+    stand.proxy.handler.app = Response(status=409, headers={sysmeta.REFUSED: "no key `k1`"})
     answer = stand(method, PATH, body=b"x" if method == "PUT" else None)
     assert answer.status_int == 503
     if method != "HEAD":
@@ -243,17 +243,17 @@ def test_a_storage_nodes_refusal_is_503_with_its_reason(stand, method):
 
 
 def test_a_conflict_without_a_reason_is_a_conflict(stand):
-    stand.policies(NODE_TOY)
-    stand.proxy.objects.app = Response(status=409)
+    stand.set_policies(NODE_TOY)
+    stand.proxy.handler.app = Response(status=409)
     assert stand("DELETE", PATH).status_int == 409
 
 
 @pytest.mark.parametrize("method", ["PUT", "GET"])
 def test_a_refusal_that_swift_passed_on_without_the_header_has_its_reason_in_the_body(stand, method):
-    stand.policies(NODE_TOY)
+    stand.set_policies(NODE_TOY)
     refusal = Response(status=409, body="no key `k1`")
     refusal.status = sysmeta.REFUSED_STATUS
-    stand.proxy.objects.app = refusal
+    stand.proxy.handler.app = refusal
     answer = stand(method, PATH, body=b"x" if method == "PUT" else None)
     assert answer.status_int == 503
     assert b"a storage node refused: no key `k1`" in answer.body
@@ -277,9 +277,9 @@ class Keyless(Toy):
 
 @pytest.mark.parametrize("value", [None, "bytes=0-5", "bytes=-5", "bytes=0-1,5-6"])
 def test_a_missing_key_is_503_with_the_reason_and_head_still_works(stand, value):
-    stand.policies(assignment(keyword="toy", stage=800))
+    stand.set_policies(assignment(keyword="toy", stage=800))
     stand("PUT", PATH, body=TEXT)
-    stand.install({"toy": Keyless})
+    stand.set_filters({"toy": Keyless})
     answer = stand("GET", PATH, **({"Range": value} if value else {}))
     assert answer.status_int == 503
     assert b"no key `k1`" in answer.body
@@ -299,8 +299,8 @@ def test_a_key_that_is_missed_in_the_middle_of_an_upload_stores_nothing(stand):
 
             return Failing()
 
-    stand.install({"toy": Late})
-    stand.policies(assignment(keyword="toy", stage=800))
+    stand.set_filters({"toy": Late})
+    stand.set_policies(assignment(keyword="toy", stage=800))
     assert stand("PUT", PATH, body=TEXT).status_int == 503
     assert PATH not in stand.swift.objects
 
@@ -323,7 +323,7 @@ def test_a_key_that_is_missed_in_the_middle_of_an_upload_stores_nothing(stand):
     ],
 )
 def test_swifts_own_containers_are_part_of_those_they_are_made_for(container, name, expected):
-    assert logical(("AUTH_a", container, name)) == ("AUTH_a", *expected)
+    assert logical_object(("AUTH_a", container, name)) == ("AUTH_a", *expected)
 
 
 def found(policies, *target):
@@ -343,7 +343,7 @@ def test_a_policy_on_the_hidden_container_itself_stands_in_place_of_those_on_its
 
 
 def test_parts_of_a_multipart_upload_are_encoded_and_counted_as_their_bucket_is(stand):
-    stand.policies(paths={"AUTH_a/bucket": [assignment(keyword="compression", stage=300, params={"min_size": 0})]})
+    stand.set_policies(paths={"AUTH_a/bucket": [assignment(keyword="compression", stage=300, params={"min_size": 0})]})
     part = "/v1/AUTH_a/bucket+segments/key/upload/1"
     stand("PUT", part, body=TEXT)
     assert len(stand.swift.objects[part].body) < len(TEXT)
@@ -354,7 +354,7 @@ def test_parts_of_a_multipart_upload_are_encoded_and_counted_as_their_bucket_is(
 
 @pytest.mark.parametrize("body", [b"", TEXT])
 def test_a_version_of_an_object_is_encoded_although_swift_announces_nothing(stand, body):
-    stand.policies(paths={"AUTH_a/c": [assignment(keyword="compression", stage=300, params={"min_size": 0})]})
+    stand.set_policies(paths={"AUTH_a/c": [assignment(keyword="compression", stage=300, params={"min_size": 0})]})
     env = Request.blank("/v1/AUTH_a/%00versions%00c/%00o%008204", method="PUT").environ
     env |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": "0"}
     assert stand.answer(env).status_int == 201

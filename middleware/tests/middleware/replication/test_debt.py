@@ -12,7 +12,7 @@ from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, AgentThrottle
 from sluice_middleware.swift import green
-from sluice_middleware.testing.agent import FakeAgent, nothing, plenty
+from sluice_middleware.testing.agent import FakeAgent, grant_all, grant_nothing
 
 
 @pytest.fixture
@@ -20,70 +20,70 @@ def agent(tmp_path):
     made = FakeAgent(os.path.relpath(tmp_path / "agent.sock"))
     yield made
     made.close()
-    made.settle()
+    made.wait_briefly()
 
 
 @pytest.fixture
 def line(tmp_path, agent, monkeypatch):
     made = CreditClient(os.path.relpath(tmp_path / "agent.sock"), "storage_node")
     made.tick()
-    monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
+    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
     yield made
-    agent.settle()  # what was asked last
-    made.hang_up()
-    agent.settle()
+    agent.wait_briefly()  # what was asked last
+    made.disconnect()
+    agent.wait_briefly()
 
 
 def moved(line):
-    line._look()
-    return line._tallies.find(COPIES, "sda").moved
+    line._update_counters()
+    return line._counters.counter(COPIES, "sda").moved
 
 
 def test_a_debt_is_bounded_and_all_is_counted(agent, line):
-    agent.answer = plenty
-    payer = AgentThrottle({"sluice_agent_socket": "named"})
-    with payer.open("sda") as payment:
+    agent.answer = grant_all
+    throttle = AgentThrottle({"sluice_agent_socket": "named"})
+    with throttle.open("sda") as payment:
         assert payment.rate() == 1e9
-        payment._transfer.till.account.rate = 1e6
-        payment.owe(int(1e12))
-        assert -payment._transfer.till.account.credit <= MOST_DEBT * 1e6
+        payment._transfer.queue.account.rate = 1e6
+        payment.record(int(1e12))
+        assert -payment._transfer.queue.account.credit <= MOST_DEBT * 1e6
     assert moved(line) >= 1e12
 
 
 def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(agent, line):
-    agent.answer = plenty
-    payer = AgentThrottle({"sluice_agent_socket": "named"})
-    with payer.open("sda") as payment:
+    agent.answer = grant_all
+    throttle = AgentThrottle({"sluice_agent_socket": "named"})
+    with throttle.open("sda") as payment:
         payment.rate()
-        agent.settle()
-        agent.answer = nothing
-        account = payment._transfer.till.account
+        agent.wait_briefly()
+        agent.answer = grant_nothing
+        account = payment._transfer.queue.account
         account.rate = 1e6
         begin, before = account.credit, moved(line)
         payment.reserve(900_000)
         assert (account.credit, moved(line)) == (begin - 900_000, before)
-        payment.owe(500_000)
+        payment.record(500_000)
         assert (account.credit, moved(line)) == (begin - 900_000, before + 500_000)
     assert account.credit == min(begin - 500_000, MOST_SAVED * 1e6)
 
 
 def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
-    agent.pace(COPIES, 1e6)
-    payer = AgentThrottle({"sluice_agent_socket": "named"})
+    agent.set_rate(COPIES, 1e6)
+    throttle = AgentThrottle({"sluice_agent_socket": "named"})
 
     def alive():
         while True:
-            agent.say(PriorityUpdate())  # as an agent does
+            agent.send(PriorityUpdate())  # as an agent does
             green.InterruptibleSleep().wait(1.0)
 
-    with payer.open("sda") as payment:
+    with throttle.open("sda") as payment:
         assert payment.rate() == 1e6
-        agent.settle()
-        agent.pace(COPIES, 0.1e6)  # a cap that was lowered
-        payment.owe(700_000)
-        saying = green.run(alive)
+        agent.wait_briefly()
+        agent.set_rate(COPIES, 0.1e6)  # a cap that was lowered
+        payment.record(700_000)
+        saying = green.start_green(alive)
         began = time.monotonic()
-        payment.clear()
+        payment.wait_for_debt()
         saying.kill()
-        assert payment._transfer.till.account.credit >= 0
+        assert payment._transfer.queue.account.credit >= 0
     assert time.monotonic() - began > PATIENCE[STORAGE_NODE]

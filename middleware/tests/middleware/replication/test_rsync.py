@@ -11,12 +11,12 @@ from sluice_middleware.replication.rsync_throttle import (
     LEAD,
     RUN_SECONDS,
     FifoLock,
-    bytes_of,
-    in_runs,
-    limited,
-    pace,
-    short,
-    sizes_of,
+    is_short,
+    limited_command,
+    parse_bwlimit,
+    run_rate,
+    split_runs,
+    suffix_sizes,
 )
 from sluice_middleware.swift import green
 
@@ -28,7 +28,7 @@ ARGUMENTS = ["rsync", "--recursive", "--bwlimit=0", "/srv/node/sda/objects/7/abc
 
 
 def told(rate, configured="0"):
-    made = limited([one.replace("=0", f"={configured}") for one in ARGUMENTS], rate, "/tmp/log")  # noqa: S108
+    made = limited_command([one.replace("=0", f"={configured}") for one in ARGUMENTS], rate, "/tmp/log")  # noqa: S108
     return next(one for one in made if one.startswith("--bwlimit")).removeprefix("--bwlimit=")
 
 
@@ -50,7 +50,7 @@ def test_the_smaller_of_the_rate_and_what_is_configured_goes_on_the_command_line
 
 
 def test_what_is_added_stands_before_sources_and_target():
-    made = limited(ARGUMENTS, 1e6, "/tmp/log")  # noqa: S108
+    made = limited_command(ARGUMENTS, 1e6, "/tmp/log")  # noqa: S108
     assert made[0] == "rsync"
     assert made[-2:] == ARGUMENTS[-2:]
     assert [one for one in made if "log-file" in one] == made[1:3]
@@ -70,7 +70,7 @@ def test_what_is_added_stands_before_sources_and_target():
     ],
 )
 def test_limits_are_read_as_rsync_reads_them(text, expected):
-    assert bytes_of(text) == expected
+    assert parse_bwlimit(text) == expected
 
 
 # -- runs -----------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_limits_are_read_as_rsync_reads_them(text, expected):
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(0, 10**9)), st.floats(1, 1e9))
 def test_runs_hold_every_suffix_once_and_last_no_longer_than_they_should(sizes, rate):
-    runs = list(in_runs(sizes, rate))
+    runs = list(split_runs(sizes, rate))
     assert [suffix for run in runs for suffix in run] == list(sizes)
     for run in runs:
         assert len(run) == 1 or sum(sizes[suffix] for suffix in run) <= rate * RUN_SECONDS
@@ -86,15 +86,15 @@ def test_runs_hold_every_suffix_once_and_last_no_longer_than_they_should(sizes, 
 
 @given(st.integers(0, 10**12), st.floats(1, 1e9))
 def test_a_run_ends_no_more_than_its_lead_too_early(size, rate):
-    found = pace(size, rate)
+    found = run_rate(size, rate)
     assert rate <= found <= FASTEST * rate * 1.000001
     assert size / rate - size / found <= LEAD * 1.000001 + 1e-15 * size / rate  # what floats cannot tell apart
-    assert short(size, rate) == (size <= LEAD * rate)
+    assert is_short(size, rate) == (size <= LEAD * rate)
 
 
 def test_a_run_of_unknown_size_takes_turns_and_has_no_lead():
-    assert pace(math.inf, 1e6) == 1e6
-    assert not short(math.inf, 1e6)
+    assert run_rate(math.inf, 1e6) == 1e6
+    assert not is_short(math.inf, 1e6)
 
 
 def test_sizes_are_those_of_all_files_and_what_is_gone_is_left_out(tmp_path):
@@ -102,7 +102,7 @@ def test_sizes_are_those_of_all_files_and_what_is_gone_is_left_out(tmp_path):
     (tmp_path / "abc" / "hash" / "1.data").write_bytes(b"x" * 1000)
     (tmp_path / "abc" / "hash" / "1.meta").write_bytes(b"")
     (tmp_path / "def").mkdir()
-    assert sizes_of(tmp_path, ["abc", "gone", "def"]) == {"abc": 1000, "def": 0}
+    assert suffix_sizes(tmp_path, ["abc", "gone", "def"]) == {"abc": 1000, "def": 0}
 
 
 def test_turns_go_in_the_order_of_coming_and_who_is_killed_leaves_the_queue():
@@ -114,7 +114,7 @@ def test_turns_go_in_the_order_of_coming_and_who_is_killed_leaves_the_queue():
             green.InterruptibleSleep().wait(0.01)
             order.append(name)
 
-    threads = [green.run(go, name) for name in "abcd"]
+    threads = [green.start_green(go, name) for name in "abcd"]
     green.InterruptibleSleep().wait(0.005)
     threads[1].kill()
     for one in (threads[0], *threads[2:]):

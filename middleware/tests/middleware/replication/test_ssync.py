@@ -38,7 +38,7 @@ class Purse(UnthrottledCopy):
         self.devices.append(device)
         return self
 
-    def pay(self, size):
+    def acquire(self, size):
         assert self.open_now
         if self.held is not None:
             self.held.wait(20)
@@ -68,7 +68,7 @@ def paid(ssync):
     """SSYNC of one partition that ``purse`` pays for."""
 
     def send(source, target, purse, **daemon):
-        return ssync(source, target, sender=Sender, payer=purse, **daemon)
+        return ssync(source, target, sender=Sender, throttle=purse, **daemon)
 
     return send
 
@@ -104,8 +104,8 @@ def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
     left.put(BODY)
     purse = Purse()
     purse.held = green.InterruptibleSleep()
-    green.later(1.0, lambda: setattr(purse, "held", None))
-    green.later(1.1, purse.held.end)
+    green.call_later(1.0, lambda: setattr(purse, "held", None))
+    green.call_later(1.1, purse.held.wake)
     assert paid(left, right, purse, node_timeout=0.5)[0]
     assert right.get().body == BODY
 
@@ -115,28 +115,28 @@ def line(path, agent, monkeypatch):
     """A storage node's to the agent."""
     made = CreditClient(path, STORAGE_NODE)
     made.tick()
-    monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
+    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
     yield made
-    made.hang_up()
-    agent.settle()
+    made.disconnect()
+    agent.wait_briefly()
 
 
 def moved(line):
-    line._look()
-    return line._tallies.find(COPIES, "sda").moved
+    line._update_counters()
+    return line._counters.counter(COPIES, "sda").moved
 
 
 def test_when_the_agent_dies_the_last_rate_stays_for_a_transfer_that_runs(pair, paid, agent, line):
     left, right = pair
-    agent.pace(COPIES, RATE)
+    agent.set_rate(COPIES, RATE)
     body = BODY * 10
     left.put(body)
-    sent = green.run(paid, left, right, AgentThrottle({"sluice_agent_socket": "named"}))
-    agent.until(lambda: moved(line) >= len(body) // 5)
+    sent = green.start_green(paid, left, right, AgentThrottle({"sluice_agent_socket": "named"}))
+    agent.wait_until(lambda: moved(line) >= len(body) // 5)
     agent.close()
     begun, before = time.monotonic(), moved(line)
     line.tick()  # nobody answers
-    agent.finish(sent)
+    agent.join(sent)
     seconds, size = time.monotonic() - begun, len(body) - before
     assert size > RATE
     assert RATE * (seconds + BURST) >= size
@@ -150,7 +150,7 @@ def test_a_transfer_ends_when_the_other_node_is_gone(pair):
     left, _ = pair
     left.put(BODY)
     purse = Purse()
-    daemon = SimpleNamespace(_df_router=left.server._diskfile_router, logger=left.log, conn_timeout=1, payer=purse)
+    daemon = SimpleNamespace(_df_router=left.server._diskfile_router, logger=left.log, conn_timeout=1, throttle=purse)
     job = {"device": "sda", "partition": "0", "policy": POLICIES[0]}
     place = {"replication_ip": "127.0.0.1", "replication_port": 1, "device": "sda", "index": 0}
     assert Sender(daemon, place, job, ["abc"])() == (False, {})
@@ -162,9 +162,9 @@ def test_a_fragment_that_is_built_anew_counts_for_what_was_read_to_build_it():
     purse = Purse()
     stream = RebuildingECDiskFileStream({"Content-Length": "6"}, 0, iter([b"abc", b"def"]))
     job = {"device": "sda", "partition": "0", "policy": POLICIES[CODED]}
-    sender = Sender(SimpleNamespace(payer=purse, _df_router={POLICIES[CODED]: None}, node_timeout=5), {}, job, [])
+    sender = Sender(SimpleNamespace(throttle=purse, _df_router={POLICIES[CODED]: None}, node_timeout=5), {}, job, [])
     sent = []
-    with purse as sender._payment:
+    with purse as sender._copy:
         sender.send_subrequest(SimpleNamespace(send=sent.append), "PUT", "/a/c/o", {}, stream)
     assert b"".join(sent[1:]) == b"3\r\nabc\r\n3\r\ndef\r\n"
     assert purse.paid == [9, 9]

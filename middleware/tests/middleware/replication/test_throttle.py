@@ -20,10 +20,10 @@ from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.replication.daemons import ObjectReplicator
 from sluice_middleware.replication.replication_throttle import MOST_SAVED, AgentThrottle
-from sluice_middleware.replication.rsync_throttle import LEAD, sizes_of
+from sluice_middleware.replication.rsync_throttle import LEAD, suffix_sizes
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
-from sluice_middleware.testing.agent import FakeAgent, free, nothing
+from sluice_middleware.testing.agent import FakeAgent, grant_free, grant_nothing
 
 KB = 1024
 MB = 1024 * 1024
@@ -63,18 +63,18 @@ def agent(tmp_path):
     made = FakeAgent(path_of(tmp_path))
     yield made
     made.close()
-    made.settle()
+    made.wait_briefly()
 
 
 @pytest.fixture
 def line(tmp_path, agent, monkeypatch):
     made = CreditClient(path_of(tmp_path), "storage_node")
     made.tick()
-    monkeypatch.setattr(agent_client, "current", lambda path, **more: made)
+    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
     yield made
-    agent.settle()  # what was asked last
-    made.hang_up()
-    agent.settle()
+    agent.wait_briefly()  # what was asked last
+    made.disconnect()
+    agent.wait_briefly()
 
 
 @pytest.fixture
@@ -157,13 +157,13 @@ def send(replicator, job):
     """The job's outcome, and the seconds that it took."""
     began = time.monotonic()
     suffixes = sorted(os.listdir(job["path"]))
-    outcome = green.run(replicator.rsync, NODE, job, suffixes).wait()
+    outcome = green.start_green(replicator.rsync, NODE, job, suffixes).wait()
     return outcome, time.monotonic() - began
 
 
 def moved(line):
-    line._look()
-    return line._tallies.find(COPIES, "sda").moved
+    line._update_counters()
+    return line._counters.counter(COPIES, "sda").moved
 
 
 def same(job, target):
@@ -187,7 +187,7 @@ def limits(found):
 
 
 def test_without_a_cap_a_job_is_one_run_as_configured_and_counted(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.answer = free
+    agent.answer = grant_free
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [MB] * 4)
     with commands(replicator, monkeypatch) as found:
@@ -213,9 +213,9 @@ def test_a_wrong_option_of_ours_keeps_the_daemon_from_starting():
 
 
 def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(COPIES, 1e6)
+    agent.set_rate(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
-    replicator.payer.leave()  # as if it had copied just now
+    replicator.throttle.copy_closed()  # as if it had copied just now
     job = job_of(tmp_path, [2 * MB] * 4)
     with commands(replicator, monkeypatch) as found:
         outcome, seconds = send(replicator, job)
@@ -230,26 +230,26 @@ def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, ag
 
 
 def test_a_run_takes_the_rate_of_its_time(tmp_path, agent, line, rsync, monkeypatch):
-    agent.pace(COPIES, 2e6)
+    agent.set_rate(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
-    replicator.payer.leave()
+    replicator.throttle.copy_closed()
     job = job_of(tmp_path, [6 * MB] * 2)
     with commands(replicator, monkeypatch) as found:
-        sent = green.run(replicator.rsync, NODE, job, sorted(os.listdir(job["path"])))
-        agent.until(lambda: found)
-        agent.pace(COPIES, 8e6)
+        sent = green.start_green(replicator.rsync, NODE, job, sorted(os.listdir(job["path"])))
+        agent.wait_until(lambda: found)
+        agent.set_rate(COPIES, 8e6)
         assert sent.wait() == (True, {})
     assert limits(found) == ["2322", "21450"]
 
 
 def test_when_the_agent_dies_the_last_rate_stays(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(COPIES, 1e6)
+    agent.set_rate(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
-    replicator.payer.leave()
+    replicator.throttle.copy_closed()
     job = job_of(tmp_path, [3 * MB] * 2)
     with commands(replicator, monkeypatch) as found:
-        sent = green.run(send, replicator, job)
-        agent.until(lambda: found)
+        sent = green.start_green(send, replicator, job)
+        agent.wait_until(lambda: found)
         agent.close()
         outcome, seconds = sent.wait()
     assert outcome == (True, {})
@@ -260,9 +260,9 @@ def test_when_the_agent_dies_the_last_rate_stays(tmp_path, agent, line, rsync, t
 
 
 def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(COPIES, 2e6)
+    agent.set_rate(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
-    replicator.payer.leave()
+    replicator.throttle.copy_closed()
     jobs = [job_of(tmp_path, [MB], str(number)) for number in range(4)]
     pool = GreenPool()
     began = time.monotonic()
@@ -273,19 +273,19 @@ def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monk
 
 
 def test_who_begins_waits_for_his_share_and_says_so(tmp_path, agent, line, rsync, monkeypatch):
-    agent.pace(COPIES, 1e5)
+    agent.set_rate(COPIES, 1e5)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [2 * MB])
     with commands(replicator, monkeypatch) as found:
-        sent = green.run(replicator.rsync, NODE, job, ["000"])
-        agent.until(lambda: line._tallies.find(COPIES, "sda").waiting)
-        agent.pace(COPIES, 4e6)  # what the dividing host makes of it
+        sent = green.start_green(replicator.rsync, NODE, job, ["000"])
+        agent.wait_until(lambda: line._counters.counter(COPIES, "sda").waiting)
+        agent.set_rate(COPIES, 4e6)  # what the dividing host makes of it
         assert sent.wait() == (True, {})
     assert limits(found) == ["15625"]
 
 
 def test_what_is_gone_since_the_job_was_made_is_as_in_swift(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.pace(COPIES, 1e8)
+    agent.set_rate(COPIES, 1e8)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [KB, KB])
     assert replicator.rsync(NODE, job, ["000", "fff"]) == (True, {})
@@ -294,9 +294,9 @@ def test_what_is_gone_since_the_job_was_made_is_as_in_swift(tmp_path, agent, lin
 
 
 def test_a_run_that_fails_ends_the_job(tmp_path, agent, line, monkeypatch):
-    agent.pace(COPIES, 1e6)
+    agent.set_rate(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, port=free_port())
-    replicator.payer.leave()
+    replicator.throttle.copy_closed()
     job = job_of(tmp_path, [4 * MB, 4 * MB])
     with commands(replicator, monkeypatch) as found:
         assert send(replicator, job)[0] == (False, {})
@@ -317,7 +317,7 @@ class Runs:
 
     def run(self, daemon, args):
         named = [Path(one) for one in args if one.startswith(daemon.devices_dir)]
-        size = 0 if self.there else sum(sum(sizes_of(one.parent, [one.name]).values()) for one in named)
+        size = 0 if self.there else sum(sum(suffix_sizes(one.parent, [one.name]).values()) for one in named)
         nap = green.InterruptibleSleep()
         self.begun.append(nap)
         nap.wait(60)
@@ -331,40 +331,40 @@ def runs(agent, line, monkeypatch):
     made = Runs()
     monkeypatch.setattr(ObjectReplicator.__mro__[1], "_rsync", lambda self, args: made.run(self, args))
     monkeypatch.setattr(agent_client, "SILENCE", 60.0)
-    agent.answer = nothing
+    agent.answer = grant_nothing
     return made
 
 
 def give(agent, size):
-    agent.until(lambda: agent.workers)
-    agent.say(Grant((CreditGrant("", "", COPIES.method, COPIES.policy, size, RATE),)))
-    agent.settle()
+    agent.wait_until(lambda: agent.workers)
+    agent.send(Grant((CreditGrant("", "", COPIES.method, COPIES.policy, size, RATE),)))
+    agent.wait_briefly()
 
 
 def sending(replicator, tmp_path, *sizes):
     """Jobs of one file each, all begun."""
     jobs = [job_of(tmp_path, [size], str(number)) for number, size in enumerate(sizes)]
-    return [green.run(replicator.rsync, NODE, job, ["000"]) for job in jobs]
+    return [green.start_green(replicator.rsync, NODE, job, ["000"]) for job in jobs]
 
 
 @pytest.fixture
 def replicator(tmp_path, runs, monkeypatch):
     made = replicator_of(tmp_path, monkeypatch)
-    made.payer.leave()  # as if it had copied just now
+    made.throttle.copy_closed()  # as if it had copied just now
     return made
 
 
 def test_short_runs_begin_beside_each_other_as_soon_as_they_are_paid(tmp_path, agent, runs, replicator):
     sent = sending(replicator, tmp_path, 400_000, 400_000)
     give(agent, 1000)
-    agent.until(lambda: runs.begun)
+    agent.wait_until(lambda: runs.begun)
     give(agent, 300_000)
     assert len(runs.begun) == 1
     give(agent, 200_000)
-    agent.until(lambda: len(runs.begun) == 2)  # though the first has not ended
+    agent.wait_until(lambda: len(runs.begun) == 2)  # though the first has not ended
     for one in runs.begun:
-        one.end()
-    agent.finish(*sent)
+        one.wake()
+    agent.join(*sent)
 
 
 def test_what_did_not_move_holds_nobody_up(tmp_path, agent, line, runs, replicator):
@@ -372,24 +372,24 @@ def test_what_did_not_move_holds_nobody_up(tmp_path, agent, line, runs, replicat
     sent = sending(replicator, tmp_path, 400_000, 400_000)
     give(agent, 1000)
     for count in (1, 2):
-        agent.until(lambda expected=count: len(runs.begun) == expected)
-        agent.settle()
+        agent.wait_until(lambda expected=count: len(runs.begun) == expected)
+        agent.wait_briefly()
         assert len(runs.begun) == count
-        runs.begun[-1].end()
-    agent.finish(*sent)
+        runs.begun[-1].wake()
+    agent.join(*sent)
     assert moved(line) < 1000
 
 
 def test_longer_runs_take_turns_and_say_that_they_are_held_back(tmp_path, agent, line, runs, replicator):
-    tally = line._tallies.find(COPIES, "sda")
+    tally = line._counters.counter(COPIES, "sda")
     sent = sending(replicator, tmp_path, 600_000, 600_000)
     give(agent, 1000)
-    agent.until(lambda: runs.begun)
+    agent.wait_until(lambda: runs.begun)
     give(agent, 10_000_000)
     assert len(runs.begun) == 1
     assert tally.waiting == 1
-    runs.begun[0].end()
-    agent.until(lambda: len(runs.begun) == 2)
-    runs.begun[1].end()
-    agent.finish(*sent)
+    runs.begun[0].wake()
+    agent.wait_until(lambda: len(runs.begun) == 2)
+    runs.begun[1].wake()
+    agent.join(*sent)
     assert not tally.waiting

@@ -30,12 +30,12 @@ def second(first):
 @pytest.fixture
 def stand(tmp_path, first, second):
     made = ProxyStack(tmp_path, first, second)
-    made.policies(
+    made.set_policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
     )
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 POINTS = ["request", "body_in", "response", "body_out"]
@@ -139,7 +139,7 @@ def test_an_application_that_raises_ends_the_visits_too(stand, first):
     def broken(env, start_response):
         raise OSError("gone")
 
-    stand.proxy.objects.app = broken
+    stand.proxy.handler.app = broken
     with pytest.raises(OSError, match="gone"):
         Request.blank(PATH).call_application(stand.reads)
     assert first.log[-1] == ("first", "end", False)

@@ -32,12 +32,12 @@ def second(first):
 @pytest.fixture
 def stand(tmp_path, first, second):
     made = ProxyStack(tmp_path, first, second)
-    made.policies(
+    made.set_policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
     )
     yield made
-    assert made.closed(), "an answer was left open"
+    assert made.all_closed(), "an answer was left open"
 
 
 def test_each_point_is_reached_in_order_inward_forward_outward_reversed(stand, first):
@@ -124,7 +124,7 @@ def test_a_filter_without_interest_is_not_heard_of_again(stand, first):
 
 
 def test_streams_see_plain_bytes_although_others_encode_them(stand, first, second):
-    stand.policies(
+    stand.set_policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
         assignment("p.3", keyword="compression", stage=300, params={"min_size": 0}),
@@ -143,7 +143,7 @@ def test_streams_see_plain_bytes_although_others_encode_them(stand, first, secon
 def test_a_visit_that_changes_bodies_changes_what_is_stored_and_its_etag(tmp_path):
     rewriter = spy("rewriter", 10, changes_content=True)
     stand = ProxyStack(tmp_path, rewriter)
-    stand.policies(assignment(keyword="rewriter", stage=10))
+    stand.set_policies(assignment(keyword="rewriter", stage=10))
     rewriter.acts["body_in"] = lambda call: Upper()
     put = stand("PUT", body=BODY)
     assert put.status_int == 201
@@ -200,7 +200,7 @@ def test_a_request_that_needs_no_asking_is_let_in(stand, first):
 
 
 def test_a_visit_sends_requests_through_those_behind_it_or_to_what_is_stored(stand, first, second):
-    stand.policies(
+    stand.set_policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
         assignment("p.3", keyword="compression", stage=300, params={"min_size": 0}),
@@ -257,7 +257,7 @@ def test_a_visit_that_asks_for_itself_again_and_again_comes_to_an_end(stand, fir
 
 
 def test_a_request_that_is_refused_behind_a_visit_is_a_reply_to_it(stand, first):
-    stand.policies(
+    stand.set_policies(
         assignment("p.1", keyword="first", stage=10), assignment("p.2", keyword="nosuch", stage=20, when=["tag", ["x"]])
     )
     seen = []
@@ -275,18 +275,18 @@ def test_a_visit_knows_what_must_stay_hidden(tmp_path, first, keyword, protected
         )
 
     stand = ProxyStack(tmp_path, first, Hiding)
-    stand.policies(assignment("p.1", keyword="first", stage=10), assignment("p.2", keyword=keyword, stage=500))
+    stand.set_policies(assignment("p.1", keyword="first", stage=10), assignment("p.2", keyword=keyword, stage=500))
     seen = []
     first.acts["request"] = lambda call: seen.append(call.protected)
     first.acts["response"] = lambda call, reply: (seen.append(call.protected), reply)[1]
     stand("PUT", body=BODY)
-    stand.policies(assignment("p.1", keyword="first", stage=10))
+    stand.set_policies(assignment("p.1", keyword="first", stage=10))
     stand("GET")
     assert seen == [protected, protected, False, protected]
 
 
 def test_nobody_is_asked_where_no_policy_says_so(stand, first):
-    stand.policies(assignment("p.1", keyword="first", stage=10, when=["method", ["PUT"]]))
+    stand.set_policies(assignment("p.1", keyword="first", stage=10, when=["method", ["PUT"]]))
     stand("GET")
     assert first.calls == []
     stand("PUT", body=b"x")
@@ -294,6 +294,6 @@ def test_nobody_is_asked_where_no_policy_says_so(stand, first):
 
 
 def test_an_answer_of_swifts_that_is_an_error_is_an_answer_like_any_other(stand, first):
-    stand.proxy.objects.app = Response(status=409)
+    stand.proxy.handler.app = Response(status=409)
     assert stand("GET").status_int == 409
     assert ("first", "response") in first.log

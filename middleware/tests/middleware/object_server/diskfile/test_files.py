@@ -217,7 +217,7 @@ def test_a_plain_file_reads_and_seeks_like_any_file(node, chain):
     body = text(300_000)
     node.put(body, *chain)
     (path,) = node.files()
-    file = DecodedFile(open(path, "rb"), node.stored(path), len(body), node.manager().tools, Hint())  # noqa: SIM115
+    file = DecodedFile(open(path, "rb"), node.stored(path), len(body), node.manager().disk_filters, Hint())  # noqa: SIM115
     assert file.read() == body
     assert file.read() == file.read(10) == b""
     assert file.seek(1000, stop=2000) == file.tell() == 1000
@@ -231,7 +231,7 @@ def test_a_plain_file_reads_and_seeks_like_any_file(node, chain):
 
 def test_writing_nothing_is_nothing(node):
     disk_file = node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[0])
-    disk_file.intent = transform_context.RequestedTransform(intent("xor")[sysmeta.NODE])
+    disk_file.transform = transform_context.RequestedTransform(intent("xor")[sysmeta.NODE])
     with disk_file.create() as writer:
         writer.write(b"")
         assert writer.chunks_finished() == (0, hashlib.md5(b"").hexdigest())
@@ -315,10 +315,10 @@ def test_who_would_read_past_us_gets_an_iterator(node):
 
 def test_a_request_inside_a_request_has_its_own_intent(node):
     outer = {"REQUEST_METHOD": "PUT", "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE": "outer", "CONTENT_TYPE": "a/b"}
-    with transform_context.serving(outer):
-        with transform_context.serving({"REQUEST_METHOD": "PUT"}):
-            assert transform_context.current() is None
-        assert transform_context.current() == transform_context.RequestedTransform("outer", "a/b")
-        with transform_context.serving({**outer, "REQUEST_METHOD": "GET"}):
-            assert transform_context.current() is None
-    assert transform_context.current() is None
+    with transform_context.transform_scope(outer):
+        with transform_context.transform_scope({"REQUEST_METHOD": "PUT"}):
+            assert transform_context.current_transform() is None
+        assert transform_context.current_transform() == transform_context.RequestedTransform("outer", "a/b")
+        with transform_context.transform_scope({**outer, "REQUEST_METHOD": "GET"}):
+            assert transform_context.current_transform() is None
+    assert transform_context.current_transform() is None

@@ -10,7 +10,7 @@ DEEP = "[" * 5000
 
 
 @pytest.mark.parametrize(
-    "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, transform_context.parse]
+    "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, transform_context.parse_steps]
 )
 def test_what_is_nested_without_end_is_refused(decode):
     with pytest.raises(DecodeError):
@@ -18,4 +18,4 @@ def test_what_is_nested_without_end_is_refused(decode):
 
 
 def test_what_cannot_be_read_names_no_filter():
-    assert sysmeta.keywords(DEEP, None) == ("",)
+    assert sysmeta.filter_keywords(DEEP, None) == ("",)

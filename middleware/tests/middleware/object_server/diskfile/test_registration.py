@@ -167,7 +167,7 @@ def listening(path):
         workers.close()
 
     try:
-        yield SimpleNamespace(heard=heard, workers=workers, turn=lambda count: loop.run_until_complete(turn(count)))
+        yield SimpleNamespace(messages=heard, workers=workers, turn=lambda count: loop.run_until_complete(turn(count)))
     finally:
         loop.run_until_complete(close())
         loop.close()
@@ -184,7 +184,7 @@ def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):
         one.tick()
         one.tick()
         agent.turn(1)
-        (hello,) = agent.heard
+        (hello,) = agent.messages
         assert (hello.role, hello.pid, hello.disk_file) == ("object-auditor", os.getpid(), VERSION)
         assert hello.actions["compression"] == 1
         assert "compression" in hello.stored

@@ -3,13 +3,13 @@
 import random
 
 import pytest
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from tests.support.middleware.object_server import StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP
 
@@ -36,7 +36,7 @@ def test_copies_never_have_the_level_of_their_tenant(node, monkeypatch, told, le
     found = []
     monkeypatch.setattr(io_priority, "set_level", found.append)
     levels = {Flow("a", GET): 0, Flow("a", PUT): 0, **told}
-    node.manager().streams.standings = Told(levels)
+    node.manager().scheduler.priorities = Told(levels)
     assert node.put(BODY, headers=COPY).status == "201 Created"
     assert node.get(headers=COPY).body == BODY
     assert {NO_CLASS, *found} == {NO_CLASS, level}  # threads begin with the first
@@ -45,10 +45,10 @@ def test_copies_never_have_the_level_of_their_tenant(node, monkeypatch, told, le
 
 
 def test_a_request_within_a_copy_says_itself_what_it_is():
-    assert replication_context.current() is None
-    with replication_context.serving(ENV):
-        assert replication_context.current() == COPIES
-        with replication_context.serving({}):
-            assert replication_context.current() is None
-        assert replication_context.current() == COPIES
-    assert replication_context.current() is None
+    assert replication_context.current_flow() is None
+    with replication_context.replication_scope(ENV):
+        assert replication_context.current_flow() == COPIES
+        with replication_context.replication_scope({}):
+            assert replication_context.current_flow() is None
+        assert replication_context.current_flow() == COPIES
+    assert replication_context.current_flow() is None

@@ -55,12 +55,12 @@ def test_who_meets_a_newer_revision_looks_whether_it_has_come(tools, monkeypatch
         tools.filters["scramble"] = revision(2)
         return True
 
-    monkeypatch.setattr(tools, "look", look)
+    monkeypatch.setattr(tools, "refresh", look)
     record = {"f": "scramble", "v": 2, "r": {"size": 5, "key": 7}}
-    assert tools.fault(StoredMetadata(5, 0, (record,))) == ""
-    assert tools.fault(StoredMetadata(5, 0, (record,))) == ""
+    assert tools.unreadable_reason(StoredMetadata(5, 0, (record,))) == ""
+    assert tools.unreadable_reason(StoredMetadata(5, 0, (record,))) == ""
     assert looked == [True]
 
 
 def test_a_damaged_record_is_left_to_reading(tools):
-    assert tools.fault(StoredMetadata(5, 0, ({"f": 7, "v": "x"},))) == ""
+    assert tools.unreadable_reason(StoredMetadata(5, 0, ({"f": 7, "v": "x"},))) == ""

@@ -197,7 +197,7 @@ def test_an_object_that_goes_meanwhile_stays_gone(node, monkeypatch):
     node.put(BODY, "compression")
     (path,) = node.files()
     swapping(monkeypatch, lambda: node.request("DELETE"))
-    assert rewrite(path, node.manager().tools).state == GONE
+    assert rewrite(path, node.manager().disk_filters).state == GONE
     assert node.files() == []
     assert node.get().status == "404 Not Found"
 
@@ -206,7 +206,7 @@ def test_an_object_that_is_replaced_meanwhile_stays_the_new_one(node, monkeypatc
     node.put(BODY, "compression")
     (path,) = node.files()
     swapping(monkeypatch, lambda: node.put(b"newer"))
-    assert rewrite(path, node.manager().tools).state == GONE
+    assert rewrite(path, node.manager().disk_filters).state == GONE
     assert node.get().body == b"newer"
     assert len(node.files()) == 1
 
@@ -220,8 +220,8 @@ def test_another_file_that_comes_under_the_same_name_stays(node, monkeypatch):
         os.replace(path.with_name("fresh"), path)
 
     swapping(monkeypatch, copy_anew)
-    assert rewrite(path, node.manager().tools).state == GONE
-    assert inspect(path, node.manager().tools).state == TRANSFORMED
+    assert rewrite(path, node.manager().disk_filters).state == GONE
+    assert inspect(path, node.manager().disk_filters).state == TRANSFORMED
     assert node.get().body == BODY
 
 
@@ -233,9 +233,9 @@ def test_who_reads_while_a_file_is_rewritten_reads_on(node):
         reader = disk_file.reader()
     pieces = iter(reader)
     begin = next(pieces)
-    assert rewrite(path, node.manager().tools).state == REWRITTEN
+    assert rewrite(path, node.manager().disk_filters).state == REWRITTEN
     assert begin + b"".join(pieces) == BODY
-    assert inspect(path, node.manager().tools).state == PLAIN
+    assert inspect(path, node.manager().disk_filters).state == PLAIN
 
 
 def test_one_file_is_shown_with_all_that_is_known(node, command):

@@ -35,7 +35,7 @@ def test_a_file_with_holes_is_there_where_it_was_written(descriptor):
         (0, 8 * PAGE, False),
         (7 * PAGE, 1, False),
     ):
-        assert page_cache.has(descriptor, offset, length) is (there or not TELLS), (offset, length)
+        assert page_cache.is_cached(descriptor, offset, length) is (there or not TELLS), (offset, length)
 
 
 def test_what_the_disk_is_still_bringing_is_not_there(descriptor, monkeypatch):
@@ -44,19 +44,19 @@ def test_what_the_disk_is_still_bringing_is_not_there(descriptor, monkeypatch):
         raise BlockingIOError(errno.EAGAIN, "would wait")
 
     os.pwrite(descriptor, b"x" * 2 * PAGE, 0)
-    assert page_cache.has(descriptor, 0, 2 * PAGE)
+    assert page_cache.is_cached(descriptor, 0, 2 * PAGE)
     monkeypatch.setattr(os, "preadv", wait)
-    assert not page_cache.has(descriptor, 0, 2 * PAGE)
+    assert not page_cache.is_cached(descriptor, 0, 2 * PAGE)
 
 
 def test_behind_the_end_there_is_nothing(descriptor):
     os.pwrite(descriptor, b"x" * 10, 0)
-    assert page_cache.has(descriptor, 0, 10)
-    assert not page_cache.has(descriptor, 0, 11)
+    assert page_cache.is_cached(descriptor, 0, 10)
+    assert not page_cache.is_cached(descriptor, 0, 11)
 
 
 def test_where_the_kernel_does_not_tell_of_all_the_last_byte_speaks_for_them(descriptor, monkeypatch):
     monkeypatch.setattr(page_cache, "_CALL", 1 << 20)
     os.pwrite(descriptor, b"x", 4 * PAGE)
-    assert page_cache.has(descriptor, 0, 4 * PAGE + 1)
-    assert not page_cache.has(descriptor, 0, 4 * PAGE + 2)
+    assert page_cache.is_cached(descriptor, 0, 4 * PAGE + 1)
+    assert not page_cache.is_cached(descriptor, 0, 4 * PAGE + 2)

@@ -7,6 +7,7 @@ import random
 import threading
 
 import pytest
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from swift.common.utils import Timestamp
 from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
@@ -14,7 +15,6 @@ from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.testing.fake_filters import Xor
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green
@@ -106,7 +106,7 @@ def test_an_etag_that_is_wrong_is_refused_and_nothing_is_stored(make):
 @pytest.mark.parametrize("chain", [(), ("xor",)], ids=str)
 def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make, uncached, chain):
     node = make(sluice_io_threads="objective")
-    levels = node.manager().streams.standings = Levels(on=False, a=0)
+    levels = node.manager().scheduler.priorities = Levels(on=False, a=0)
     node.put(BODY, *chain)
     assert node.get().body == BODY
     assert threads() == 0
@@ -124,7 +124,7 @@ def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch, u
     set_levels = []
     monkeypatch.setattr(io_priority, "set_level", set_levels.append)
     node = make()
-    levels = node.manager().streams.standings = Levels(a=2, b=7)
+    levels = node.manager().scheduler.priorities = Levels(a=2, b=7)
     node.put(BODY)
     node.get()
     node.put(BODY, name="b/c/o")
@@ -162,7 +162,7 @@ def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):
 
     monkeypatch.setattr(io_priority, "set_level", refuse)
     node = make()
-    node.manager().streams.standings = Levels(a=2, b=7)
+    node.manager().scheduler.priorities = Levels(a=2, b=7)
     assert node.put(BODY).status == "201 Created"
     assert node.put(BODY, name="b/c/o").status == "201 Created"
     assert [one.message for one in caplog.records].count(
@@ -172,11 +172,11 @@ def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):
 
 def test_streams_beyond_the_most_go_without(make, caplog):
     node = make(sluice_io_threads_most=1)
-    lane = node.manager().streams.lend(FLOW)
+    lane = node.manager().scheduler.lend(FLOW)
     assert node.put(BODY).status == "201 Created"
     assert node.get().body == BODY
     assert "all 1 threads for streams are lent" in caplog.text
-    lane.leave()
+    lane.release()
 
 
 def test_never_is_never_and_other_words_are_refused(make):
@@ -307,7 +307,7 @@ def test_streams_that_end_in_the_middle_leave_no_descriptor_behind(make, chain):
 
 def test_devices_that_do_not_heed_priorities_are_named_once(make, monkeypatch, caplog):
     caplog.set_level("INFO")
-    monkeypatch.setattr(io_priority, "heeded", lambda folder: (folder.name == "sda", "so it is"))
+    monkeypatch.setattr(io_priority, "honours_priorities", lambda folder: (folder.name == "sda", "so it is"))
     make()
     make()
     said = [one.message for one in caplog.records if "heed" in one.message]

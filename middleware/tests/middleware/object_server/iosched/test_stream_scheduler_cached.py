@@ -7,12 +7,12 @@ import random
 import threading
 
 import pytest
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from tests.support.middleware.object_server import REPLICATED, Log, StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import page_cache, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green
@@ -83,10 +83,10 @@ def threads():
 
 def test_what_the_page_cache_has_needs_no_thread(make, monkeypatch):
     node = make(sluice_io_threads="objective")
-    node.manager().streams.standings = Levels(on=False)
+    node.manager().scheduler.priorities = Levels(on=False)
     node.put(BODY)
-    node.manager().streams.standings = Levels()
-    monkeypatch.setattr(page_cache, "has", lambda *range: True)
+    node.manager().scheduler.priorities = Levels()
+    monkeypatch.setattr(page_cache, "is_cached", lambda *range: True)
     node.files()[0].read_bytes()
     assert node.get().body == BODY
     assert threads() == 0
@@ -95,7 +95,7 @@ def test_what_the_page_cache_has_needs_no_thread(make, monkeypatch):
 @pytest.mark.parametrize("known", [0, 1, STEP, STEP + 1, 3 * STEP])
 def test_from_where_the_page_cache_ends_a_thread_reads_and_nobody_else(tmp_path, monkeypatch, known):
     (tmp_path / "file").write_bytes(BODY)
-    monkeypatch.setattr(page_cache, "has", lambda descriptor, offset, length: offset + length <= known)
+    monkeypatch.setattr(page_cache, "is_cached", lambda descriptor, offset, length: offset + length <= known)
     at_once, read = [], os.pread
     monkeypatch.setattr(os, "pread", lambda *given: at_once.append(given[2]) or read(*given))
     places = []
@@ -120,7 +120,7 @@ def test_a_bad_disk_below_the_page_cache_is_heard_of_too(make, monkeypatch):
             raise OSError(errno.EIO, "bad sector")
         return read(descriptor, size, offset)
 
-    monkeypatch.setattr(page_cache, "has", lambda *range: True)
+    monkeypatch.setattr(page_cache, "is_cached", lambda *range: True)
     monkeypatch.setattr(os, "pread", bad)
     got = []
     with pytest.raises(OSError, match="bad sector"):
@@ -131,7 +131,7 @@ def test_a_bad_disk_below_the_page_cache_is_heard_of_too(make, monkeypatch):
 
 def test_streams_out_of_the_page_cache_take_turns(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(BODY)
-    monkeypatch.setattr(page_cache, "has", lambda *range: True)
+    monkeypatch.setattr(page_cache, "is_cached", lambda *range: True)
     monkeypatch.setattr(diskfile_streams, "_TURN", STEP)
     turns = []
 
@@ -141,14 +141,14 @@ def test_streams_out_of_the_page_cache_take_turns(tmp_path, monkeypatch):
             turns.append(name)
         file.close()
 
-    for one in [green.run(stream, name) for name in "ab"]:
+    for one in [green.start_green(stream, name) for name in "ab"]:
         one.wait()
     assert [name for name, _ in itertools.groupby(turns)] == list("abababab")
 
 
 def test_a_seek_after_reads_from_the_page_cache_counts_without_a_thread_too(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(BODY)
-    monkeypatch.setattr(page_cache, "has", lambda *range: True)
+    monkeypatch.setattr(page_cache, "is_cached", lambda *range: True)
     levels = Levels()
     file = StreamFile((tmp_path / "file").open("rb"), len(BODY), streams("objective", standings=levels), FLOW)
     assert file.read(65536) == BODY[:65536]

@@ -45,11 +45,11 @@ def rested(pool, lane, level=NO_CLASS):
     """Give a thread back and wait until it is there again."""
     over = threading.Event()
     lane.start(lambda: None, level)
-    rest = pool.threads.rest
-    pool.threads.rest = lambda thread: (rest(thread), over.set())
-    lane.leave()
+    rest = pool.threads.return_thread
+    pool.threads.return_thread = lambda thread: (rest(thread), over.set())
+    lane.release()
     assert over.wait(PATIENCE)
-    pool.threads.rest = rest
+    pool.threads.return_thread = rest
 
 
 def test_a_step_is_done_in_another_thread_and_its_outcome_comes_back():
@@ -81,8 +81,8 @@ def test_each_stream_has_a_thread_of_its_own_and_no_more_than_there_may_be():
     third = pool.threads.lend()
     assert third is not None
     assert len(pool.threads) == pool.started == 2
-    second.leave()
-    third.leave()
+    second.release()
+    third.release()
 
 
 def test_a_thread_that_waits_for_a_disk_keeps_no_other_from_working():
@@ -100,11 +100,11 @@ def test_a_thread_that_nobody_wants_ends_and_one_that_is_lent_does_not():
     pool = Pool(idle_seconds=0.05)
     lent, idle = pool.threads.lend(), pool.threads.lend()
     after(lent)
-    idle.leave()
+    idle.release()
     assert pool.ended.acquire(timeout=PATIENCE)
     assert len(pool.threads) == 1
     assert after(lent, lambda: "still here") == "still here"
-    lent.leave()
+    lent.release()
     assert pool.ended.acquire(timeout=PATIENCE)
     assert len(pool.threads) == 0
     assert after(pool.threads.lend(), lambda: "a new one") == "a new one"
@@ -114,13 +114,13 @@ def test_what_is_last_waits_for_the_step_under_way_and_else_happens_at_once():
     pool, gate, closed = Pool(), threading.Event(), threading.Event()
     lane = pool.threads.lend()
     lane.start(gate.wait, NO_CLASS)
-    lane.leave(closed.set)
+    lane.release(closed.set)
     assert not closed.is_set()
     gate.set()
     assert closed.wait(PATIENCE)
     again = pool.threads.lend()
     closed.clear()
-    again.leave(closed.set)
+    again.release(closed.set)
     assert closed.is_set()
     with pytest.raises(ValueError, match="given back"):
         again.start(lambda: None, NO_CLASS)
@@ -171,7 +171,7 @@ def test_a_thread_keeps_to_its_level_as_long_as_there_may_be_more():
     ("level", "value"), [(0, 2 << 13), (4, 2 << 13 | 4), (7, 2 << 13 | 7), (IDLE, 3 << 13), (-1, 2 << 13)]
 )
 def test_levels_are_what_the_kernel_calls_them(level, value):
-    assert io_priority.value_of(level) == value
+    assert io_priority.ioprio_value(level) == value
 
 
 def test_a_priority_is_the_calling_threads_alone():
@@ -182,7 +182,7 @@ def test_a_priority_is_the_calling_threads_alone():
         return io_priority._libc.syscall(get, 1, 0)
 
     before = io_priority._libc.syscall(get, 1, 0)
-    assert after(Pool().threads.lend(), change) == io_priority.value_of(IDLE)
+    assert after(Pool().threads.lend(), change) == io_priority.ioprio_value(IDLE)
     assert io_priority._libc.syscall(get, 1, 0) == before
 
 
@@ -232,23 +232,29 @@ def system(tmp_path):
 )
 def test_bfq_alone_heeds_priorities(system, tmp_path, schedulers, heeds, word):
     disk = system.disk("sda", schedulers)
-    assert io_priority.heeded(tmp_path, system.mounted(disk, tmp_path)) == (heeds, f"sda has the scheduler {word}")
+    assert io_priority.honours_priorities(tmp_path, system.mounted(disk, tmp_path)) == (
+        heeds,
+        f"sda has the scheduler {word}",
+    )
 
 
 def test_a_partitions_disk_has_the_queue(system, tmp_path):
     place = system.partition(system.disk("sda", "[bfq]"), "sda1")
-    assert io_priority.heeded(tmp_path, system.mounted(place, tmp_path)) == (True, "sda has the scheduler bfq")
+    assert io_priority.honours_priorities(tmp_path, system.mounted(place, tmp_path)) == (
+        True,
+        "sda has the scheduler bfq",
+    )
 
 
 def test_all_disks_below_a_volume_count(system, tmp_path):
     first, second = system.disk("sda", "[bfq]"), system.disk("sdb", "[none] bfq")
     volume = system.disk("dm-0", "none", [first, system.partition(second, "sdb2")])
-    heeds, words = io_priority.heeded(tmp_path, system.mounted(volume, tmp_path))
+    heeds, words = io_priority.honours_priorities(tmp_path, system.mounted(volume, tmp_path))
     assert not heeds
     assert words == "sda has the scheduler bfq, sdb has the scheduler none"
 
 
 def test_what_has_no_block_device_heeds_nothing(tmp_path):
-    assert io_priority.heeded(tmp_path, Path("/nowhere")) == (False, "no block device")
+    assert io_priority.honours_priorities(tmp_path, Path("/nowhere")) == (False, "no block device")
     with pytest.raises(FileNotFoundError):
-        io_priority.heeded(tmp_path / "none")
+        io_priority.honours_priorities(tmp_path / "none")
