@@ -56,17 +56,17 @@ class NodeLimiter(Protocol):
 class Account(Protocol):
     """As a worker's."""
 
-    asked: int
+    requested: int
 
-    def take(self, size: int) -> bool: ...
+    def try_charge(self, size: int) -> bool: ...
 
-    def wish(self, needs: int = 0) -> int: ...
+    def bytes_to_request(self, needs: int = 0) -> int: ...
 
-    def granted(self, size: int, rate: float) -> None: ...
+    def grant(self, size: int, rate: float) -> None: ...
 
-    def give_back(self) -> int: ...
+    def release_surplus(self) -> int: ...
 
-    def anew(self) -> None: ...
+    def require_credit(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Loop:
             self._end(server, till, one)
             return
         one.size = min(CHUNK, one.left)
-        if not till.queue and till.account.take(one.size):
+        if not till.queue and till.account.try_charge(one.size):
             self._passes(server, one)
         else:
             till.turn(self.now)
@@ -220,7 +220,7 @@ class Loop:
     def _end(self, server: _Server, till: _Till, one: _Connection) -> None:
         till.turn(self.now)
         till.open -= 1
-        if not till.open and (size := till.account.give_back()):
+        if not till.open and (size := till.account.release_surplus()):
             server.limiter.request("w", CreditRequest(*_names(till.flow), -size), self.now)
             self._serve_soon(server)
         self._at(self.now + BETWEEN, lambda: self._begin(one))
@@ -235,9 +235,9 @@ class Loop:
     # -- workers and agents
 
     def _ask(self, server: _Server, till: _Till) -> None:
-        size = till.account.wish(sum(one.size for one in till.queue))
+        size = till.account.bytes_to_request(sum(one.size for one in till.queue))
         if size > 0:
-            till.account.asked += size
+            till.account.requested += size
             server.limiter.request("w", CreditRequest(*_names(till.flow), size, len(till.queue)), self.now)
             self._serve_soon(server)
 
@@ -252,9 +252,9 @@ class Loop:
         for rows in server.limiter.due_grants(self.now).values():
             for given in rows:
                 till = server.tills[given.account]
-                till.account.granted(given.size, given.rate)
+                till.account.grant(given.size, given.rate)
                 till.turn(self.now)
-                while till.queue and till.account.take(till.queue[0].size):
+                while till.queue and till.account.try_charge(till.queue[0].size):
                     self._passes(server, till.queue.popleft())
                 self._ask(server, till)
         due = server.limiter.seconds_until_due(self.now)
@@ -310,7 +310,7 @@ class Loop:
             server.limiter.set_shares(shares[server.name], self.now)
             if server.limiter.workers_to_renegotiate():
                 for till in server.tills.values():
-                    till.account.anew()
+                    till.account.require_credit()
                     self._ask(server, till)
             self._serve_soon(server)
 

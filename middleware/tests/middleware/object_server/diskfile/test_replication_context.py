@@ -3,13 +3,13 @@
 import random
 
 import pytest
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from tests.support.middleware.object_server import StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP
 

@@ -7,7 +7,6 @@ import random
 import threading
 
 import pytest
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from swift.common.utils import Timestamp
 from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
@@ -15,6 +14,7 @@ from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.testing.fake_filters import Xor
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green

@@ -7,12 +7,12 @@ import random
 import threading
 
 import pytest
-from sluice_middleware.object_server.diskfile.streams import StreamFile
 from tests.support.middleware.object_server import REPLICATED, Log, StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
 from sluice_filters.testing.fake_filters import Xor
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
+from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import page_cache, stream_scheduler
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
 from sluice_middleware.swift import green
