@@ -26,7 +26,7 @@ LARGEST_GROUP: Final = 10_000
 class StoredRecord(Generic[T]):
     """A thing and the version of its entry; ``created`` in unix milliseconds."""
 
-    thing: T
+    record: T
     version: int
     created: int = 0
     created_by: str = ""
@@ -36,7 +36,7 @@ class StoredRecord(Generic[T]):
 class Page(Generic[T]):
     """Some things and what the next page begins behind; empty at the end."""
 
-    things: Sequence[T]
+    records: Sequence[T]
     next_marker: str
 
 
@@ -80,7 +80,7 @@ def update(
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    if old.thing == new:
+    if old.record == new:
         return old
     entry = new.entry(old.created, old.created_by)
     check_version = {**(seen or {}), f"entry/{entry.key}": old.version}

@@ -54,7 +54,7 @@ def list_all(backend: Backend, sort: GroupKind) -> dict[str, StoredRecord[Group]
     there = backend.policy_cache.contents().entries
     read = groups(there, sort.kind)
     return {
-        name: replace(found, thing=read[name])
+        name: replace(found, record=read[name])
         for name, found in entries.records_of_kind(there, Group, sort.kind).items()
     }
 
@@ -67,7 +67,7 @@ def find(backend: Backend, sort: GroupKind, name: str, expected: int | None = No
     # read before its members are: whoever changes one of them changes this version
     found = entries.find(backend, Group, sort.kind, name, sort.what, expected)
     there = backend.policy_cache.contents().entries
-    return replace(found, thing=groups(there, sort.kind, name).get(name, found.thing))
+    return replace(found, record=groups(there, sort.kind, name).get(name, found.record))
 
 
 def create(backend: Backend, sort: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
@@ -101,7 +101,7 @@ def update(
         return add(backend, sort, name, body.text(sort.one), by, expected)
     old = find(backend, sort, name, expected)
     members = _resolved(sort, body.texts(sort.many), backend.catalogue)
-    return _update(backend, old, _with(replace(old.thing, members=(), labels={}), members), by)
+    return _update(backend, old, _with(replace(old.record, members=(), labels={}), members), by)
 
 
 def add(
@@ -109,7 +109,7 @@ def add(
 ) -> StoredRecord[Group]:
     """The group with one more member; the same when it is in there already."""
     old = find(backend, sort, name, expected)
-    return _update(backend, old, _with(old.thing, _resolved(sort, [member], backend.catalogue)), by)
+    return _update(backend, old, _with(old.record, _resolved(sort, [member], backend.catalogue)), by)
 
 
 def remove(
@@ -120,9 +120,9 @@ def remove(
     :raises NotFound: when it is not in there
     """
     old = find(backend, sort, name, expected)
-    gone = find_member(sort, old.thing, member, backend.catalogue).path
-    members = tuple(one for one in old.thing.members if one != gone)
-    return _update(backend, old, old.thing.having({path: old.thing.labels.get(path, "") for path in members}), by)
+    gone = find_member(sort, old.record, member, backend.catalogue).path
+    members = tuple(one for one in old.record.members if one != gone)
+    return _update(backend, old, old.record.having({path: old.record.labels.get(path, "") for path in members}), by)
 
 
 def delete(backend: Backend, sort: GroupKind, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -136,7 +136,7 @@ def delete(backend: Backend, sort: GroupKind, name: str, by: str, force: bool, e
         old = find(backend, sort, name, expected)
         users = usage.policies_about_group(backend.policy_cache.contents(), name, sort.level)
         usage.refuse_used(f"{sort.what} `{name}`", users, force)
-        _, gone = replace(old.thing, members=()).since(old.thing)
+        _, gone = replace(old.record, members=()).since(old.record)
         expect = {**seen, f"entry/{key}": old.version}
         backend.store.commit(Draft(by, entry_drops=(key, *gone), expect=expect))
 
@@ -148,11 +148,11 @@ def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> 
 
     :raises Conflict: when somebody changed it meanwhile
     """
-    if old.thing == new:
+    if old.record == new:
         return old
-    puts, drops = new.since(old.thing, old.created, old.created_by)
+    puts, drops = new.since(old.record, old.created, old.created_by)
     draft = Draft(by, entries=puts, entry_drops=drops, expect={f"entry/{puts[0].key}": old.version})
-    return replace(old, thing=new, version=backend.store.commit(draft).version)
+    return replace(old, record=new, version=backend.store.commit(draft).version)
 
 
 def members(group: Group) -> list[Member]:

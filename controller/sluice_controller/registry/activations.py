@@ -43,7 +43,7 @@ def list_all(backend: Backend) -> dict[str, FilterActivation]:
     """Every keyword of the language."""
     stored = entries.records_of_kind(backend.policy_cache.contents().entries, Activation, ACTIVATION)
     return {
-        keyword: FilterActivation(info, stored[keyword].thing, True)
+        keyword: FilterActivation(info, stored[keyword].record, True)
         if keyword in stored
         else FilterActivation(info, default_activation(keyword), False)
         for keyword, info in backend.catalogue.actions.items()
@@ -61,7 +61,7 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterA
     except NotFound:
         check_version(f"filter `{keyword}`", 0, expected)
         return FilterActivation(info, default_activation(info.keyword), False)
-    return FilterActivation(info, found.thing, True, found.version)
+    return FilterActivation(info, found.record, True, found.version)
 
 
 def create(backend: Backend, data: Any, by: str) -> FilterActivation:
@@ -74,7 +74,7 @@ def create(backend: Backend, data: Any, by: str) -> FilterActivation:
     if find(backend, info.keyword).federated:
         raise Conflict(f"filter `{info.keyword}` has an activation URL already, change it by PUT")
     found = entries.create(backend, _described(info.keyword, body), by)
-    return FilterActivation(info, found.thing, True, found.version)
+    return FilterActivation(info, found.record, True, found.version)
 
 
 def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | None = None) -> FilterActivation:
@@ -88,7 +88,7 @@ def update(backend: Backend, keyword: str, data: Any, by: str, expected: int | N
         found = entries.create(backend, new, by)
     else:
         found = entries.update(backend, StoredRecord(old.activation, old.version), new, by)
-    return FilterActivation(old.info, found.thing, True, found.version)
+    return FilterActivation(old.info, found.record, True, found.version)
 
 
 def delete(backend: Backend, keyword: str, by: str, expected: int | None = None) -> None:

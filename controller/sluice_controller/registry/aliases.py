@@ -82,12 +82,12 @@ def update(
 
     def once(seen: dict[str, int]) -> StoredRecord[Alias]:
         old = find(backend, name, expected)
-        of = body.one_of("of", OF, old.thing.of)
-        if (_cased(body.text("name", name), of), of) != (name, old.thing.of):
-            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.thing.of}")
+        of = body.one_of("of", OF, old.record.of)
+        if (_cased(body.text("name", name), of), of) != (name, old.record.of):
+            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.record.of}")
         new = _described(name, of, body, backend.catalogue)
-        if new != old.thing:
-            _refuse_used(backend, old.thing, force)
+        if new != old.record:
+            _refuse_used(backend, old.record, force)
         return entries.update(backend, old, new, by, seen)
 
     return reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
@@ -101,7 +101,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     def once(seen: dict[str, int]) -> None:
         old = find(backend, name, expected)
-        _refuse_used(backend, old.thing, force)
+        _refuse_used(backend, old.record, force)
         entries.delete(backend, ALIAS, name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)

@@ -75,7 +75,7 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
     asked = body.text("name", name)
     if asked != name:
         raise CallerError(f"`name` is `{asked}`, but a dependency keeps its name `{name}`")
-    new = replace(old.found.thing, help=body.text("help", old.found.thing.help))
+    new = replace(old.found.record, help=body.text("help", old.found.record.help))
     return UsedDependency(entries.update(backend, old.found, new, by), old.filters)
 
 
@@ -109,7 +109,7 @@ def put_data(
         pieces,
     ):
         shelf.put(sha256, pieces, size)
-    one = old.found.thing
+    one = old.found.record
     if sha256 == one.sha256:
         return old
     new = replace(one, sha256=sha256, size=size, revision=one.revision + 1 if one.sha256 else one.revision)
@@ -123,7 +123,7 @@ def put_data(
         new,
         (old.found.created, old.found.created_by),
     )
-    return UsedDependency(replace(old.found, thing=new, version=version), old.filters)
+    return UsedDependency(replace(old.found, record=new, version=version), old.filters)
 
 
 def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
@@ -131,7 +131,7 @@ def get_data(backend: Backend, name: str) -> tuple[Dependency, Iterable[bytes]]:
 
     :raises NotFound: when there are none yet
     """
-    one = find(backend, name).found.thing
+    one = find(backend, name).found.record
     if not one.sha256:
         raise NotFound(f"dependency `{name}` has no data yet, `PUT` them to its `data`")
     return one, code_store(backend).get(one.sha256)
@@ -153,7 +153,7 @@ def deploy(backend: Backend, target: Target, name: str, data: Any, by: str) -> U
     :raises NotFound: when there is no such filter, or none deployed there
     """
     one = find(backend, name)
-    sha256 = one.found.thing.sha256
+    sha256 = one.found.record.sha256
     if not sha256:
         raise Conflict(f"dependency `{name}` has no data yet, `PUT` them to its `data` first")
     chosen = _chosen(backend, target, data)
@@ -234,7 +234,7 @@ def _commit(
 
 def _drop(backend: Backend, old: UsedDependency, by: str, seen: dict[str, int]) -> None:
     """Forget it, and let the filters that use it be without, in one change."""
-    name = old.found.thing.name
+    name = old.found.record.name
     edited, expect = _edited(backend, old.filters, lambda upload: _without(upload, name))
     expect |= {**seen, f"entry/{DEPENDENCY}/{name}": old.found.version}
     backend.store.commit(Draft(by, uploads=edited, entry_drops=(f"{DEPENDENCY}/{name}",), expect=expect))

@@ -95,11 +95,11 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
 
     def once(seen: dict[str, int]) -> StoredRecord[Metric]:
         old = _registered(backend, name, expected)
-        if body.text("name", name).upper() != old.thing.name:
-            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.thing.name}`")
-        new = _described(old.thing, body)
-        if new.unit != old.thing.unit or not set(old.thing.granularities) <= set(new.granularities):
-            _refuse_used(backend, old.thing.name)
+        if body.text("name", name).upper() != old.record.name:
+            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.record.name}`")
+        new = _described(old.record, body)
+        if new.unit != old.record.unit or not set(old.record.granularities) <= set(new.granularities):
+            _refuse_used(backend, old.record.name)
         return entries.update(backend, old, new, by, seen)
 
     return _of_registered(reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once))
@@ -116,9 +116,9 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     def once(seen: dict[str, int]) -> None:
         old = _registered(backend, name, expected)
-        _refuse_used(backend, old.thing.name, force)
-        _refuse_aliased(backend, old.thing.name, force)
-        entries.delete(backend, METRIC_ENTRY, old.thing.name, old.version, by, seen)
+        _refuse_used(backend, old.record.name, force)
+        _refuse_aliased(backend, old.record.name, force)
+        entries.delete(backend, METRIC_ENTRY, old.record.name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once, force)
 
@@ -169,7 +169,7 @@ def _location(name: str) -> str:
 
 
 def _of_registered(found: StoredRecord[Metric]) -> RegisteredMetric:
-    one = found.thing
+    one = found.record
     return RegisteredMetric(metric_info(one), one.type, one.location or _location(one.name), True, found.version)
 
 

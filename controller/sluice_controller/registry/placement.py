@@ -31,7 +31,7 @@ def list_placements(
     """Placements by account, of one storage policy if given."""
     known = entries.records_of_kind(backend.policy_cache.contents().entries, Placement, PLACEMENT)
     wanted = {
-        name: one for name, one in known.items() if storage_policy.lower() in ("", one.thing.storage_policy.lower())
+        name: one for name, one in known.items() if storage_policy.lower() in ("", one.record.storage_policy.lower())
     }
     return entries.page(wanted, limit, marker)
 

@@ -85,16 +85,16 @@ def update(
     def once() -> GeneratedPolicies:
         old = find(backend, name, expected)
         new = replace(
-            old.thing,
-            text=text if body.has("text") else old.thing.text,
-            help=words if body.has("help") else old.thing.help,
+            old.record,
+            text=text if body.has("text") else old.record.text,
+            help=words if body.has("help") else old.record.help,
         )
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         _try(new.text, catalogue)
         settled = _everywhere(contents, new, catalogue)
         entry = new.entry(old.created, old.created_by)
-        entries_now = () if new == old.thing else (entry,)
+        entries_now = () if new == old.record else (entry,)
         expect = {f"entry/{entry.key}": old.version}
         return generated_policies.commit(backend, settled, by, entries_now, expect, contents=contents)
 
@@ -129,7 +129,7 @@ def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPoli
         contents = backend.policy_cache.contents()
         catalogue = backend.vocabulary(contents)
         old = applications(contents, name).get((target.level, target.name), [])
-        text = _filled(found.thing.text, deployments.keep_label(target, old, catalogue))
+        text = _filled(found.record.text, deployments.keep_label(target, old, catalogue))
         others = generated_policies.policies_except(contents, old)
         settled = generated_policies.plan_changes(text, origin_of(name), old, others, catalogue)
         expect = {f"entry/{STEREOTYPE}/{name}": found.version}

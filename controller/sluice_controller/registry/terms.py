@@ -74,11 +74,11 @@ def update(
 
     def once(seen: dict[str, int]) -> StoredRecord[Term]:
         old = _coined(backend, name, expected)
-        if body.text("term", name).upper() != old.thing.name:
-            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.thing.name}`")
-        new = replace(old.thing, values=_patterns(body.texts("patterns")))
-        if new != old.thing:
-            _refuse_used(backend, old.thing.name, force)
+        if body.text("term", name).upper() != old.record.name:
+            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.record.name}`")
+        new = replace(old.record, values=_patterns(body.texts("patterns")))
+        if new != old.record:
+            _refuse_used(backend, old.record.name, force)
         return entries.update(backend, old, new, by, seen)
 
     return reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
@@ -92,8 +92,8 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
 
     def once(seen: dict[str, int]) -> None:
         old = _coined(backend, name, expected)
-        _refuse_used(backend, old.thing.name, force)
-        entries.delete(backend, TERM, old.thing.name, old.version, by, seen)
+        _refuse_used(backend, old.record.name, force)
+        entries.delete(backend, TERM, old.record.name, old.version, by, seen)
 
     reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
 

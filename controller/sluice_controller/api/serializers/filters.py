@@ -99,12 +99,12 @@ class NewDependencySerializer(Serializer):
 class DependencySerializer(EntrySerializer):
     """A file; without ``sha256`` it has no data yet."""
 
-    id = s.CharField(source="thing.name")
-    name = s.CharField(source="thing.name")
-    help = s.CharField(source="thing.help", allow_blank=True)
-    sha256 = s.CharField(source="thing.sha256", allow_blank=True)
-    size = s.IntegerField(source="thing.size")
-    revision = s.IntegerField(source="thing.revision")
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    help = s.CharField(source="record.help", allow_blank=True)
+    sha256 = s.CharField(source="record.sha256", allow_blank=True)
+    size = s.IntegerField(source="record.size")
+    revision = s.IntegerField(source="record.revision")
     filters = s.ListField(child=s.CharField(), help_text="that use it")
 
     @classmethod

@@ -25,21 +25,21 @@ class MemberPageSerializer(PageSerializer):
 class TenantGroupSerializer(EntrySerializer):
     """Tenants under one name."""
 
-    id = s.CharField(source="thing.name")
-    name = s.CharField(source="thing.name")
-    tenants = s.ListField(source="thing.members", child=s.CharField(), help_text="accounts")
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    tenants = s.ListField(source="record.members", child=s.CharField(), help_text="accounts")
     labels = s.DictField(
-        source="thing.labels", child=s.CharField(), help_text="by account, where it was named otherwise"
+        source="record.labels", child=s.CharField(), help_text="by account, where it was named otherwise"
     )
 
 
 class ContainerGroupSerializer(EntrySerializer):
     """Containers under one name."""
 
-    id = s.CharField(source="thing.name")
-    name = s.CharField(source="thing.name")
-    containers = s.ListField(source="thing.members", child=s.CharField(), help_text="`account/container`")
-    labels = s.DictField(source="thing.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
+    id = s.CharField(source="record.name")
+    name = s.CharField(source="record.name")
+    containers = s.ListField(source="record.members", child=s.CharField(), help_text="`account/container`")
+    labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
 
 
 class TenantGroupPageSerializer(PageSerializer):

@@ -74,8 +74,8 @@ class ContainerSerializer(StoragePolicySerializer):
 class PlacementSerializer(Serializer):
     """Where a tenant's new containers go."""
 
-    account = s.CharField(source="thing.name")
-    storage_policy = s.CharField(source="thing.storage_policy")
+    account = s.CharField(source="record.name")
+    storage_policy = s.CharField(source="record.storage_policy")
     created_at = MillisecondsField(source="created")
     created_by = s.CharField(allow_blank=True)
 

@@ -18,8 +18,8 @@ from sluice_core.messages.policies import Upload
 class CoinedTermSerializer(EntrySerializer):
     """A coined word for types, such as DOCS."""
 
-    term = s.CharField(source="thing.name")
-    patterns = s.ListField(source="thing.values", child=s.CharField())
+    term = s.CharField(source="record.name")
+    patterns = s.ListField(source="record.values", child=s.CharField())
     builtin = computed(
         lambda found: not found.created, s.BooleanField(help_text="came with the software and cannot be changed")
     )
@@ -51,11 +51,11 @@ class NewAliasSerializer(Serializer):
 class AliasSerializer(EntrySerializer):
     """Another word for a filter, a metric or a target."""
 
-    name = s.CharField(source="thing.name")
-    of = s.ChoiceField(OF, source="thing.of")
-    text = s.CharField(source="thing.text")
-    level = s.CharField(source="thing.level", allow_blank=True)
-    params = s.DictField(source="thing.params")
+    name = s.CharField(source="record.name")
+    of = s.ChoiceField(OF, source="record.of")
+    text = s.CharField(source="record.text")
+    level = s.CharField(source="record.level", allow_blank=True)
+    params = s.DictField(source="record.params")
 
 
 class AliasPageSerializer(PageSerializer):

@@ -31,9 +31,9 @@ class AppliedSerializer(Serializer):
 class StereotypeSerializer(EntrySerializer):
     """A named set of sentences with a hole for the target."""
 
-    name = s.CharField(source="thing.name")
-    text = s.CharField(source="thing.text")
-    help = s.CharField(source="thing.help", allow_blank=True)
+    name = s.CharField(source="record.name")
+    text = s.CharField(source="record.text")
+    help = s.CharField(source="record.help", allow_blank=True)
 
 
 class ShownStereotypeSerializer(StereotypeSerializer):

@@ -49,7 +49,7 @@ def page(
     given = view.query(request, "limit", "marker", "prefix", *filters)
     limit = given.integer("limit", 100, 1, entries.LARGEST_PAGE)
     found = entries.page(known, limit, given.text("marker"), given.text("prefix"))
-    return Response({**more, field: [show(one) for one in found.things], "next_marker": found.next_marker or None})
+    return Response({**more, field: [show(one) for one in found.records], "next_marker": found.next_marker or None})
 
 
 def shown(data: dict[str, Any], version: int, location: str = "") -> Response:

@@ -71,7 +71,7 @@ class DependenciesView(View):
         """The new dependency."""
         self.query(request)
         one = dependencies.create(self.backend, request.data, request.user.name)
-        where = url("filters", "dependencies", one.found.thing.name)
+        where = url("filters", "dependencies", one.found.record.name)
         return shown(DependencySerializer.show(one), one.found.version, where)
 
 

@@ -38,7 +38,7 @@ class GroupsView(View):
         """The new group."""
         self.query(request)
         found = groups.create(self.backend, self.sort, request.data, request.user.name)
-        where = url("registry", self.folder, found.thing.name)
+        where = url("registry", self.folder, found.record.name)
         return shown(self.serializer.show(found), found.version, where)
 
 
@@ -80,7 +80,7 @@ class MembersView(View):
     def listed(self, request: Request, group: str) -> Response:
         """A page of members."""
         found = groups.find(self.backend, self.sort, group)
-        known = {one.path: one for one in groups.members(found.thing)}
+        known = {one.path: one for one in groups.members(found.record)}
         answer = page(self, request, "members", known, MemberSerializer.show)
         answer["ETag"] = f'"{found.version}"'
         return answer
@@ -97,7 +97,7 @@ class MemberView(View):
         """The member."""
         self.query(request)
         found = groups.find(self.backend, self.sort, group)
-        one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
+        one = groups.find_member(self.sort, found.record, member, self.backend.catalogue)
         return shown(MemberSerializer.show(one), found.version)
 
     def added(self, request: Request, group: str, member: str) -> Response:
@@ -105,7 +105,7 @@ class MemberView(View):
         self.query(request)
         empty_body(request.data)
         found = groups.add(self.backend, self.sort, group, member, request.user.name, expected_version(request))
-        one = groups.find_member(self.sort, found.thing, member, self.backend.catalogue)
+        one = groups.find_member(self.sort, found.record, member, self.backend.catalogue)
         return shown(MemberSerializer.show(one), found.version)
 
     def removed(self, request: Request, group: str, member: str) -> Response:

@@ -74,7 +74,7 @@ class StereotypesView(View):
         """The new stereotype."""
         self.query(request)
         found = stereotypes.create(self.backend, request.data, request.user.name, settings.SLUICE.text_limit)
-        return shown(StereotypeSerializer.show(found), found.version, url("stereotypes", found.thing.name))
+        return shown(StereotypeSerializer.show(found), found.version, url("stereotypes", found.record.name))
 
 
 class StereotypeView(View):

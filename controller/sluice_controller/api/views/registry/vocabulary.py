@@ -64,7 +64,7 @@ class RegistryTermsView(View):
         """The new term."""
         self.query(request)
         found = terms.create(self.backend, request.data, request.user.name)
-        return shown(CoinedTermSerializer.show(found), found.version, url("registry", "terms", found.thing.name))
+        return shown(CoinedTermSerializer.show(found), found.version, url("registry", "terms", found.record.name))
 
 
 class RegistryTermView(View):
@@ -139,7 +139,7 @@ class AliasesView(View):
         """The new alias."""
         self.query(request)
         found = aliases.create(self.backend, request.data, request.user.name)
-        return shown(AliasSerializer.show(found), found.version, url("registry", "aliases", found.thing.name))
+        return shown(AliasSerializer.show(found), found.version, url("registry", "aliases", found.record.name))
 
 
 class AliasView(View):
