@@ -5,14 +5,14 @@ A version is read before what it guards, so whoever writes with it has seen noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
+from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.errors import check_version
 from sluice_core.errors import NotFound
-from sluice_core.messages.policies import Entry
 from sluice_core.messages.registry import RegistryRecord, named_records
 from sluice_core.store.records import Committed, Draft
 
@@ -43,23 +43,6 @@ class Page(Generic[T]):
 TT = TypeVar("TT", bound=RegistryRecord)
 
 
-def find(
-    backend: Backend, cls: type[TT], kind: str, name: str, what: str, expected: int | None = None
-) -> StoredRecord[TT]:
-    """One thing of the registry; ``what`` it is called in errors.
-
-    :raises NotFound: when there is none
-    :raises PreconditionFailed: when it is not at version ``expected``
-    """
-    key = f"{kind}/{name}"
-    version = backend.store.version(f"entry/{key}")
-    entry = backend.policy_cache.contents().entries.get(key)
-    if entry is None:
-        raise NotFound(f"there is no {what} `{name}`")
-    check_version(f"{what} `{name}`", version, expected)
-    return StoredRecord(cls.read(entry), version, entry.created, entry.created_by)
-
-
 def create(backend: Backend, thing: TT, by: str, rivals: Iterable[str] = ()) -> StoredRecord[TT]:
     """Put something new; ``rivals`` are kinds in which there must not be one of this name, besides its own.
 
@@ -88,20 +71,6 @@ def update(
     return StoredRecord(new, done.version, old.created, old.created_by)
 
 
-def delete(
-    backend: Backend, kind: str, name: str, version: int, by: str, seen: Mapping[str, int] | None = None
-) -> Committed:
-    """Take an entry out.
-
-    :param seen: versions of what else it depends on
-
-    :raises Conflict: when somebody changed it meanwhile
-    """
-    key = f"{kind}/{name}"
-    check_version = {**(seen or {}), f"entry/{key}": version}
-    return backend.store.commit(Draft(by, entry_drops=(key,), expect=check_version))
-
-
 def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "") -> Page[T]:
     """Things by name, those behind ``marker`` whose name begins with ``prefix``."""
     names = [name for name in sorted(known) if name > marker and name.startswith(prefix)] if known else []
@@ -109,13 +78,93 @@ def page(known: Mapping[str, T], limit: int, marker: str = "", prefix: str = "")
     return Page(things, names[limit - 1] if len(names) > limit else "")
 
 
-def records_of_kind(entries: Mapping[str, Entry], cls: type[TT], kind: str) -> dict[str, StoredRecord[TT]]:
-    """All things of a kind by name, as lists show them (without versions); what makes no sense is left out."""
-    prefix = f"{kind}/"
-    mine = {key: entry for key, entry in entries.items() if key.startswith(prefix)}
-    read = named_records(mine, cls, kind)
-    return {
-        entry.name: StoredRecord(read[entry.name], 0, entry.created, entry.created_by)
-        for entry in mine.values()
-        if entry.name in read
-    }
+def _not_used(backend: Backend, record: Any, force: bool) -> None:
+    """Nothing can use such a record."""
+
+
+@dataclass(frozen=True)
+class RecordKind(Generic[TT]):
+    """The records of one kind, for the resources of the registry.
+
+    :param title: what errors call one of them
+    :param refuse_used: called with a record that is about to go, and whether that is insisted on; raises
+        :class:`~sluice_controller.catalog.usage.InUse`
+    :param changeable: finds a record that may be changed, where that is more than :meth:`find`
+    """
+
+    cls: type[TT]
+    kind: str
+    title: str
+    refuse_used: Callable[[Backend, TT, bool], None] = field(default=_not_used)
+    changeable: Callable[[Backend, str, int | None], StoredRecord[TT]] | None = None
+
+    def list_all(self, backend: Backend) -> dict[str, StoredRecord[TT]]:
+        """All records by name, without versions; what makes no sense is left out."""
+        prefix = f"{self.kind}/"
+        mine = {key: one for key, one in backend.policy_cache.contents().entries.items() if key.startswith(prefix)}
+        records = named_records(mine, self.cls, self.kind)
+        return {
+            one.name: StoredRecord(records[one.name], 0, one.created, one.created_by)
+            for one in mine.values()
+            if one.name in records
+        }
+
+    def find(self, backend: Backend, name: str, expected: int | None = None) -> StoredRecord[TT]:
+        """One record.
+
+        :raises NotFound: when there is none
+        :raises PreconditionFailed: when it is not at version ``expected``
+        """
+        key = f"{self.kind}/{name}"
+        version = backend.store.version(f"entry/{key}")
+        entry = backend.policy_cache.contents().entries.get(key)
+        if entry is None:
+            raise NotFound(f"there is no {self.title} `{name}`")
+        check_version(f"{self.title} `{name}`", version, expected)
+        return StoredRecord(self.cls.read(entry), version, entry.created, entry.created_by)
+
+    def update(
+        self,
+        backend: Backend,
+        name: str,
+        by: str,
+        revise: Callable[[TT], TT],
+        force: bool = False,
+        expected: int | None = None,
+    ) -> StoredRecord[TT]:
+        """Put what ``revise`` makes of a record in its place; ``revise`` raises ``InUse`` where that hurts a user."""
+
+        def change(seen: dict[str, int]) -> StoredRecord[TT]:
+            old = (self.changeable or self.find)(backend, name, expected)
+            return update(backend, old, revise(old.record), by, seen)
+
+        return reference_guards.unless_used(backend, f"entry/{self.kind}/{name}", change, force)
+
+    def delete(self, backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
+        """Delete a record.
+
+        :raises Conflict: when something uses it, unless ``force``
+        """
+
+        def change(seen: dict[str, int]) -> None:
+            old = (self.changeable or self.find)(backend, name, expected)
+            self.refuse_used(backend, old.record, force)
+            self.drop(backend, old, by, seen)
+
+        reference_guards.unless_used(backend, f"entry/{self.kind}/{name}", change, force)
+
+    def drop(
+        self, backend: Backend, old: StoredRecord[TT], by: str, seen: Mapping[str, int] | None = None
+    ) -> Committed:
+        """Take a record out, whatever uses it.
+
+        :param seen: versions of what else that depends on
+        :raises Conflict: when somebody changed it meanwhile
+        """
+        key = f"{self.kind}/{old.record.name}"
+        expect = {**(seen or {}), f"entry/{key}": old.version}
+        return backend.store.commit(Draft(by, entry_drops=(key, *self.parts(old.record)), expect=expect))
+
+    def parts(self, record: TT) -> Sequence[str]:
+        """Keys of the entries that go with a record."""
+        return ()

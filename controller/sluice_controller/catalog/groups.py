@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog import entries, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name, refuse_clash, target_meanings
 from sluice_core.errors import CallerError, Conflict, NotFound
@@ -27,21 +27,6 @@ from sluice_dsl.syntax import ast
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKind:
-    """Groups of one level: their ``kind`` in the registry, and ``one`` and ``many`` members in bodies and paths."""
-
-    kind: str
-    level: str
-    one: str
-    many: str
-    what: str
-
-
-TENANTS: Final = GroupKind(GROUP, TENANT, "tenant", "tenants", "group of tenants")
-CONTAINERS: Final = GroupKind(CONTAINER_GROUP, CONTAINER, "container", "containers", "group of containers")
-
-
-@dataclass(frozen=True, slots=True)
 class Member:
     """What a group consists of; ``label`` is empty unless it was named by another word."""
 
@@ -49,38 +34,58 @@ class Member:
     label: str = ""
 
 
-def list_all(backend: Backend, sort: GroupKind) -> dict[str, StoredRecord[Group]]:
-    """All groups of one sort by name."""
-    there = backend.policy_cache.contents().entries
-    read = groups(there, sort.kind)
-    return {
-        name: replace(found, record=read[name])
-        for name, found in entries.records_of_kind(there, Group, sort.kind).items()
-    }
+@dataclass(frozen=True)
+class GroupKind(RecordKind[Group]):
+    """Groups of tenants or of containers; ``level`` and ``many`` are what bodies and paths call members."""
+
+    level: str = ""
+    many: str = ""
+
+    def list_all(self, backend: Backend) -> dict[str, StoredRecord[Group]]:
+        """All groups by name, with their members."""
+        read = groups(backend.policy_cache.contents().entries, self.kind)
+        return {
+            name: replace(one, record=read.get(name, one.record)) for name, one in super().list_all(backend).items()
+        }
+
+    def find(self, backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Group]:
+        """One group with its members.
+
+        :raises NotFound: when there is none
+        """
+        # read before its members are: whoever changes one of them changes this version
+        found = super().find(backend, name, expected)
+        there = backend.policy_cache.contents().entries
+        return replace(found, record=groups(there, self.kind, name).get(name, found.record))
+
+    def parts(self, record: Group) -> Sequence[str]:
+        """The entries of its members."""
+        return replace(record, members=()).since(record)[1]
 
 
-def find(backend: Backend, sort: GroupKind, name: str, expected: int | None = None) -> StoredRecord[Group]:
-    """One group.
-
-    :raises NotFound: when there is none
-    """
-    # read before its members are: whoever changes one of them changes this version
-    found = entries.find(backend, Group, sort.kind, name, sort.what, expected)
-    there = backend.policy_cache.contents().entries
-    return replace(found, record=groups(there, sort.kind, name).get(name, found.record))
+def _refuse_used(backend: Backend, group: Group, force: bool) -> None:
+    kind = TENANTS if group.level == TENANT else CONTAINERS
+    users = usage.policies_about_group(backend.policy_cache.contents(), group.name, group.level)
+    usage.refuse_used(f"{kind.title} `{group.name}`", users, force)
 
 
-def create(backend: Backend, sort: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
+TENANTS: Final = GroupKind(Group, GROUP, "group of tenants", _refuse_used, None, TENANT, "tenants")
+CONTAINERS: Final = GroupKind(
+    Group, CONTAINER_GROUP, "group of containers", _refuse_used, None, CONTAINER, "containers"
+)
+
+
+def create(backend: Backend, kind: GroupKind, data: Any, by: str) -> StoredRecord[Group]:
     """The group that ``data`` describes.
 
     :raises CallerError: for everything that is wrong with it
     :raises Conflict: when its name means something
     """
-    body = Body(data, "name", sort.many)
+    body = Body(data, "name", kind.many)
     name = new_name(body.text("name"))
     catalogue = backend.catalogue
     refuse_clash(name, target_meanings(name, catalogue))
-    group = _with(Group(name, sort.level), _resolved(sort, body.texts(sort.many), catalogue))
+    group = _with(Group(name, kind.level), _resolved(kind, body.texts(kind.many), catalogue))
     absent = {f"entry/{kind}/{name}": 0 for kind in (GROUP, CONTAINER_GROUP, ALIAS)}
     created = int(backend.now() * 1000)
     done = backend.store.commit(Draft(by, entries=group.entries(created, by), expect=absent))
@@ -88,59 +93,41 @@ def create(backend: Backend, sort: GroupKind, data: Any, by: str) -> StoredRecor
 
 
 def update(
-    backend: Backend, sort: GroupKind, name: str, data: Any, by: str, expected: int | None = None
+    backend: Backend, kind: GroupKind, name: str, data: Any, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """Add the one member that ``data`` names, or put the members that it lists in the place of all.
 
     :raises CallerError: when it does neither or both
     """
-    body = Body(data, sort.one, sort.many)
-    if body.has(sort.one) is body.has(sort.many):
-        raise CallerError(f"expected `{sort.one}`, a member to add, or `{sort.many}`, all members")
-    if body.has(sort.one):
-        return add(backend, sort, name, body.text(sort.one), by, expected)
-    old = find(backend, sort, name, expected)
-    members = _resolved(sort, body.texts(sort.many), backend.catalogue)
+    body = Body(data, kind.level, kind.many)
+    if body.has(kind.level) is body.has(kind.many):
+        raise CallerError(f"expected `{kind.level}`, a member to add, or `{kind.many}`, all members")
+    if body.has(kind.level):
+        return add(backend, kind, name, body.text(kind.level), by, expected)
+    old = kind.find(backend, name, expected)
+    members = _resolved(kind, body.texts(kind.many), backend.catalogue)
     return _update(backend, old, _with(replace(old.record, members=(), labels={}), members), by)
 
 
 def add(
-    backend: Backend, sort: GroupKind, name: str, member: str, by: str, expected: int | None = None
+    backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """The group with one more member; the same when it is in there already."""
-    old = find(backend, sort, name, expected)
-    return _update(backend, old, _with(old.record, _resolved(sort, [member], backend.catalogue)), by)
+    old = kind.find(backend, name, expected)
+    return _update(backend, old, _with(old.record, _resolved(kind, [member], backend.catalogue)), by)
 
 
 def remove(
-    backend: Backend, sort: GroupKind, name: str, member: str, by: str, expected: int | None = None
+    backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """The group without a member.
 
     :raises NotFound: when it is not in there
     """
-    old = find(backend, sort, name, expected)
-    gone = find_member(sort, old.record, member, backend.catalogue).path
+    old = kind.find(backend, name, expected)
+    gone = find_member(kind, old.record, member, backend.catalogue).path
     members = tuple(one for one in old.record.members if one != gone)
     return _update(backend, old, old.record.having({path: old.record.labels.get(path, "") for path in members}), by)
-
-
-def delete(backend: Backend, sort: GroupKind, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a group.
-
-    :raises Conflict: when policies are about it, unless ``force``
-    """
-    key = f"{sort.kind}/{name}"
-
-    def once(seen: dict[str, int]) -> None:
-        old = find(backend, sort, name, expected)
-        users = usage.policies_about_group(backend.policy_cache.contents(), name, sort.level)
-        usage.refuse_used(f"{sort.what} `{name}`", users, force)
-        _, gone = replace(old.record, members=()).since(old.record)
-        expect = {**seen, f"entry/{key}": old.version}
-        backend.store.commit(Draft(by, entry_drops=(key, *gone), expect=expect))
-
-    reference_guards.unless_used(backend, f"entry/{key}", once, force)
 
 
 def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> StoredRecord[Group]:
@@ -160,7 +147,7 @@ def members(group: Group) -> list[Member]:
     return [Member(one, group.labels.get(one, "")) for one in group.members]
 
 
-def find_member(sort: GroupKind, group: Group, member: str, catalogue: Catalogue) -> Member:
+def find_member(kind: GroupKind, group: Group, member: str, catalogue: Catalogue) -> Member:
     """The member that was asked for by its path or the words it was added by.
 
     :raises NotFound: when it is not in there
@@ -168,28 +155,28 @@ def find_member(sort: GroupKind, group: Group, member: str, catalogue: Catalogue
     for one in members(group):
         if member in (one.path, one.label):
             return one
-    path = resolve_member(sort, member, catalogue).path
+    path = resolve_member(kind.level, member, catalogue).path
     if path in group.members:
         return Member(path, group.labels.get(path, ""))
-    raise NotFound(f"{sort.what} `{group.name}` has no member `{member}`")
+    raise NotFound(f"{kind.title} `{group.name}` has no member `{member}`")
 
 
-def resolve_member(sort: GroupKind, text: str, catalogue: Catalogue) -> Member:
+def resolve_member(level: str, text: str, catalogue: Catalogue) -> Member:
     """What ``text`` names, as a sentence would take it behind TENANT or CONTAINER.
 
     :raises CallerError: when it cannot be one
     """
     reporter = Reporter(text)
-    target = resolve_target(ast.Target(sort.level, NAME, ast.Word(text, (0, len(text)))), catalogue, reporter)
+    target = resolve_target(ast.Target(level, NAME, ast.Word(text, (0, len(text)))), catalogue, reporter)
     problems = reporter.all(ERROR)
     if target is None or problems:
-        reason = problems[0].message if problems else f"expected a {sort.one}"
+        reason = problems[0].message if problems else f"expected a {level}"
         raise CallerError(f"member `{text}`: {reason}")
     return Member(target.name, target.label)
 
 
-def _resolved(sort: GroupKind, texts: Sequence[str], catalogue: Catalogue) -> list[Member]:
-    return [resolve_member(sort, one, catalogue) for one in texts]
+def _resolved(kind: GroupKind, texts: Sequence[str], catalogue: Catalogue) -> list[Member]:
+    return [resolve_member(kind.level, one, catalogue) for one in texts]
 
 
 def _with(group: Group, more: Iterable[Member]) -> Group:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.groups import GroupKind, resolve_member
+from sluice_controller.catalog.groups import resolve_member
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import path_target
 from sluice_controller.policies import generated_policies
@@ -47,7 +47,7 @@ def target_of(path: str, catalogue: Catalogue) -> Target:
     :raises CallerError: when it can be none
     """
     target = path_target(path)
-    found = resolve_member(GroupKind("", target.level, target.level, "", ""), path, catalogue)
+    found = resolve_member(target.level, path, catalogue)
     return Target(target.level, target.select, found.path, found.label)
 
 
@@ -76,7 +76,7 @@ def keep_label(target: Target, old: Sequence[CachedPolicy], catalogue: Catalogue
     if not label:
         return replace(target, label="")
     try:
-        found = resolve_member(GroupKind("", target.level, target.level, "", ""), label, catalogue)
+        found = resolve_member(target.level, label, catalogue)
     except CallerError:
         return replace(target, label="")
     return replace(target, label=label if found.path == target.name else "")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_core import activation
@@ -21,6 +21,7 @@ from sluice_core.messages.registry import ACTIVATION, HOLE, Activation
 from sluice_dsl.plan import Plan
 
 FIELDS: Final = ("keyword", "url", "undo", "timeout")
+_ACTIVATIONS: Final = RecordKind(Activation, ACTIVATION, "activation URL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def default_activation(keyword: str) -> Activation:
 
 def list_all(backend: Backend) -> dict[str, FilterActivation]:
     """Every keyword of the language."""
-    stored = entries.records_of_kind(backend.policy_cache.contents().entries, Activation, ACTIVATION)
+    stored = _ACTIVATIONS.list_all(backend)
     return {
         keyword: FilterActivation(info, stored[keyword].record, True)
         if keyword in stored
@@ -57,7 +58,7 @@ def find(backend: Backend, keyword: str, expected: int | None = None) -> FilterA
     """
     info = _info(backend, keyword)
     try:
-        found = entries.find(backend, Activation, ACTIVATION, info.keyword, "activation URL", expected)
+        found = _ACTIVATIONS.find(backend, info.keyword, expected)
     except NotFound:
         check_version(f"filter `{keyword}`", 0, expected)
         return FilterActivation(info, default_activation(info.keyword), False)
@@ -96,8 +97,8 @@ def delete(backend: Backend, keyword: str, by: str, expected: int | None = None)
 
     :raises NotFound: when that is what it has
     """
-    found = entries.find(backend, Activation, ACTIVATION, keyword, "activation URL for filter", expected)
-    entries.delete(backend, ACTIVATION, keyword, found.version, by)
+    kind = replace(_ACTIVATIONS, title="activation URL for filter")
+    kind.drop(backend, kind.find(backend, keyword, expected), by)
 
 
 def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dict[str, Any]]:

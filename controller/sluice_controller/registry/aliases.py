@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog import entries, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
-from sluice_controller.catalog.groups import GroupKind, resolve_member
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
+from sluice_controller.catalog.groups import resolve_member
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.validation import names
@@ -44,19 +44,6 @@ _USERS: Final[Mapping[str, Callable[[CacheContents, str], Iterator[str]]]] = {
 _RIVALS: Final = {FILTER: (), METRIC: (TERM, METRIC_ENTRY), TARGET: (GROUP, CONTAINER_GROUP)}
 
 
-def list_all(backend: Backend) -> dict[str, StoredRecord[Alias]]:
-    """All aliases by name."""
-    return entries.records_of_kind(backend.policy_cache.contents().entries, Alias, ALIAS)
-
-
-def find(backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Alias]:
-    """One alias.
-
-    :raises NotFound: when there is none
-    """
-    return entries.find(backend, Alias, ALIAS, name, "alias", expected)
-
-
 def create(backend: Backend, data: Any, by: str) -> StoredRecord[Alias]:
     """A new alias.
 
@@ -80,35 +67,26 @@ def update(
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> StoredRecord[Alias]:
-        old = find(backend, name, expected)
-        of = body.one_of("of", OF, old.record.of)
-        if (_cased(body.text("name", name), of), of) != (name, old.record.of):
-            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.record.of}")
+    def revise(old: Alias) -> Alias:
+        of = body.one_of("of", OF, old.of)
+        if (_cased(body.text("name", name), of), of) != (name, old.of):
+            raise CallerError(f"an alias keeps its name and what it is of: `{name}` is of a {old.of}")
         new = _described(name, of, body, backend.catalogue)
-        if new != old.record:
-            _refuse_used(backend, old.record, force)
-        return entries.update(backend, old, new, by, seen)
+        if new != old:
+            _refuse_used(backend, old, force)
+        return new
 
-    return reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
-
-
-def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget an alias.
-
-    :raises Conflict: when policies use it, unless ``force``
-    """
-
-    def once(seen: dict[str, int]) -> None:
-        old = find(backend, name, expected)
-        _refuse_used(backend, old.record, force)
-        entries.delete(backend, ALIAS, name, old.version, by, seen)
-
-    reference_guards.unless_used(backend, f"entry/{ALIAS}/{name}", once, force)
+    return _ALIASES.update(backend, name, by, revise, force, expected)
 
 
 def _refuse_used(backend: Backend, alias: Alias, force: bool) -> None:
     usage.refuse_used(f"alias `{alias.name}`", _USERS[alias.of](backend.policy_cache.contents(), alias.name), force)
+
+
+_ALIASES: Final = RecordKind(Alias, ALIAS, "alias", _refuse_used)
+list_all = _ALIASES.list_all
+find = _ALIASES.find
+delete = _ALIASES.delete
 
 
 def _cased(name: str, of: str) -> str:
@@ -135,7 +113,7 @@ def _described(name: str, of: str, body: Body, catalogue: Catalogue) -> Alias:
     if of == METRIC:
         return Alias(name, of, _metric(text, level, catalogue), level)
     target = path_target(text)
-    return Alias(name, of, resolve_member(GroupKind("", target.level, target.level, "", ""), text, catalogue).path)
+    return Alias(name, of, resolve_member(target.level, text, catalogue).path)
 
 
 def _action(text: str, catalogue: Catalogue) -> ActionInfo:

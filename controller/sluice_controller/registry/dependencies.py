@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from sluice_controller.catalog import entries, reference_guards
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.code.filters import RESERVED
 from sluice_controller.code.revisions import code_store
@@ -28,6 +28,7 @@ from sluice_core.messages.registry import DEPENDENCY, Dependency
 from sluice_core.store.records import Draft
 
 FIELDS: Final = ("name", "help")
+_DEPENDENCIES: Final = RecordKind(Dependency, DEPENDENCY, "dependency")
 #: Filters of these environments are one file.
 _ALONE: Final = (WASM, PROCESS, NATIVE)
 
@@ -43,7 +44,7 @@ class UsedDependency:
 def list_all(backend: Backend) -> dict[str, UsedDependency]:
     """All dependencies by name."""
     contents = backend.policy_cache.contents()
-    stored = entries.records_of_kind(contents.entries, Dependency, DEPENDENCY)
+    stored = _DEPENDENCIES.list_all(backend)
     return {name: UsedDependency(one, _users(name, contents.uploads.values())) for name, one in stored.items()}
 
 
@@ -52,7 +53,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> UsedDepend
 
     :raises NotFound: when there is none
     """
-    found = entries.find(backend, Dependency, DEPENDENCY, name, "dependency", expected)
+    found = _DEPENDENCIES.find(backend, name, expected)
     return UsedDependency(found, _users(name, backend.policy_cache.contents().uploads.values()))
 
 

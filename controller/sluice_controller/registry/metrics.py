@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog import entries, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.vocabulary_index import metric_info
 from sluice_controller.code import metrics
 from sluice_controller.errors import check_version
@@ -20,7 +20,7 @@ from sluice_controller.validation import names
 from sluice_controller.validation.bodies import Body
 from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_key
 from sluice_core.describe import MetricInfo
-from sluice_core.errors import CallerError, Conflict, NotFound
+from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
 from sluice_dsl.syntax.units import METRIC_QUANTITIES
@@ -49,10 +49,9 @@ class RegisteredMetric:
 def list_all(backend: Backend) -> dict[str, RegisteredMetric]:
     """All metrics by name."""
     contents = backend.policy_cache.contents()
-    found = entries.records_of_kind(contents.entries, Metric, METRIC_ENTRY)
     return {
         **{name: uploaded_metric(one) for name, one in metrics.uploaded_metrics(contents).items()},
-        **{name: _of_registered(one) for name, one in found.items()},
+        **{name: _of_registered(one) for name, one in _METRICS.list_all(backend).items()},
         **{name: _of_plugin(one) for name, one in backend.native.metrics.items()},
     }
 
@@ -93,16 +92,15 @@ def update(backend: Backend, name: str, data: Any, by: str, expected: int | None
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> StoredRecord[Metric]:
-        old = _registered(backend, name, expected)
-        if body.text("name", name).upper() != old.record.name:
-            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.record.name}`")
-        new = _described(old.record, body)
-        if new.unit != old.record.unit or not set(old.record.granularities) <= set(new.granularities):
-            _refuse_used(backend, old.record.name)
-        return entries.update(backend, old, new, by, seen)
+    def revise(old: Metric) -> Metric:
+        if body.text("name", name).upper() != old.name:
+            raise CallerError(f"`name` is `{body.text('name')}`, but a metric keeps its name `{old.name}`")
+        new = _described(old, body)
+        if new.unit != old.unit or not set(old.granularities) <= set(new.granularities):
+            _refuse_watched(backend, old.name)
+        return new
 
-    return _of_registered(reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once))
+    return _of_registered(_METRICS.update(backend, name.upper(), by, revise, expected=expected))
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
@@ -113,14 +111,7 @@ def delete(backend: Backend, name: str, by: str, force: bool, expected: int | No
     if name.upper() in metrics.uploaded_metrics(backend.policy_cache.contents()):
         metrics.delete(backend, name, by, force, expected)
         return
-
-    def once(seen: dict[str, int]) -> None:
-        old = _registered(backend, name, expected)
-        _refuse_used(backend, old.record.name, force)
-        _refuse_aliased(backend, old.record.name, force)
-        entries.delete(backend, METRIC_ENTRY, old.record.name, old.version, by, seen)
-
-    reference_guards.unless_used(backend, f"entry/{METRIC_ENTRY}/{name.upper()}", once, force)
+    _METRICS.delete(backend, name.upper(), by, force, expected)
 
 
 def _registered(backend: Backend, name: str, expected: int | None) -> StoredRecord[Metric]:
@@ -129,22 +120,23 @@ def _registered(backend: Backend, name: str, expected: int | None) -> StoredReco
         raise Conflict(f"metric `{name}` is an installed plugin's and cannot be changed here")
     if name in metrics.uploaded_metrics(backend.policy_cache.contents()):
         raise Conflict(f"metric `{name}` is uploaded code, which says itself what it is: upload another revision")
-    try:
-        return entries.find(backend, Metric, METRIC_ENTRY, name, "metric", expected)
-    except NotFound:
-        raise NotFound(f"there is no metric `{name}`") from None
+    return _METRICS.find(backend, name, expected)
 
 
-def _refuse_used(backend: Backend, name: str, force: bool = False) -> None:
+def _refuse_watched(backend: Backend, name: str, force: bool = False) -> None:
     usage.refuse_used(f"metric `{name}`", usage.policies_watching(backend.policy_cache.contents(), name), force)
 
 
-def _refuse_aliased(backend: Backend, name: str, force: bool) -> None:
-    aliases = [
-        f"`{alias}`" for alias, one in backend.policy_cache.contents().words.metrics.items() if one.metric == name
-    ]
+def _refuse_used(backend: Backend, metric: Metric, force: bool) -> None:
+    name = metric.name
+    _refuse_watched(backend, name, force)
+    known = backend.policy_cache.contents().words.metrics
+    aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
     if aliases and not force:
         raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")
+
+
+_METRICS: Final = RecordKind(Metric, METRIC_ENTRY, "metric", _refuse_used, _registered)
 
 
 def _described(old: Metric, body: Body) -> Metric:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from typing import Final
 
 from sluice_controller.catalog import entries
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import Page, StoredRecord
+from sluice_controller.catalog.entries import Page, RecordKind, StoredRecord
 from sluice_controller.errors import check_version
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_core.errors import CallerError, NotFound
 from sluice_core.messages.registry import PLACEMENT, Placement
 from sluice_dsl.catalogue.base import Catalogue
+
+_PLACEMENTS: Final = RecordKind(Placement, PLACEMENT, "placement of account")
 
 
 def account_of(native: Catalogue, tenant: str) -> str:
@@ -29,19 +32,14 @@ def list_placements(
     backend: Backend, limit: int, marker: str = "", storage_policy: str = ""
 ) -> Page[StoredRecord[Placement]]:
     """Placements by account, of one storage policy if given."""
-    known = entries.records_of_kind(backend.policy_cache.contents().entries, Placement, PLACEMENT)
+    known = _PLACEMENTS.list_all(backend)
     wanted = {
         name: one for name, one in known.items() if storage_policy.lower() in ("", one.record.storage_policy.lower())
     }
     return entries.page(wanted, limit, marker)
 
 
-def find(backend: Backend, account: str, expected: int | None = None) -> StoredRecord[Placement]:
-    """The placement of one account.
-
-    :raises NotFound: when it has none
-    """
-    return entries.find(backend, Placement, PLACEMENT, account, "placement of account", expected)
+find = _PLACEMENTS.find
 
 
 def put(
@@ -64,8 +62,7 @@ def put(
 
 def delete(backend: Backend, account: str, by: str, expected: int | None = None) -> int:
     """Leave new containers to Swift's default; the epoch of the change."""
-    found = find(backend, account, expected)
-    return entries.delete(backend, PLACEMENT, account, found.version, by).epoch
+    return _PLACEMENTS.drop(backend, find(backend, account, expected), by).epoch
 
 
 def refuse_unknown_policy(door: SwiftClient, name: str) -> None:

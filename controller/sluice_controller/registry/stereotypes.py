@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sluice_controller.catalog import entries, reference_guards, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.policies import deployments, generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
@@ -35,17 +35,16 @@ def origin_of(name: str) -> str:
     return f"stereotype/{name}"
 
 
-def list_all(backend: Backend) -> dict[str, StoredRecord[Stereotype]]:
-    """All stereotypes by name."""
-    return entries.records_of_kind(backend.policy_cache.contents().entries, Stereotype, STEREOTYPE)
+def _refuse_applied(backend: Backend, stereotype: Stereotype, force: bool) -> None:
+    users = usage.policies_of_origin(backend.policy_cache.contents(), origin_of(stereotype.name))
+    usage.refuse_used(f"stereotype `{stereotype.name}`", users, force)
 
 
-def find(backend: Backend, name: str, expected: int | None = None) -> StoredRecord[Stereotype]:
-    """One stereotype.
-
-    :raises NotFound: when there is none
-    """
-    return entries.find(backend, Stereotype, STEREOTYPE, name, "stereotype", expected)
+_STEREOTYPES: Final = RecordKind(Stereotype, STEREOTYPE, "stereotype", _refuse_applied)
+list_all = _STEREOTYPES.list_all
+find = _STEREOTYPES.find
+#: With ``force`` also while it is applied; what it has set stays then.
+delete = _STEREOTYPES.delete
 
 
 def applications(contents: CacheContents, name: str) -> dict[tuple[str, str], list[CachedPolicy]]:
@@ -100,21 +99,6 @@ def update(
 
     done = reference_guards.retry_conflicts(once)
     return find(backend, name), done
-
-
-def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a stereotype; with ``force`` also while it is applied, and what it has set stays.
-
-    :raises Conflict: naming the policies, when it is applied
-    """
-
-    def once(seen: dict[str, int]) -> None:
-        old = find(backend, name, expected)
-        users = usage.policies_of_origin(backend.policy_cache.contents(), origin_of(name))
-        usage.refuse_used(f"stereotype `{name}`", users, force)
-        entries.delete(backend, STEREOTYPE, name, old.version, by, seen)
-
-    reference_guards.unless_used(backend, f"entry/{STEREOTYPE}/{name}", once, force)
 
 
 def apply(backend: Backend, name: str, target: Target, by: str) -> GeneratedPolicies:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from sluice_controller.catalog import entries, reference_guards, usage
+from sluice_controller.catalog import entries, usage
 from sluice_controller.catalog.backend import Backend
-from sluice_controller.catalog.entries import StoredRecord
+from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.errors import check_version
 from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import condition_meanings, new_name, refuse_clash
@@ -22,9 +22,8 @@ FIELDS: Final = ("term", "patterns")
 
 def list_all(backend: Backend) -> dict[str, StoredRecord[Term]]:
     """All terms by name; built-in ones are at version 0."""
-    coined = entries.records_of_kind(backend.policy_cache.contents().entries, Term, TERM)
     builtin = {name: StoredRecord(Term(name, tuple(values)), 0) for name, values in backend.native.terms.items()}
-    return {**coined, **builtin}
+    return {**_TERMS.list_all(backend), **builtin}
 
 
 def is_builtin(backend: Backend, name: str) -> bool:
@@ -41,7 +40,7 @@ def find(backend: Backend, name: str, expected: int | None = None) -> StoredReco
     if is_builtin(backend, name):
         check_version(f"term `{name}`", 0, expected)
         return StoredRecord(Term(name, tuple(backend.native.terms[name])), 0)
-    return entries.find(backend, Term, TERM, name, "term", expected)
+    return _TERMS.find(backend, name, expected)
 
 
 def create(backend: Backend, data: Any, by: str) -> StoredRecord[Term]:
@@ -72,30 +71,23 @@ def update(
     """
     body = Body(data, *FIELDS)
 
-    def once(seen: dict[str, int]) -> StoredRecord[Term]:
-        old = _coined(backend, name, expected)
-        if body.text("term", name).upper() != old.record.name:
-            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.record.name}`")
-        new = replace(old.record, values=_patterns(body.texts("patterns")))
-        if new != old.record:
-            _refuse_used(backend, old.record.name, force)
-        return entries.update(backend, old, new, by, seen)
+    def revise(old: Term) -> Term:
+        if body.text("term", name).upper() != old.name:
+            raise CallerError(f"`term` is `{body.text('term')}`, but a term keeps its name `{old.name}`")
+        new = replace(old, values=_patterns(body.texts("patterns")))
+        if new != old:
+            _refuse_used(backend, old, force)
+        return new
 
-    return reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
+    return _TERMS.update(backend, name.upper(), by, revise, force, expected)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:
-    """Forget a term.
+    """Delete a coined term.
 
     :raises Conflict: when policies use it, unless ``force``
     """
-
-    def once(seen: dict[str, int]) -> None:
-        old = _coined(backend, name, expected)
-        _refuse_used(backend, old.record.name, force)
-        entries.delete(backend, TERM, old.record.name, old.version, by, seen)
-
-    reference_guards.unless_used(backend, f"entry/{TERM}/{name.upper()}", once, force)
+    _TERMS.delete(backend, name.upper(), by, force, expected)
 
 
 def _coined(backend: Backend, name: str, expected: int | None) -> StoredRecord[Term]:
@@ -104,8 +96,12 @@ def _coined(backend: Backend, name: str, expected: int | None) -> StoredRecord[T
     return find(backend, name, expected)
 
 
-def _refuse_used(backend: Backend, name: str, force: bool) -> None:
-    usage.refuse_used(f"term `{name}`", usage.policies_using_term(backend.policy_cache.contents(), name), force)
+def _refuse_used(backend: Backend, term: Term, force: bool) -> None:
+    users = usage.policies_using_term(backend.policy_cache.contents(), term.name)
+    usage.refuse_used(f"term `{term.name}`", users, force)
+
+
+_TERMS: Final = RecordKind(Term, TERM, "term", _refuse_used, _coined)
 
 
 def _patterns(texts: Iterable[str]) -> tuple[str, ...]:

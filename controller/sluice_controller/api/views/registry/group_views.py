@@ -31,7 +31,7 @@ class GroupsView(View):
 
     def listed(self, request: Request) -> Response:
         """A page of groups."""
-        known = groups.list_all(self.backend, self.sort)
+        known = self.sort.list_all(self.backend)
         return page(self, request, self.folder, known, self.serializer.show)
 
     def created(self, request: Request) -> Response:
@@ -53,7 +53,7 @@ class GroupView(View):
     def shown(self, request: Request, group: str) -> Response:
         """The group."""
         self.query(request)
-        found = groups.find(self.backend, self.sort, group)
+        found = self.sort.find(self.backend, group)
         return shown(self.serializer.show(found), found.version)
 
     def changed(self, request: Request, group: str) -> Response:
@@ -66,7 +66,7 @@ class GroupView(View):
     def deleted(self, request: Request, group: str) -> Response:
         """204."""
         force = self.query(request, "force").flag("force")
-        groups.delete(self.backend, self.sort, group, request.user.name, force, expected_version(request))
+        self.sort.delete(self.backend, group, request.user.name, force, expected_version(request))
         return gone()
 
 
@@ -79,7 +79,7 @@ class MembersView(View):
 
     def listed(self, request: Request, group: str) -> Response:
         """A page of members."""
-        found = groups.find(self.backend, self.sort, group)
+        found = self.sort.find(self.backend, group)
         known = {one.path: one for one in groups.members(found.record)}
         answer = page(self, request, "members", known, MemberSerializer.show)
         answer["ETag"] = f'"{found.version}"'
@@ -96,7 +96,7 @@ class MemberView(View):
     def shown(self, request: Request, group: str, member: str) -> Response:
         """The member."""
         self.query(request)
-        found = groups.find(self.backend, self.sort, group)
+        found = self.sort.find(self.backend, group)
         one = groups.find_member(self.sort, found.record, member, self.backend.catalogue)
         return shown(MemberSerializer.show(one), found.version)
 
