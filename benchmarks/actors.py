@@ -29,7 +29,8 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, plan_of
-from sluice_core.messages.policies import MetricBatch, Policy
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import Policy
 
 THRESHOLD = 3.0
 TO_REACH_CPU = 0.30

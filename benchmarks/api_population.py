@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sluice_controller.catalog.vocabulary import build_catalogue
-from sluice_core.messages.policies import Assignment, Firing, NodeReport, Policy, PolicyState
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Assignment, Firing, Policy, PolicyState
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 from sluice_dsl.assignments import assignment_for, static_assignments

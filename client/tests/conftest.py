@@ -17,7 +17,7 @@ from sluice_aio.cluster.services import RedisServer, Server, free_port
 from sluice_client import Client, Retries, Unreachable
 from sluice_client.cli import main
 from sluice_client.testing import StubController
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

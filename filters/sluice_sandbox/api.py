@@ -1,6 +1,6 @@
 """How uploaded code becomes a filter: what the isolated environments share.
 
-An :class:`~sluice_core.messages.policies.Upload` and the environment that runs it (a :class:`SandboxTeam`) make a
+An :class:`~sluice_core.messages.uploads.Upload` and the environment that runs it (a :class:`SandboxTeam`) make a
 ``Filter`` subclass (:func:`filter_class`); hosts treat it like any other.  An environment has to
 implement one thing: :meth:`SandboxTeam.session`, a stream through code that nobody trusts.  What the
 hosts rely on is added outside of the sandbox, in :mod:`sluice_sandbox.guard`: counted and summed
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from sluice_core.code.code_store import BadUpload
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, Team, TeamStream
 from sluice_sandbox import guard
 from sluice_sandbox.descriptions import describe_upload

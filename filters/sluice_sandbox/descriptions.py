@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.describe import FILTER, PLACES, PROCESS, PROXY, STORLET, WASM, ActionInfo, Parameter
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 
 #: What an upload's ``info`` may say; the rest follows from the upload itself.
 _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {

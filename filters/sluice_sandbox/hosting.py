@@ -16,7 +16,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.code.proven import ProvenCode
 from sluice_core.describe import NATIVE, PROCESS, STORLET, WASM
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import FILTER_CODE, Upload
+from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.options import Option
 from sluice_filters.api import Filter, Surroundings
 from sluice_filters.trial.native import native_filter

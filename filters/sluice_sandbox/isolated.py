@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from sluice_core.describe import Scalar
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Record, Stream, Team, Window
 
 #: Parameters travel into the sandbox and into the record beside the object; attributes are scarce there.

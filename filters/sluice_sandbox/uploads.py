@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.api import SandboxTeam, filter_class
 

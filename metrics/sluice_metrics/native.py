@@ -12,7 +12,8 @@ from typing import Any, Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
 from sluice_core.describe import MetricInfo
-from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT, Upload
+from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
+from sluice_core.messages.uploads import Upload
 from sluice_metrics.api import Metric
 
 UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")

@@ -9,7 +9,9 @@ import pytest
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.describe import MetricInfo
-from sluice_core.messages.policies import CONTAINER, TENANT, Counters, Hello, Upload
+from sluice_core.messages.nodes import Counters, Hello
+from sluice_core.messages.policies import CONTAINER, TENANT
+from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_metrics.api import WITH_OBJECTS, Metric
 from sluice_metrics.builtin.active_requests import ActiveRequests

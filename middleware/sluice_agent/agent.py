@@ -27,7 +27,8 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import Hello, Upload
+from sluice_core.messages.nodes import Hello
+from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_core.snapshot.reader import SnapshotWriter
 from sluice_core.store.store import AsyncStore

@@ -9,7 +9,7 @@ import pytest
 from sluice_aio.cluster.disks import stored_sizes
 from sluice_client import ApiError
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 
 pytestmark = pytest.mark.functional
 

@@ -16,7 +16,7 @@ from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
 from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
-from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, StorageState
+from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, StorageState
 from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.rewrite import data_files
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY

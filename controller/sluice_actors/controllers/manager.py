@@ -23,7 +23,8 @@ from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
-from sluice_core.messages.policies import CONTROLLER_CODE, Change, Upload, upload_key
+from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import CONTROLLER_CODE, Upload, upload_key
 from sluice_core.store.operation import Operation, decoded
 from sluice_core.store.store import AsyncStore
 

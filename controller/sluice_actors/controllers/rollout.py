@@ -26,7 +26,7 @@ from sluice_actors.controllers.controller_process import (
 )
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import Revision, Upload
+from sluice_core.messages.uploads import Revision, Upload
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

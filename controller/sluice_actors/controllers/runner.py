@@ -27,7 +27,8 @@ from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
-from sluice_core.messages.policies import Assignment, Revision, Upload
+from sluice_core.messages.policies import Assignment
+from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store import fencing
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore

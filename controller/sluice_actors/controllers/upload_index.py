@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from sluice_core.describe import FILTER, PLACES, PROXY, STORLET, ActionInfo, Parameter
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Change, Upload
+from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 from sluice_core.metrics.node_metrics import NODE_METRICS
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import Merged
 
 ALIVE_WINDOWS: Final = 3

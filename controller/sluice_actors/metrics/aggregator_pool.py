@@ -13,7 +13,7 @@ from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.windows import ClosedWindow, WindowHistory
 from sluice_core.connections.exchanges import metric_routing_key
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 
 log = logging.getLogger(__name__)
 

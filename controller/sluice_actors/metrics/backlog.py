@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 
 #: Longer than it takes until a host is missed and its work is taken over.
 KEPT: Final = 12.0

@@ -19,7 +19,8 @@ from sluice_actors.policies.actor_factory import policy_actor
 from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.system import ActorSystem
-from sluice_core.messages.policies import CONTAINER, TENANT, MetricBatch, PolicyState, Target
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import CONTAINER, TENANT, PolicyState, Target
 from sluice_core.messages.predicate import Predicate
 from sluice_dsl.plan import TRANSIENT, Condition, Plan, PlannedAction
 

@@ -22,7 +22,8 @@ from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING
 from sluice_controller.identity.rules import Rules, Target
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import NAME, Upload
+from sluice_core.messages.policies import NAME
+from sluice_core.messages.uploads import Upload
 from sluice_dsl.plan import Plan
 
 #: In place of a rule's name: nobody is asked who he is.

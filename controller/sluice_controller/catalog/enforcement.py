@@ -13,7 +13,8 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Final
 
-from sluice_core.messages.policies import NodeReport, policy_of_assignment
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import policy_of_assignment
 from sluice_core.store.records import Head
 
 OK: Final = "ok"

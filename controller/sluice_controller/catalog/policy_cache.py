@@ -24,8 +24,9 @@ from typing import Final
 
 from sluice_controller.catalog.vocabulary_index import VocabularyIndex
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Change, Entry, Policy, Upload, policy_of_assignment
+from sluice_core.messages.policies import Change, Entry, Policy, policy_of_assignment
 from sluice_core.messages.registry import is_member
+from sluice_core.messages.uploads import Upload
 from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import Store

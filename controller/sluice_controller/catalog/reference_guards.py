@@ -20,9 +20,10 @@ from sluice_controller.catalog import usage
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_core.errors import Conflict, Fenced
-from sluice_core.messages.policies import CONTAINER, GROUP, METRIC_CODE, Entry, Upload, upload_key
+from sluice_core.messages.policies import CONTAINER, GROUP, Entry
 from sluice_core.messages.registry import CONTAINER_GROUP, METRIC_ENTRY
 from sluice_core.messages.registry import GROUP as GROUP_ENTRY
+from sluice_core.messages.uploads import METRIC_CODE, Upload, upload_key
 from sluice_core.store.operation import Operation
 from sluice_core.store.undo_log import CONFIGURATION
 from sluice_dsl.compile import Compiled, PolicyConflict

@@ -18,7 +18,8 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.enforcement import Cluster, Enforcement, enforcement
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_core.errors import CallerError, NotFound
-from sluice_core.messages.policies import NAME, NodeReport, PolicyState
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import NAME, PolicyState
 from sluice_core.store.operation import Operation, decoded
 from sluice_core.store.store import Store
 

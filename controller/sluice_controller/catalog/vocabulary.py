@@ -10,7 +10,7 @@ from sluice_controller.config import Config
 from sluice_controller.identity.projects import ProjectAccounts, Session
 from sluice_core.describe import NATIVE, STORLET, ActionInfo
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import FILTER_CODE, METRIC_CODE, Upload
+from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Upload
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import KNOWN_ACTIONS, TERMS
 from sluice_filters import registry as filters

@@ -16,7 +16,7 @@ from sluice_core.code.loader import check_source
 from sluice_core.code.sandbox_trial import Trial, try_code
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.messages.policies import Revision, Upload
+from sluice_core.messages.uploads import Revision, Upload
 
 
 def try_native_code(backend: Backend, shelf: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:

@@ -20,7 +20,7 @@ from sluice_controller.code import revisions
 from sluice_controller.code.metrics import new_native_upload
 from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
+from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 
 STOPPED: Final = "stopped"
 STARTING: Final = "starting"

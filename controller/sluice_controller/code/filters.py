@@ -19,8 +19,8 @@ from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, Inco
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import ENVIRONMENTS, NATIVE, ActionInfo
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.messages.policies import FILTER_CODE, Upload
 from sluice_core.messages.registry import ACTIVATION, ALIAS
+from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_sandbox.descriptions import describe_upload
 
 #: What a registration may say; ``capabilities`` are fields of ``describe.ActionInfo``.

@@ -22,8 +22,8 @@ from sluice_controller.code.rollout import STOPPED, NodeInstance
 from sluice_controller.validation import names
 from sluice_core.describe import NATIVE, MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
+from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
 from sluice_dsl.syntax.keywords import RESERVED
 from sluice_metrics.native import metric_info
 

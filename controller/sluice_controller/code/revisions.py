@@ -24,7 +24,7 @@ from sluice_controller.validation.bodies import Body
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NATIVE
 from sluice_core.errors import Conflict, NotFound, PeerError
-from sluice_core.messages.policies import REVISIONS, Revision, Upload, upload_key
+from sluice_core.messages.uploads import REVISIONS, Revision, Upload, upload_key
 from sluice_core.store.records import Committed, Draft
 
 #: More source than anybody wrote by hand; reading it takes some hundred times its size of memory.

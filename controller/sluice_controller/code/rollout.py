@@ -16,7 +16,7 @@ from sluice_controller.catalog.enforcement import AWAY, OK, Cluster
 from sluice_controller.catalog.selectors import cluster_now
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 
 RUNNING: Final = "running"
 REFUSED: Final = "refused"

@@ -18,7 +18,8 @@ from sluice_controller.errors import check_version
 from sluice_controller.policies.freeze import static_puts
 from sluice_core.errors import Conflict, NotFound
 from sluice_core.messages.base import Message
-from sluice_core.messages.policies import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Entry, Policy, Upload
+from sluice_core.messages.policies import Entry, Policy
+from sluice_core.messages.uploads import CODE_KINDS, CONTROLLER_CODE, REVISIONS, Upload
 from sluice_core.store.records import Draft
 from sluice_core.store.undo_log import CONFIGURATION, Documents, replaced_since
 from sluice_dsl.plan import Plan

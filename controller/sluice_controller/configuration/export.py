@@ -12,7 +12,8 @@ from typing import Any, Final
 from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.policies.freeze import KEPT
 from sluice_controller.registry.group_documents import fold_members
-from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Entry, Policy, Upload
+from sluice_core.messages.policies import Entry, Policy
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 
 #: Version of the format.
 FORMAT: Final = 1

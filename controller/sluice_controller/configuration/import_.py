@@ -25,18 +25,9 @@ from sluice_controller.policies.freeze import KEPT
 from sluice_controller.registry.group_documents import check_group_document, unfold_members
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.errors import CallerError, SluiceError
-from sluice_core.messages.policies import (
-    FILTER_CODE,
-    METRIC_CODE,
-    NAME,
-    Assignment,
-    Entry,
-    Policy,
-    Revision,
-    Upload,
-    upload_key,
-)
+from sluice_core.messages.policies import NAME, Assignment, Entry, Policy
 from sluice_core.messages.registry import KINDS
+from sluice_core.messages.uploads import FILTER_CODE, METRIC_CODE, Revision, Upload, upload_key
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import Compiled, ExistingPolicy, PolicyErrors, compile_text
 from sluice_dsl.plan import Plan

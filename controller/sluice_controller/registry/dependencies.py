@@ -23,8 +23,9 @@ from sluice_controller.validation.bodies import Body
 from sluice_controller.validation.names import new_name
 from sluice_core.describe import NATIVE, PROCESS, WASM
 from sluice_core.errors import CallerError, Conflict, NotFound
-from sluice_core.messages.policies import FILTER_CODE, Target, Upload
+from sluice_core.messages.policies import Target
 from sluice_core.messages.registry import DEPENDENCY, Dependency
+from sluice_core.messages.uploads import FILTER_CODE, Upload
 from sluice_core.store.records import Draft
 
 FIELDS: Final = ("name", "help")

@@ -21,8 +21,8 @@ from sluice_controller.validation.bodies import Body
 from sluice_core.connections.exchanges import METRICS_EXCHANGE, metric_routing_key
 from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict
-from sluice_core.messages.policies import Upload
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM, Metric
+from sluice_core.messages.uploads import Upload
 from sluice_dsl.syntax.units import METRIC_QUANTITIES
 from sluice_metrics.native import metric_info as uploaded_info
 

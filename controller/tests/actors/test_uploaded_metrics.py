@@ -6,7 +6,8 @@ import pytest
 
 from sluice_actors.testing import PolicyTestbed, plan_of
 from sluice_core.describe import MetricInfo
-from sluice_core.messages.policies import MetricBatch, Upload
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.uploads import Upload
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.catalogue.vocabulary import default_catalogue
 from sluice_dsl.compile import compile_text

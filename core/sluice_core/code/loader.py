@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Final
 
 from sluice_core.code.code_store import BadUpload
-from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE
 
 _CODECS: Final = frozenset({"zstandard", "lz4", "isal", "cryptography", "pyarrow", "msgpack"})
 #: Kind → packages beside the standard library that the role's extra brings (a test compares with setup.cfg).

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from sluice_core.code.loader import load_class
 from sluice_core.control import Controller, ControllerInfo, Observation
 from sluice_core.errors import DecodeError, PeerError, SluiceError
 from sluice_core.messages.base import Message
-from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Revision
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Revision
 
 #: Kind of code → the module that tries it.
 MODULES: Final[Mapping[str, str]] = {

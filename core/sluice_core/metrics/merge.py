@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice_core.messages.policies import CLUSTER, TENANT, MetricBatch
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import CLUSTER, TENANT
 from sluice_core.metrics.totals import means
 
 Levels = dict[str, dict[str, float]]

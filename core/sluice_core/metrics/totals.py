@@ -28,7 +28,8 @@ from math import isfinite
 from typing import Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT, Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
+from sluice_core.messages.policies import CONTAINER, OBJECT, TENANT
 
 #: Seconds after which a worker forgets a row without news (if no level is up) …
 WORKER_FORGETS: Final = 300.0

@@ -14,8 +14,9 @@ from typing import Any, Final
 import lmdb
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Assignment, Upload
+from sluice_core.messages.policies import Assignment
 from sluice_core.messages.predicate import compile_predicate
+from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key

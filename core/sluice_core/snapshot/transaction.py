@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sluice_core.messages.policies import Assignment, Entry, Upload
+from sluice_core.messages.policies import Assignment, Entry
+from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot.keys import (
     EVERYTHING_KEY,
     SNAPSHOT_GROUP_PREFIX,

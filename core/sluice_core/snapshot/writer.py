@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import lmdb
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Assignment, Change, Entry, Upload
+from sluice_core.messages.policies import Assignment, Change, Entry
+from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import (
     SNAPSHOT_INDEX_PREFIX,

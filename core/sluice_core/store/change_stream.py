@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Change, NodeReport
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Change
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Command, Operation
 from sluice_core.store.operations import report_commands

@@ -10,7 +10,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sluice_core.messages.policies import Assignment, Entry, NodeReport, Policy, PolicyState, Upload
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
+from sluice_core.messages.uploads import Upload
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import (
     Command,

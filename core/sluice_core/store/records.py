@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState, Upload
+from sluice_core.messages.policies import Assignment, Entry, Policy, PolicyState
+from sluice_core.messages.uploads import Upload
 
 
 @dataclass(frozen=True, slots=True)

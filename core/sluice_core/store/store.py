@@ -16,7 +16,8 @@ import redis
 import redis.asyncio
 import redis.exceptions
 
-from sluice_core.messages.policies import Change, NodeReport
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Change
 from sluice_core.store import change_stream, operations
 from sluice_core.store.blocking_connection import BlockingConnection
 from sluice_core.store.commit import commit

@@ -11,7 +11,7 @@ import pytest
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.code.proven import ProvenCode
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 
 ONE, TWO, THREE = b"one", b"two", b"three"
 

@@ -6,7 +6,8 @@ import pytest
 
 from sluice_core.errors import DecodeError
 from sluice_core.messages import registry
-from sluice_core.messages.policies import Change, Entry, MetricBatch, Target
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import Change, Entry, Target
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.store import change_stream
 from sluice_core.store.keys import Keys

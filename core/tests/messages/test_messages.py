@@ -9,18 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import (
-    Assignment,
-    Change,
-    Counters,
-    Firing,
-    Hello,
-    MetricBatch,
-    NodeReport,
-    Policy,
-    PolicyState,
-    Target,
-)
+from sluice_core.messages.nodes import Counters, Hello, MetricBatch, NodeReport
+from sluice_core.messages.policies import Assignment, Change, Firing, Policy, PolicyState, Target
 
 words = st.text(max_size=20)
 numbers = st.integers(-(2**53), 2**53)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.merge import Merged
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import AGENT_FORGETS, MOST_OBJECTS, OBJECTS_FORGET, Totals, birth, granularity, means
 
 METRICS = ("PUTS_SEC", "PUT_BW", "ACTIVE_REQUESTS")

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from sluice_core.errors import Conflict, PeerError
-from sluice_core.messages.policies import Change, NodeReport, PolicyState
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Change, PolicyState
 from sluice_core.store.records import Committed, Draft, Gap, Head
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment, policy

@@ -1,6 +1,7 @@
 """Filters registered at run time: in Redis, in the change stream, in the node's snapshot."""
 
-from sluice_core.messages.policies import Change, Upload
+from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import Upload
 from sluice_core.snapshot.reader import SnapshotReader, SnapshotWriter
 from sluice_core.store.records import Draft, FullState
 from sluice_core.testing import assignment

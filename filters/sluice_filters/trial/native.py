@@ -13,7 +13,7 @@ from typing import Any, Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
 from sluice_core.describe import FILTER, NATIVE, PARAMETER_TYPES, PLACES, ActionInfo, Parameter
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 
 #: What the registration says of a filter, and so not its code.

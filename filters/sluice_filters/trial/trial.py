@@ -22,7 +22,7 @@ from sluice_core.code.loader import load_class
 from sluice_core.code.sandbox_trial import Trial, Verdict, serve
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import Revision
+from sluice_core.messages.uploads import Revision
 from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Stream, Surroundings
 from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
 from sluice_filters.trial.native import told, unfit

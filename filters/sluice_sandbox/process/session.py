@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import PROCESS
 from sluice_core.errors import PeerError, SluiceError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import waiting
 from sluice_sandbox.api import SandboxTeam

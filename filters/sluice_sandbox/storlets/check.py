@@ -13,7 +13,7 @@ from typing import Final
 from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
 from sluice_sandbox.storlets import library as storlets_library
 from sluice_sandbox.storlets.container import Place

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET, Scalar
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, FilterError, Hint, Record, Stream, TeamStream
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.isolated import IsolatedFilter

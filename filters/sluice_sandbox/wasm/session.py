@@ -25,7 +25,7 @@ import wasmtime
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.describe import WASM
 from sluice_core.errors import SluiceError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.isolated import IsolatedFilter

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import CorruptData, Hint
 from sluice_filters.testing import run
 from sluice_sandbox.api import SandboxTeam, filter_class

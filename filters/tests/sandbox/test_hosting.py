@@ -10,7 +10,7 @@ import pytest
 from tests.support.sandbox.process import compiled, upload
 
 from sluice_core.code.code_store import CodeStore
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint, Surroundings
 from sluice_filters.basic.noop import Noop
 from sluice_filters.chain import ChainEncoder, chain_decoder

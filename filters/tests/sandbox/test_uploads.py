@@ -9,7 +9,7 @@ import pytest
 from sluice_core.code.code_store import BadUpload, CodeStore, WrongDigest
 from sluice_core.describe import PLACES, PROXY, STORAGE_NODE
 from sluice_core.errors import NotFound
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import BadParameter
 from sluice_filters.basic.noop import Noop
 from sluice_sandbox.api import SandboxTeam, filter_class

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import Totals
 from sluice_metrics.builtin.active_requests import ActiveRequests
 from sluice_metrics.builtin.get_bw import GetBw

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import AGENT_FORGETS, Totals
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import BUILT_IN

@@ -31,7 +31,7 @@ from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.describe import NATIVE
 from sluice_core.errors import NotFound, SluiceError
-from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
+from sluice_core.messages.uploads import CONTROLLER_CODE, Revision, Upload
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from sluice_core.connections.exchanges import metric_routing_key
-from sluice_core.messages.policies import OBJECT, MetricBatch
+from sluice_core.messages.nodes import MetricBatch
+from sluice_core.messages.policies import OBJECT
 from sluice_core.metrics.totals import WEIGHT, Sums, Totals, means
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from typing import Final
 
 from sluice_agent.listener import Listener
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import Totals
 
 log = logging.getLogger(__name__)

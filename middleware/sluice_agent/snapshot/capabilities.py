@@ -8,7 +8,8 @@ from typing import Final
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.describe import BANDWIDTH, FILTER, PROXY, REPLICATION, STORAGE_NODE
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import GROUP, LEVELS, Assignment, Hello
+from sluice_core.messages.nodes import Hello
+from sluice_core.messages.policies import GROUP, LEVELS, Assignment
 from sluice_core.messages.predicate import compile_predicate
 from sluice_core.snapshot.registry import GROUP_LEVELS
 

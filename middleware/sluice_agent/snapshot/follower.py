@@ -33,7 +33,7 @@ from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.reporter import FAILED, OK, STALE, NodeReporter
 from sluice_agent.snapshot.storage_daemons import READY
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
 from sluice_core.store.history_check import HistoryCheck, made_at
 from sluice_core.store.records import Gap, Head

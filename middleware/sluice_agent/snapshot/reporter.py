@@ -11,7 +11,7 @@ from typing import Final
 from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 from sluice_core.snapshot.reader import SnapshotWriter
 from sluice_core.store.store import AsyncStore
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from sluice_core.errors import DecodeError, PeerError
-from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
 
 log = logging.getLogger(__name__)
 

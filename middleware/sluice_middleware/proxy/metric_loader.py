@@ -8,7 +8,7 @@ from typing import Any
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.proven import ProvenCode
-from sluice_core.messages.policies import METRIC_CODE, Upload
+from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.native import made

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_metrics.meter.meter import Meter
 
 #: A message never exceeds this, whatever the kernel would take.

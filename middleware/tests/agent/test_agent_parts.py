@@ -15,7 +15,8 @@ from sluice_agent.settings import OPTIONS, Settings
 from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.connections.consumer import Consumer
-from sluice_core.messages.policies import Counters, Hello, MetricBatch, Target
+from sluice_core.messages.nodes import Counters, Hello, MetricBatch
+from sluice_core.messages.policies import Target
 from sluice_core.metrics.totals import Totals
 from sluice_core.options import OptionError, read_options
 from sluice_core.store.records import Draft

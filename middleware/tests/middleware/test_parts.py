@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.options import OptionError
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.registry import load_metrics

@@ -14,7 +14,7 @@ from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.host import Host
 from sluice_core.code.code_store import CodeStore
-from sluice_core.messages.policies import CONTROLLER_CODE, Revision, Upload
+from sluice_core.messages.uploads import CONTROLLER_CODE, Revision, Upload
 from sluice_core.store.records import Draft
 
 _HEAD: Final = """\

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_core.messages.policies import Counters, Hello, NodeReport
+from sluice_core.messages.nodes import Counters, Hello, NodeReport
 from sluice_core.store.records import Committed, Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment

@@ -17,7 +17,7 @@ from tests.support.sandbox.storlets import registered
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter
 from sluice_sandbox.docker import image
 from sluice_sandbox.docker.engine import DockerEngine

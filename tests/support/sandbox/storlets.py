@@ -18,7 +18,7 @@ from typing import Any
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.describe import STORLET
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, Hint
 from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.storlets.container import Container, Place

@@ -13,7 +13,8 @@ from sluice_controller.configuration.changes import policies_of
 from sluice_controller.configuration.configuration import HOWS, WHATS, ConfigurationChange
 from sluice_controller.configuration.export import CODE_SECTIONS
 from sluice_core.messages.base import Message
-from sluice_core.messages.policies import FILTER_CODE, Change, Entry, Policy
+from sluice_core.messages.policies import Change, Entry, Policy
+from sluice_core.messages.uploads import FILTER_CODE
 
 #: Kind of code → its section in documents.
 _SECTIONS: Final = {kind: section for section, kind in CODE_SECTIONS.items()}

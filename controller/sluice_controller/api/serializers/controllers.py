@@ -11,7 +11,7 @@ from sluice_controller.api.serializers.base import EntrySerializer, PageSerializ
 from sluice_controller.api.serializers.uploads import CodeSerializer
 from sluice_controller.code.controllers import STATES, ControllerInstance, state_of
 from sluice_controller.code.rollout import METRIC_STATES
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 
 
 class ControllerSerializer(CodeSerializer, EntrySerializer):

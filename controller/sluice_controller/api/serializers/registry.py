@@ -12,7 +12,7 @@ from sluice_controller.api.serializers.uploads import CodeSerializer
 from sluice_controller.registry.activations import FilterActivation
 from sluice_controller.registry.aliases import OF
 from sluice_controller.registry.metrics import GRANULARITIES, UNITS, RegisteredMetric
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 
 
 class CoinedTermSerializer(EntrySerializer):

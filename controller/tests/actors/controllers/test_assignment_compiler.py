@@ -12,7 +12,8 @@ from sluice_actors.controllers.upload_index import UploadIndex, action_of
 from sluice_core.control import Assign
 from sluice_core.describe import PLACES
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import CONTROLLER_CODE, METRIC_CODE, Change, Upload
+from sluice_core.messages.policies import Change
+from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload
 
 
 def upload(keyword="rot13", **more):

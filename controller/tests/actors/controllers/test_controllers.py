@@ -9,7 +9,7 @@ from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of,
 from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.controllers import rollout
-from sluice_core.messages.policies import METRIC_CODE, Upload
+from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_core.store.records import Draft
 
 ID = "controller:busy."

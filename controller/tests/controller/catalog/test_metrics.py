@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_controller.catalog.backend import open_backend
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_the_page_names_what_code_may_import(kind):
 
 def test_the_page_names_the_limits():
     from sluice_controller.code.revisions import NATIVE_LIMIT
-    from sluice_core.messages.policies import REVISIONS
+    from sluice_core.messages.uploads import REVISIONS
 
     assert (REVISIONS, NATIVE_LIMIT) == (10, 1 << 20)
     assert "at most 1 MiB" in PAGE

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 
 DELETES = """
 from sluice_core.describe import MetricInfo

@@ -10,7 +10,8 @@ import pytest
 from sluice_controller.catalog.enforcement import Cluster
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout
-from sluice_core.messages.policies import NodeReport, Upload
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.uploads import Upload
 from sluice_core.store.records import Head
 
 NOW = 1000.0

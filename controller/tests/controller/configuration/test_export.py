@@ -14,8 +14,9 @@ from sluice_controller.configuration.configuration import Configuration, replace
 from sluice_controller.configuration.export import document
 from sluice_controller.configuration.import_ import read_configuration
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import Entry, PolicyState, Upload
+from sluice_core.messages.policies import Entry, PolicyState
 from sluice_core.messages.registry import Group
+from sluice_core.messages.uploads import Upload
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 

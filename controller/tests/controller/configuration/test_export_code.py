@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sluice_controller.configuration.configuration import Configuration
-from sluice_core.messages.policies import Revision, Upload
+from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from sluice_controller.configuration.configuration import Configuration, configuration_at, replace_configuration
 from sluice_core.errors import Conflict
-from sluice_core.messages.policies import Entry, PolicyState, Upload
+from sluice_core.messages.policies import Entry, PolicyState
+from sluice_core.messages.uploads import Upload
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from sluice_core.messages.policies import Firing, NodeReport, PolicyState
+from sluice_core.messages.nodes import NodeReport
+from sluice_core.messages.policies import Firing, PolicyState
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 

@@ -7,7 +7,7 @@ import pytest
 from drf_spectacular.validation import validate_schema
 
 from sluice_controller.api.openapi import SENTENCES
-from sluice_core.messages.policies import NodeReport
+from sluice_core.messages.nodes import NodeReport
 from sluice_filters.registry import descriptions
 
 

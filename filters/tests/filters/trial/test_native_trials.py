@@ -9,7 +9,7 @@ import pytest
 
 from sluice_core.code.code_store import BadUpload, CodeStore
 from sluice_core.code.sandbox_trial import Trial, try_code
-from sluice_core.messages.policies import Revision, Upload
+from sluice_core.messages.uploads import Revision, Upload
 from sluice_filters.api import FilterError, Hint, Surroundings
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.registry import BUILT_IN

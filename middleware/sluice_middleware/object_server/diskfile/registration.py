@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters
 from sluice_middleware.object_server.diskfile.stored_metadata import VERSION
 from sluice_middleware.swift import green

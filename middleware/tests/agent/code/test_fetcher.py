@@ -8,7 +8,7 @@ import pytest
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_core.code.code_store import CodeStore
 from sluice_core.errors import NotFound, PeerError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_core.testing import FakeSwiftCodeStore
 
 CODE, EARLIER = b"code", b"earlier code"

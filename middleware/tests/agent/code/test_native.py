@@ -16,7 +16,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_core.code.sandbox_trial import Interpreter, Trial, Verdict
 from sluice_core.code.swift_code_store import SwiftCodeStoreSettings
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_core.options import OptionError
 from sluice_core.snapshot.reader import SnapshotReader
 from sluice_core.store.records import Draft

@@ -17,7 +17,7 @@ from sluice_agent.settings import Settings
 from sluice_aio.cluster.services import HOST, RedisServer, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
-from sluice_core.messages.policies import MetricBatch
+from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.node_metrics import NODE_METRICS, readings
 
 LIMIT = 60

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from sluice_agent.metrics.worker_server import WorkerServer
-from sluice_core.messages.policies import Counters, Hello
+from sluice_core.messages.nodes import Counters, Hello
 from sluice_core.metrics.totals import Totals, birth
 
 LIMIT = 30

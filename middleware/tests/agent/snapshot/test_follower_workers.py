@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from tests.support.middleware.agents import at_epoch, commit, play, reads_on, reported, running, until, worker
 
-from sluice_core.messages.policies import Counters
+from sluice_core.messages.nodes import Counters
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import socket
 import pytest
 
 from sluice_core.code.code_store import CodeStore
-from sluice_core.messages.policies import Counters, Hello, Upload
+from sluice_core.messages.nodes import Counters, Hello
+from sluice_core.messages.uploads import Upload
 from sluice_metrics.builtin.puts_sec import PutsSec
 from sluice_middleware.proxy.metric_loader import WorkerMetrics
 from sluice_middleware.proxy.metric_reporter import Reporter

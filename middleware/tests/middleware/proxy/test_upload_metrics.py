@@ -6,7 +6,7 @@ import random
 import pytest
 
 from sluice_agent.metrics.publisher import MetricPublisher
-from sluice_core.messages.policies import Counters, Hello, MetricBatch
+from sluice_core.messages.nodes import Counters, Hello, MetricBatch
 from sluice_core.metrics.totals import Totals
 from sluice_core.testing import FakeBus, assignment
 from sluice_metrics.meter.meter import Meter

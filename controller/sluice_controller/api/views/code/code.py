@@ -16,7 +16,7 @@ from sluice_controller.code.revisions import IncomingCode
 from sluice_controller.configuration.configuration import Authorize, Difference
 from sluice_core.describe import NATIVE
 from sluice_core.errors import CallerError
-from sluice_core.messages.policies import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
+from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CODE, Upload
 
 MEDIA_TYPE: Final = "application/octet-stream"
 SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")

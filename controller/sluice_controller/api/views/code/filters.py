@@ -37,7 +37,7 @@ from sluice_controller.code import filters, revisions
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import rollout_now, wait_rolled_out
 from sluice_core.describe import FILTER, NATIVE
-from sluice_core.messages.policies import FILTER_CODE
+from sluice_core.messages.uploads import FILTER_CODE
 
 #: Asked besides the rule of the call where code is native.
 _NATIVE_RULE = NATIVE_RULES[FILTER_CODE]

@@ -16,7 +16,7 @@ from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.storage_daemons import READY, STATE_FILE, StorageDaemons
 from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.errors import PeerError
-from sluice_core.messages.policies import STORAGE_STATE_SUFFIX, Hello, StorageState
+from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_core.metrics.totals import Totals
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore

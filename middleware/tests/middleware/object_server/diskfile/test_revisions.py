@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_core.messages.policies import Upload
+from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
 from sluice_filters.basic.xor import Xor
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused
