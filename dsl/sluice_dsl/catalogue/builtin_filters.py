@@ -70,7 +70,7 @@ BUILTIN_FILTERS: Final = (
         "give only some columns and rows of CSV objects; clients may ask for fewer",
         (
             Parameter("columns", "list", "columns that may be read (names, or _1, _2, ...); empty: all", default=""),
-            Parameter("where", "str", "condition that rows must change_same_bytes, as in SQL; empty: none", default=""),
+            Parameter("where", "str", "condition that rows must meet, as in SQL; empty: none", default=""),
             Parameter(
                 "header",
                 "str",
