@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
+pytestmark = pytest.mark.usefixtures("unlogged")
 
 JSON = "application/json"
 ODD_NAMES = (

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
+pytestmark = pytest.mark.usefixtures("unlogged")
 
 LINES = {
     "a line that is too long": (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),

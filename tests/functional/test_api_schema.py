@@ -14,7 +14,7 @@ import pytest
 
 from sluice_aio.cluster.components import script
 
-pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
+pytestmark = pytest.mark.usefixtures("unlogged")
 
 TIMES = int(os.environ.get("SLUICE_FUZZ", "1"))
 SEED = 20 if TIMES == 1 else secrets.randbelow(1 << 31)
@@ -42,6 +42,7 @@ def asked(lone_api, folder, *options):
     return done
 
 
+@pytest.mark.probe
 def test_every_call_keeps_to_its_description(lone_api, tmp_path):
     options = ("--phases", "examples,coverage,fuzzing", "--max-examples", str(CASES), "--exclude-checks", LEFT_OUT)
     done = asked(lone_api, tmp_path, *options)
@@ -49,6 +50,7 @@ def test_every_call_keeps_to_its_description(lone_api, tmp_path):
     assert "Test cases:" in done.stdout
 
 
+@pytest.mark.probe
 def test_calls_that_follow_each_other_keep_to_their_descriptions(lone_api, tmp_path):
     options = ("--phases", "stateful", "--max-time", str(SECONDS), "--exclude-checks", LEFT_OUT)
     done = asked(lone_api, tmp_path, *options)

@@ -8,7 +8,7 @@ import pytest
 
 from sluice_aio.cluster.setup import EC21, GOLD
 
-pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("unlogged")]
+pytestmark = pytest.mark.usefixtures("unlogged")
 
 ROUNDS = 8
 STORAGE = (GOLD, EC21)

@@ -17,7 +17,10 @@ GET, PUT = 12 * MB, 4.5 * MB
 CAPACITY = Capacity(get=GET, put=PUT)
 
 
-@pytest.fixture(scope="module", params=["proxy", "storage_node"])
+pytestmark = pytest.mark.alone
+
+
+@pytest.fixture(scope="module", params=["proxy", pytest.param("storage_node", marks=pytest.mark.probe)])
 def stage(request, tmp_path_factory):
     terms = Terms(side=request.param, capacity=CAPACITY, sizes=(250_000,), fallocate=False)
     with Stage(tmp_path_factory.mktemp("s"), terms) as found:
@@ -71,12 +74,14 @@ def test_each_tenant_gets_its_floor_and_an_equal_part_of_what_is_spare(stage, pr
         assert [load.errors() for load in found] == [(0, "")] * 3
 
 
+@pytest.mark.probe
 def test_a_tenant_without_a_promise_shares_what_is_spare(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=6MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:
         assert settled(found, [9 * MB, 3 * MB]) == close([9 * MB, 3 * MB])
 
 
+@pytest.mark.probe
 def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=8MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as (first, second):
@@ -85,6 +90,7 @@ def test_what_a_tenant_leaves_unused_goes_to_the_others(stage, promised):
         assert settled((second,), [GET]) == close([GET])
 
 
+@pytest.mark.probe
 def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=2MBps")
     begun = int(time.time())
@@ -95,6 +101,7 @@ def test_a_ceiling_holds_and_the_others_are_free(stage, promised):
         assert max(found[0].rates(begun, begun + 4).values()) < 3 * 1.25 * 2 * MB + MB
 
 
+@pytest.mark.probe
 def test_uploads_have_floors_of_their_own(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=1500kBps")
     with (
@@ -105,6 +112,7 @@ def test_uploads_have_floors_of_their_own(stage, promised):
         assert [load.errors() for load in (first, second)] == [(0, "")] * 2
 
 
+@pytest.mark.probe
 def test_uploads_that_end_and_begin_again_have_them_too(stage, promised):
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH put_bw=1500kBps")
     expected = [3 * MB, 1.5 * MB]
@@ -123,6 +131,7 @@ def test_floors_beyond_the_capacity_are_accepted_flagged_and_reduced(stage, prom
         assert rows["AUTH_t1"]["short"] + rows["AUTH_t2"]["short"] == pytest.approx(GET, rel=CLOSE)
 
 
+@pytest.mark.probe
 def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promised):
     stage.fill("AUTH_t1", "other")
     promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH max_get_bw=4MBps")
@@ -134,6 +143,7 @@ def test_a_containers_ceiling_is_its_own_and_its_tenants_bounds_it(stage, promis
         assert settled((whole, part), [3 * MB, 1 * MB]) == close([3 * MB, 1 * MB])
 
 
+@pytest.mark.probe
 def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others(stage, promised):
     stage.fill("AUTH_t1", "other")
     promised('FOR CONTAINER "AUTH_t1/other" DO SET bandwidth WITH get_bw=6MBps')
@@ -163,6 +173,7 @@ def test_a_change_reaches_transfers_in_flight(stage, promised):
         assert rate > 5 * MB
 
 
+@pytest.mark.probe
 def test_deleting_the_last_promise_frees_everybody(stage, promised):
     policy = promised("FOR TENANT AUTH_t1 DO SET bandwidth WITH get_bw=1MBps")
     with loads(stage, ("AUTH_t1", 16, "GET"), ("AUTH_t2", 16, "GET")) as found:

@@ -11,8 +11,6 @@ import pytest
 from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(5_000))
 
 SHIFT = """

@@ -4,8 +4,6 @@ import threading
 
 import pytest
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: what somebody may want back\n" % number for number in range(3000))
 
 

@@ -24,9 +24,9 @@ from tests.support.sandbox.process import XOR
 
 from sluice_core.errors import SluiceError
 
-pytestmark = pytest.mark.functional
-
 EXAMPLES = int(os.environ.get("SLUICE_EXAMPLES", "12"))
+#: Histories of a functional run; a probe tries all.
+FEW = 3
 STEPS = int(os.environ.get("SLUICE_STEPS", "40"))
 TEXT = b"".join(b"%07d the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 NOISE = random.Random(11).randbytes(600_000)
@@ -98,7 +98,6 @@ metadata = st.fixed_dictionaries(
 
 
 SETTINGS = settings(
-    max_examples=EXAMPLES,
     stateful_step_count=STEPS,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -432,7 +431,8 @@ def isolated(cluster, api):
     cluster.remove("sandbox")
 
 
-def test_random_histories(cluster, swift, plain, api, eventually, isolated):
+@pytest.mark.parametrize("examples", [FEW, pytest.param(EXAMPLES, marks=pytest.mark.probe)])
+def test_random_histories(cluster, swift, plain, api, eventually, isolated, examples):
     twins = Remembering(swift, plain)
     theirs = client_of(cluster.plain_url, "test2:tester2", "testing2")
     s3 = RememberingS3(twins, client_of(cluster.proxy_url, "test:tester", "testing"), theirs)
@@ -443,6 +443,6 @@ def test_random_histories(cluster, swift, plain, api, eventually, isolated):
 
     Case.twins, Case.s3, Case.api, Case.eventually = twins, s3, api, staticmethod(eventually)
     try:
-        run_state_machine_as_test(Case, settings=SETTINGS)
+        run_state_machine_as_test(Case, settings=settings(SETTINGS, max_examples=examples))
     except Exception as error:
         raise AssertionError(twins.first or "the machine itself failed") from error

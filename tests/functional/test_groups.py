@@ -11,8 +11,6 @@ from sluice_core.messages.registry import Group, Placement
 from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 ACCOUNT = "AUTH_test"
 

@@ -23,8 +23,6 @@ from sluice_aio.keystone.http import KeystoneHttp, swift_of
 from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
 
-pytestmark = pytest.mark.functional
-
 OWN = "FOR CONTAINER acme/logs DO SET compression"
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 

@@ -3,11 +3,7 @@
 import random
 import threading
 
-import pytest
-
 from sluice_aio.cluster.disks import stored_sizes
-
-pytestmark = pytest.mark.functional
 
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 NOISE = random.Random(7).randbytes(len(TEXT))

@@ -8,8 +8,6 @@ import pytest
 from sluice_aio.cluster.setup import EC21
 from sluice_aio.cluster.swift_http import SwiftHttp
 
-pytestmark = pytest.mark.functional
-
 
 @pytest.fixture(scope="module")
 def call(cluster):

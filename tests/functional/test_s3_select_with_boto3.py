@@ -5,8 +5,6 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-pytestmark = pytest.mark.functional
-
 DATA = b"id,meter,kwh\n" + b"".join(b"%d,m%d,%d.5\n" % (number, number % 50, number % 100) for number in range(200_000))
 
 

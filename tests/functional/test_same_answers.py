@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(40_000))
 BODIES = {
     "empty": b"",
@@ -41,7 +39,9 @@ def md5(data):
     return hashlib.md5(data).hexdigest()
 
 
-@pytest.fixture(scope="module", params=["zstd", "lz4", "gzip"])
+@pytest.fixture(
+    scope="module", params=["zstd", *(pytest.param(engine, marks=pytest.mark.probe) for engine in ("lz4", "gzip"))]
+)
 def both(request, cluster, api, swift, plain):
     policy = api.create_policy(f"FOR TENANT AUTH_test DO SET compression WITH engine={request.param} ON PROXY", wait=10)
     assert policy["enforced"]["nodes"] == policy["enforced"]["total"] == 1

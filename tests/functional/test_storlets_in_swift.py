@@ -15,8 +15,6 @@ from sluice_aio.cluster.setup import Setup
 from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 
-pytestmark = pytest.mark.functional
-
 SOURCES = Path(__file__).parents[2] / "filters" / "storlets"
 TEXT = b"".join(b"%d the quick brown fox\n" % number for number in range(60_000))
 DESCRIPTION = {"environment": "storlet", "language": "python"}

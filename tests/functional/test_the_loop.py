@@ -11,8 +11,6 @@ from sluice_client import ApiError
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
 from sluice_core.messages.nodes import MetricBatch
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 
 

@@ -5,8 +5,6 @@ from tests.support.sandbox.process import XOR, compiled
 
 from sluice_client import ApiError
 
-pytestmark = pytest.mark.functional
-
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(20_000))
 SHOUT = b"""
 class Shout:

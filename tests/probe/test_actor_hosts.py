@@ -17,8 +17,6 @@ from sluice_actors.testing import plan_of
 from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
 from sluice_core.messages.policies import Target
 
-pytestmark = pytest.mark.probe
-
 TENANTS = [f"AUTH_{number:03d}" for number in range(60)]
 PERIOD = 10
 

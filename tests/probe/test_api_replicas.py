@@ -20,8 +20,6 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.layout import Layout
 from sluice_client import Client, ClientError, Retries
 
-pytestmark = pytest.mark.probe
-
 REPLICAS = ("api", "api2")
 #: Longer than a replica needs to come back on a slow machine.
 PATIENT = Retries(tries=8)

@@ -21,8 +21,6 @@ from sluice_aio.keystone import barbican, seed
 from sluice_aio.keystone.http import KeystoneHttp, swift_of
 from sluice_client import Client
 
-pytestmark = pytest.mark.probe
-
 BODY = b"".join(b"%d: what only Barbican's users may read\n" % number for number in range(10_000))
 PLACES = ("PROXY", "STORAGE_NODE")
 #: Everything of Swift that needs keys.

@@ -19,8 +19,6 @@ from sluice_client import Client
 from sluice_core.cache.write_marks import digest, open_marks
 from sluice_middleware.cache.index import open_table
 
-pytestmark = pytest.mark.probe
-
 #: Past this after a write, in default mode, nobody may see what was there before.
 BOUND = 1.02
 #: As the configuration says, since the index has a size that goes with it.

@@ -17,8 +17,6 @@ from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.layout import Layout
 from sluice_client import Client
 
-pytestmark = pytest.mark.probe
-
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"
 #: These tell of the API itself; the others ask Swift first, which is not here.
 OTHERS = ("/health", "/schema", "/metrics", "/locality/", "/containers/", "/placements/")

@@ -29,8 +29,6 @@ from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 
-pytestmark = pytest.mark.probe
-
 SENTENCE = "FOR TENANT AUTH_test DO SET compression ON STORAGE_NODE, SET encryption ON STORAGE_NODE"
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(50_000))
 NOISE = random.Random(11).randbytes(300_000)

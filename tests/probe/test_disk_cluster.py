@@ -22,8 +22,6 @@ from sluice_middleware.object_server.diskfile.rewrite import data_files
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.swift.diskfile_api import read_metadata
 
-pytestmark = pytest.mark.probe
-
 BODY = b"a line of text that compresses well\n" * 40_000
 #: Storage nodes that have never heard of Sluice, behind proxies that have.
 STOCK = Setup(parts=frozenset({PROXY, READS, KEYS}))

@@ -19,8 +19,6 @@ from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 from sluice_middleware.wsgi.sysmeta import CHAIN
 
-pytestmark = pytest.mark.probe
-
 TEXT = b"".join(b"%d: a line that compresses\n" % n for n in range(5000))
 
 

@@ -22,8 +22,6 @@ from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.errors import PeerError
 
-pytestmark = pytest.mark.probe
-
 STOCK = Setup(parts=frozenset())
 SLUICE = Setup(parts=frozenset({PROXY, READS, KEYS}))
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))

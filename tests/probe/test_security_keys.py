@@ -12,8 +12,6 @@ from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 
-pytestmark = pytest.mark.probe
-
 BODY = b"".join(b"%d: what nobody else may read\n" % number for number in range(20_000))
 #: How Swift's proxy says that it will not ask a device for a while.
 SUPPRESSED = re.compile("error limited")

@@ -20,8 +20,6 @@ from sluice_filters.compression.layout import pack_lengths, unpack_lengths
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, ETAG, NODE, encode_chain
 
-pytestmark = pytest.mark.probe
-
 #: Shrinks to half, so that a pipeline of two filters has several segments.
 BODY = random.Random(7).randbytes(400_000).hex().encode()
 FRAME = 65536

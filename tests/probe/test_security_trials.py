@@ -16,8 +16,6 @@ from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, ETAG, NODE, READ, REFUSED
 
-pytestmark = pytest.mark.probe
-
 BODY = random.Random(5).randbytes(150_000).hex().encode()
 OTHER = b"another object, which was here before " * 2000
 STEP = [{"f": "xor", "v": 1, "p": {}, "r": {"size": 1}}]

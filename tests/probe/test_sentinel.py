@@ -24,8 +24,6 @@ from sluice_aio.cluster.services import HOST, ask, free_port
 from sluice_client import Client, ClientError, Retries
 from sluice_core.store.store import AsyncStore
 
-pytestmark = pytest.mark.probe
-
 PASSWORD = "hunter2"
 TOKEN = "an-admin-token-for-tests"
 LIMIT = 240

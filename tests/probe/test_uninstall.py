@@ -20,8 +20,6 @@ from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, PREFIX
 
-pytestmark = pytest.mark.probe
-
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(40_000))
 #: All that filters change: not what is empty.
 SOME = ("text", "noise", "tiny")

@@ -25,8 +25,6 @@ from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.cli import main
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 
-pytestmark = pytest.mark.probe
-
 #: Storage nodes that have never heard of Sluice, behind proxies that have.
 STOCK = Setup(parts=frozenset({PROXY, READS, KEYS}), proxy_workers=1)
 TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_000))

@@ -23,7 +23,7 @@ from sluice_aio.cluster.setup import EC21, GOLD, POLICIES
 from sluice_core.messages.bandwidth import SIDES
 from sluice_middleware.swift.green import IO_THREAD
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.alone
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.

@@ -11,7 +11,7 @@ from tests.support.cluster.bandwidth_observer import CLOSE, settled
 
 from sluice_aio.cluster.layout import OBJECT_DEVICES
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.alone
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it.

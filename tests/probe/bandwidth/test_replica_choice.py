@@ -14,7 +14,7 @@ import pytest
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import first_good
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.alone
 
 MB = 1_000_000
 TENANT = "AUTH_t1"

@@ -22,7 +22,7 @@ from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.common import USERS
 from sluice_client import Client
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.alone
 
 USER = "test:tester"
 #: Bytes per second for the cluster.

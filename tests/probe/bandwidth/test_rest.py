@@ -17,7 +17,7 @@ from sluice_aio.cluster.layout import OBJECT_DEVICES
 from sluice_aio.cluster.setup import EC21, GOLD
 from sluice_core.describe import STORAGE_NODE
 
-pytestmark = pytest.mark.functional
+pytestmark = pytest.mark.alone
 
 MB = 1_000_000
 #: Little enough that a busy machine gives it; of three object servers together.
