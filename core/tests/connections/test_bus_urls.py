@@ -11,6 +11,8 @@ from sluice_aio.cluster.services import HOST, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.publisher import Publisher
 
+pytestmark = pytest.mark.service
+
 LIMIT = 120
 
 

@@ -10,6 +10,8 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
+pytestmark = pytest.mark.service
+
 
 class LockedRedis(RedisServer):
     """One that wants a password and also listens on a Unix socket."""

@@ -13,6 +13,8 @@ from sluice_core.store.records import Draft, Gap
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import assignment
 
+pytestmark = pytest.mark.service
+
 PASSWORD = "hunter2"
 DRAFT = Draft("me", puts=(assignment(),))
 LIMIT = 120

@@ -9,6 +9,8 @@ from sluice_aio.cluster import services
 from sluice_aio.cluster.services import HOST, MemcachedServer, RedisServer, ask, free_port, free_ports
 from sluice_core.errors import PeerError
 
+pytestmark = pytest.mark.service
+
 
 def gone(pid):
     try:

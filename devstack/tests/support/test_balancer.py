@@ -9,6 +9,8 @@ from tests.support.cluster.balancer import Balancer
 
 from sluice_aio.cluster.services import free_port
 
+pytestmark = pytest.mark.service
+
 
 @contextlib.contextmanager
 def server(word):

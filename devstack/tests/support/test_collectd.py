@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.support.cluster.collectd import CollectdDaemon, configuration
 
+pytestmark = pytest.mark.service
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "node-metrics.md"
 URL = "amqp://guest:guest@broker1,broker2/%2F"
 

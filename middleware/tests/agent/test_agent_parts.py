@@ -23,6 +23,8 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import Store
 from sluice_core.testing import FakeBus, assignment
 
+pytestmark = pytest.mark.service
+
 LIMIT = 60
 
 

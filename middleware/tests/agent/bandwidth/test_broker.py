@@ -28,6 +28,8 @@ from sluice_core.messages.credit import (
     unpack,
 )
 
+pytestmark = pytest.mark.service
+
 LIMIT = 60
 
 

@@ -20,6 +20,8 @@ from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
 from sluice_core.metrics.node_metrics import NODE_METRICS, readings
 
+pytestmark = pytest.mark.service
+
 LIMIT = 60
 
 

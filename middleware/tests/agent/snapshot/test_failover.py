@@ -14,6 +14,8 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
 
+pytestmark = pytest.mark.service
+
 PASSWORD = "hunter2"
 LIMIT = 120
 

@@ -25,6 +25,8 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 from sluice_middleware.testing.agent import FakeAgent, grant_free, grant_nothing
 
+pytestmark = pytest.mark.service
+
 KB = 1024
 MB = 1024 * 1024
 HOST = "127.0.0.1"

@@ -1,0 +1,71 @@
+"""The tiers of the tests, as markers: ``pytest -m unit``, ``service``, ``functional``, ``probe``.
+
+* *unit* starts no server. This file sees to it: a unit test that starts one fails.
+* *service* starts Redis, RabbitMQ or processes of ours, without Swift's servers; marked, or by the fixtures it uses.
+* *functional* is one journey of every capability on a real cluster: ``tests/functional``.
+* *probe* kills and cuts things, or tries what a journey does not: ``tests/probe``, and whatever is marked.
+
+``alone`` marks what measures rates: it runs without other tests beside it.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sluice_aio.cluster.services import Child
+
+TIERS = ("unit", "service", "functional", "probe")
+ROOT = Path(__file__).parent
+#: Where the temporary folder of a parallel run is noted, to be removed when all tests passed.
+SHORT = pytest.StashKey()
+#: Fixtures that bring a server.
+SERVERS = frozenset({"redis_server", "rabbit_server", "cluster", "redis_url"})
+
+
+def pytest_configure(config):
+    """Give parallel workers short temporary folders: a unix socket's path has at most 107 bytes."""
+    parallel = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if parallel and config.option.basetemp is None:
+        config.option.basetemp = Path(tempfile.mkdtemp(prefix="s-")) / "t"
+        config.stash[SHORT] = config.option.basetemp.parent
+
+
+def pytest_sessionfinish(session, exitstatus):
+    folder = session.config.stash.get(SHORT, None)
+    if folder is not None and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tier(item):
+    """The narrowest tier that an item is marked with or lies in."""
+    marked = [name for name in TIERS if item.get_closest_marker(name) is not None]
+    if marked:
+        return marked[-1]
+    folder = item.path.relative_to(ROOT).parts[:2]
+    if folder[0] == "tests" and folder[1] in TIERS:
+        return folder[1]
+    return "service" if SERVERS & set(item.fixturenames) else "unit"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        name = tier(item)
+        if item.get_closest_marker(name) is None:
+            item.add_marker(getattr(pytest.mark, name))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Keep servers from starting while a unit test runs, its fixtures of all scopes included."""
+    if item.get_closest_marker("unit") is None:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Child, "start", refuse)
+        return (yield)
+
+
+def refuse(self):
+    """Stands in for ``Child.start``."""
+    raise AssertionError(f"a unit test starts `{self.argv[0]}`: mark it `service`")
