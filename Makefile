@@ -3,14 +3,20 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv everything demo up down status test lint types imports unit fuzz functional probe swift-suite swift-sample bench constraints clean
+.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe repeat fuzz \
+    swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
 PYTHON := $(VENV)/bin/python
 AIO := $(VENV)/bin/sluice-aio
 CLUSTER := $(or $(SLUICE_DIR),.sluice)
 PACKAGES := $(wildcard */sluice_*)
-ROOMS := core dsl filters metrics middleware controller client devstack docs benchmarks
+PYTEST := $(PYTHON) -m pytest -q
+# Test processes beside each other; tests of one file stay together, and what measures rates runs alone.
+WORKERS ?= 4
+# What pytest exits with when no test was chosen.
+NONE := 5
+PARALLEL := -n $(WORKERS) --dist loadfile
 
 help:  ## print this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -33,10 +39,11 @@ down:  ## stop the cluster
 status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
-test: everything lint  ## lint, types, import contracts, unit and functional tests
-	@$(PYTHON) -m pytest -q $(ROOMS) tests/fuzz tests/functional
+test: everything lint  ## lint, types, import contracts, then the tiers unit, service and functional
+	@$(PYTEST) $(PARALLEL) -m "(unit or service) and not alone"
+	@$(PYTEST) -m "functional or (alone and not probe)"
 
-lint: venv types imports  ## ruff, mypy, import contracts
+lint: venv types imports names  ## ruff, mypy, import contracts, retired names
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
@@ -46,18 +53,28 @@ types: everything
 imports: venv
 	@$(VENV)/bin/lint-imports
 
-unit: everything  ## the tests of the rooms alone
-	@$(PYTHON) -m pytest -q $(ROOMS) tests/fuzz
+names: venv
+	@$(PYTHON) tools/check-retired-names
+
+unit: everything  ## the tests that start no server
+	@$(PYTEST) $(PARALLEL) -m unit
+
+service: everything  ## the tests that start Redis, RabbitMQ or processes of ours
+	@$(PYTEST) $(PARALLEL) -m service
 
 fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=… for each of them
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
 	@$(PYTHON) -m tests.fuzz --seconds $(or $(SECONDS),60)
 
-functional: everything  ## the tests against a real cluster alone
-	@$(PYTHON) -m pytest -q tests/functional
+functional: everything  ## one journey of every capability on a real cluster
+	@$(PYTEST) -m functional
 
-probe: everything  ## kill and cut things while a cluster is under load
-	@$(PYTHON) -m pytest -q tests/probe
+probe: everything  ## kill and cut things under load, and try what a journey does not; PROBES=… chooses modules
+	@$(PYTEST) -n 2 --dist loadfile -m "probe and not alone" $(PROBES) || [ $$? = $(NONE) ]
+	@$(PYTEST) -m "probe and alone" $(PROBES) || [ $$? = $(NONE) ]
+
+repeat: everything  ## repeat one test: N=20 T=path::name
+	@for i in $$(seq $(N)); do echo "run $$i of $(N)"; $(PYTEST) "$(T)" || exit; done
 
 swift-suite: everything  ## Swift's own functional tests in every set-up, compared with plain Swift (hours); SUITE=… chooses
 	@$(PYTHON) -m sluice_aio.swift_suite $(or $(SUITE),--all)
