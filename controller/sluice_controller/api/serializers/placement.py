@@ -83,7 +83,7 @@ class PlacementSerializer(Serializer):
 class PlacementPageSerializer(PageSerializer):
     """A page of placements, by account."""
 
-    placements = PlacementSerializer(source="things", many=True)
+    placements = PlacementSerializer(source="records", many=True)
 
 
 #: Accepted where Swift has such a policy; a test sends it.
