@@ -81,7 +81,7 @@ def test_facts_of_a_download_prefer_the_plain_size():
         ({"HTTP_X_OBJECT_SYSMETA_SYMLINK_TARGET": "c/o"}, False),
     ],
 )
-def test_manifests_links_and_nothing_are_no_data(env, data):
+def test_manifests_links_and_empty_bodies_are_not_data(env, data):
     assert is_data(env) is data
 
 
@@ -93,13 +93,13 @@ def test_a_chain_reads_back():
 
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "{}", "[1]", '[{"f":1,"r":{}}]', '[{"f":"x"}]', "null"])
-def test_a_chain_that_is_none_is_refused_and_its_bytes_are_kept(value):
+def test_an_invalid_chain_is_a_decode_error_with_the_raw_bytes(value):
     with pytest.raises(DecodeError) as caught:
         sysmeta.decode_chain(value)
     assert caught.value.raw == value.encode()
 
 
-def test_headers_of_an_answer_become_plain():
+def test_response_headers_describe_the_plain_object():
     headers = [
         ("Content-Length", "3"),
         ("Etag", '"stored"'),
@@ -169,7 +169,7 @@ def test_an_upload_counts_from_its_first_read_and_while_it_runs():
     assert alive == set()
 
 
-def test_a_download_that_is_cut_off_has_ended():
+def test_an_interrupted_download_ends_its_metrics():
     counted = meter()
     life = RequestMetrics(counted.begin("AUTH_a", "c"), "GET", None)
     life.answered("200 OK")
@@ -254,7 +254,7 @@ def test_many_rows_travel_in_several_messages_below_the_limit(agent, reporter):
     assert len(seen) == 701
 
 
-def test_an_agent_that_is_away_costs_nothing_and_is_found_again(path, reporter):
+def test_the_reporter_reconnects_to_a_returning_agent(path, reporter):
     reporter._meter.begin("AUTH_a", "c").admitted("GET")
     reporter.tick()
     reporter.tick()

@@ -24,7 +24,7 @@ def often(monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 0.002)
 
 
-def test_a_free_flow_is_asked_about_once(agent, line):
+def test_credit_for_an_unlimited_flow_is_requested_once(agent, line):
     line.tick()
     for size in (KB, 10**9, 10**9):
         transfer = line.open(FLOW)
@@ -34,7 +34,7 @@ def test_a_free_flow_is_asked_about_once(agent, line):
     assert [(row.flow, row.size) for row in agent.requests()] == [(FLOW, 64 * KB)]
 
 
-def test_who_is_free_asks_again_when_a_policy_bounds_it(agent, line):
+def test_an_unlimited_flow_requests_credit_after_a_ceiling_is_set(agent, line):
     line.tick()
     for ceiling in (0.0, 5e6, 5e6, 0.0, 7e6):
         transfer = line.open(FLOW, ceiling=ceiling)
@@ -44,7 +44,7 @@ def test_who_is_free_asks_again_when_a_policy_bounds_it(agent, line):
     assert [(row.flow, row.ceiling) for row in agent.requests()] == [(FLOW, 0.0), (FLOW, 5e6), (FLOW, 7e6)]
 
 
-def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, line):
+def test_waiters_are_served_in_order_and_never_beyond_the_credit(agent, line):
     agent.answer = grant_nothing
     line.tick()
     first, second = line.open(FLOW), line.open(FLOW)
@@ -65,7 +65,7 @@ def test_who_waits_is_served_in_order_and_never_beyond_what_was_given(agent, lin
     agent.join(other)
 
 
-def test_while_a_transfer_waits_others_go_on(agent, line, clock):
+def test_a_waiting_transfer_does_not_block_other_flows(agent, line, clock):
     agent.answer = lambda row: grant_nothing(row) if row.flow == FLOW else grant_all(row)
     line.tick()
     held = line.open(FLOW)
@@ -83,7 +83,7 @@ def test_while_a_transfer_waits_others_go_on(agent, line, clock):
     thread.kill()
 
 
-def test_a_thread_that_is_killed_while_it_waits_leaves_the_queue_to_the_others(agent, line):
+def test_a_killed_waiter_leaves_the_queue(agent, line):
     agent.answer = grant_nothing
     line.tick()
     one, two = line.open(FLOW), line.open(FLOW)
@@ -96,7 +96,7 @@ def test_a_thread_that_is_killed_while_it_waits_leaves_the_queue_to_the_others(a
     assert passed == [KB]
 
 
-def test_what_is_left_goes_back_when_the_last_transfer_has_ended(agent, line):
+def test_unused_credit_is_returned_after_the_last_transfer(agent, line):
     agent.answer = grant_all
     line.tick()
     one, two = line.open(FLOW), line.open(FLOW)
@@ -111,7 +111,7 @@ def test_what_is_left_goes_back_when_the_last_transfer_has_ended(agent, line):
     agent.wait_until(lambda: agent.given == {FLOW: KB})
 
 
-def test_credit_that_comes_too_late_goes_back(agent, line):
+def test_late_credit_is_returned(agent, line):
     agent.answer = grant_nothing
     line.tick()
     line.open(FLOW).close()
@@ -130,7 +130,7 @@ def test_a_slow_reader_holds_no_credit(agent, line):
     transfer.close()
 
 
-def test_bytes_paid_are_bytes_given_at_the_pace_of_the_agent(agent, path):
+def test_charged_bytes_equal_granted_bytes_at_the_agents_rate(agent, path):
     line = CreditClient(path, PROXY)
     agent.set_rate(FLOW, 4e6)
     line.tick()
@@ -144,7 +144,7 @@ def test_bytes_paid_are_bytes_given_at_the_pace_of_the_agent(agent, path):
     agent.wait_briefly()
 
 
-def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece(agent, line):
+def test_a_new_rate_applies_to_open_transfers_at_the_next_piece(agent, line):
     line.tick()
     transfer = line.open(FLOW)
     agent.join(green.start_green(transfer.acquire, 10**9))
@@ -162,7 +162,7 @@ def test_a_rate_changes_on_transfers_under_way_and_free_ends_with_the_next_piece
     assert transfer.rate is None
 
 
-def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_it(agent, line, clock, often, caplog):
+def test_transfers_keep_the_last_rate_while_the_agent_is_away(agent, line, clock, often, caplog):
     caplog.set_level(logging.INFO)
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line.tick()
@@ -190,7 +190,7 @@ def test_when_the_agent_dies_transfers_go_on_at_the_last_rate_and_come_back_to_i
     transfer.close()
 
 
-def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeypatch):
+def test_a_detached_transfer_wakes_when_its_account_has_filled(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditClient(path, PROXY)
@@ -211,7 +211,7 @@ def test_a_transfer_alone_wakes_when_its_account_has_filled(agent, path, monkeyp
     agent.wait_briefly()
 
 
-def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monkeypatch):
+def test_waiters_continue_at_once_when_the_agent_dies(agent, path, monkeypatch):
     monkeypatch.setattr(wait_queue, "_LOOK", 6 * LIMIT)  # nobody looks meanwhile
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e6)
     line = CreditClient(path, PROXY)
@@ -230,7 +230,7 @@ def test_who_waits_already_when_the_agent_dies_goes_on_at_once(agent, path, monk
     agent.wait_briefly()
 
 
-def test_when_the_agent_says_nothing_for_two_seconds_transfers_go_on_alone(agent, line, clock, often):
+def test_transfers_detach_after_two_seconds_of_silence(agent, line, clock, often):
     agent.answer = lambda row: CreditGrant(*row[:4], row.size, 1e5)
     line.tick()
     transfer = line.open(FLOW)
@@ -252,7 +252,7 @@ def test_when_the_agent_says_nothing_for_two_seconds_transfers_go_on_alone(agent
     assert line._socket is not None
 
 
-def test_an_idle_line_is_not_taken_for_a_silent_one(agent, line, clock):
+def test_an_idle_connection_is_not_a_silent_agent(agent, line, clock):
     line.tick()
     clock.now += 3600
     agent.answer = grant_nothing
@@ -264,7 +264,7 @@ def test_an_idle_line_is_not_taken_for_a_silent_one(agent, line, clock):
 
 
 @pytest.mark.parametrize("side", [PROXY, STORAGE_NODE])
-def test_nobody_waits_longer_than_swift_does_and_what_passed_is_debt(agent, path, clock, side, caplog, often):
+def test_a_waiter_passes_with_debt_before_swifts_timeout(agent, path, clock, side, caplog, often):
     line = CreditClient(path, side, clock=clock)
     agent.answer = grant_nothing
     line.tick()
@@ -286,7 +286,7 @@ def test_nobody_waits_longer_than_swift_does_and_what_passed_is_debt(agent, path
     agent.wait_briefly()
 
 
-def test_the_patience_ends_before_swift_gives_up():
+def test_patience_is_shorter_than_swifts_timeouts():
     assert PATIENCE[STORAGE_NODE] < 10
     assert PATIENCE[PROXY] < 30
     assert wait_queue._LOOK < agent_client.SILENCE

@@ -25,7 +25,7 @@ from sluice_middleware.testing.agent import FakeAgent
 FLOW = Flow("AUTH_a", "GET")
 
 
-def test_a_worker_says_hello_and_each_second_what_moved(agent, line, clock):
+def test_a_worker_sends_hello_and_a_report_each_second(agent, line, clock):
     line.tick()
     transfer = line.open(FLOW)
     transfer.acquire(7)
@@ -56,7 +56,7 @@ def test_without_an_agent_everything_passes(path, caplog):
     assert len([one for one in caplog.messages if "no agent gives credit" in one]) == 1
 
 
-def test_levels_are_those_of_the_container_else_of_the_tenant(agent, line):
+def test_io_levels_are_those_of_the_container_or_else_the_tenant(agent, line):
     line.tick()
     assert (line.agent_state().active, line.agent_state().level(FLOW)) == (False, NO_CLASS)
     agent.wait_until(lambda: agent.workers)
@@ -69,7 +69,7 @@ def test_levels_are_those_of_the_container_else_of_the_tenant(agent, line):
     assert line.agent_state().spares == {"n1": 0.5}
 
 
-def test_objects_under_way_are_told_the_fastest_first_each_once(agent, path, clock):
+def test_the_fastest_objects_are_reported_once_each(agent, path, clock):
     line = CreditClient(path, STORAGE_NODE, "127.0.0.1:6200", clock=clock)
     line.tick()
     transfers = [line.open(FLOW, "sda", f"c/o{number}", "0-end") for number in (0, 1, 2, 2)]
@@ -92,7 +92,7 @@ def test_objects_under_way_are_told_the_fastest_first_each_once(agent, path, clo
     agent.wait_briefly()
 
 
-def test_long_news_travels_in_several_messages(agent, line):
+def test_a_long_report_is_split_into_messages(agent, line):
     line.tick()
     flows = [Flow(f"AUTH_{number}" + "x" * 200, "GET") for number in range(1000)]
     for flow in flows:
@@ -107,7 +107,7 @@ def test_long_news_travels_in_several_messages(agent, line):
     assert len(seen) == 1000
 
 
-def test_no_part_of_a_long_message_is_too_long():
+def test_no_part_of_a_split_report_exceeds_the_limit():
     row = TrafficSample("AUTH_" + "x" * 250, "c" * 250, "GET", 0, "sda", 1, 1.0, 0.0, 1, 0)
     parts = split_report(1.0, (row,) * 500, ())
     assert len(parts) > 2
@@ -115,7 +115,7 @@ def test_no_part_of_a_long_message_is_too_long():
     assert len(pack(TrafficReport(1.0, (row,) * 500))) > MESSAGE_LIMIT
 
 
-def test_totals_begin_anew_with_each_connection(agent, line, clock):
+def test_totals_restart_with_each_connection(agent, line, clock):
     line.tick()
     transfer = line.open(FLOW)
     agent.join(green.start_green(transfer.acquire, 1000))
@@ -129,7 +129,7 @@ def test_totals_begin_anew_with_each_connection(agent, line, clock):
     assert [row.moved for row in agent.samples()] == [1000, 0, 7]
 
 
-def test_what_the_agent_says_in_another_way_is_passed_over(agent, line, caplog):
+def test_an_unknown_message_of_the_agent_is_ignored(agent, line, caplog):
     line.tick()
     agent.wait_until(lambda: agent.workers)
     for one in agent._open - {agent._listener}:
@@ -138,7 +138,7 @@ def test_what_the_agent_says_in_another_way_is_passed_over(agent, line, caplog):
     agent.join(green.start_green(line.open(FLOW).acquire, 1))
 
 
-def test_flows_that_stand_still_are_forgotten_beyond_a_bound(agent, line, monkeypatch):
+def test_idle_flows_beyond_the_limit_are_forgotten(agent, line, monkeypatch):
     monkeypatch.setattr(agent_client, "_MOST", 10)
     line.tick()
     kept = line.open(FLOW)
@@ -153,7 +153,7 @@ def test_flows_that_stand_still_are_forgotten_beyond_a_bound(agent, line, monkey
     kept.acquire(1)
 
 
-def test_there_is_one_line_of_a_process_to_an_agent(path, agent):
+def test_a_process_has_one_client_per_agent_and_side(path, agent):
     one = agent_client.shared_client(path)
     assert agent_client.shared_client(path) is one
     assert agent_client.shared_client(path, PROXY) is not one
@@ -170,7 +170,7 @@ def test_there_is_one_line_of_a_process_to_an_agent(path, agent):
     agent.wait_briefly()
 
 
-def test_a_socket_without_a_listener_is_no_agent(path, caplog):
+def test_a_socket_without_a_listener_counts_as_no_agent(path, caplog):
     agent = FakeAgent(path)
     agent.close()
     assert os.path.exists(path + CREDIT_SUFFIX)

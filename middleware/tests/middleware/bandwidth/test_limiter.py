@@ -77,7 +77,7 @@ def put(stand, body=BODY, **more):
     assert stand("PUT", PATH, body=body, **more).status_int == 201
 
 
-def test_what_is_uploaded_and_downloaded_is_counted_and_the_same(stand, agent):
+def test_uploads_and_downloads_are_counted_and_unchanged(stand, agent):
     put(stand)
     assert stand("GET", PATH).body == BODY
     assert stand("GET", PATH, Range="bytes=5-14").body == BODY[5:15]
@@ -90,7 +90,7 @@ def test_what_is_uploaded_and_downloaded_is_counted_and_the_same(stand, agent):
     }
 
 
-def test_metrics_count_what_passed_while_it_passes(stand):
+def test_metrics_count_bytes_while_they_pass(stand):
     put(stand)
     proxy = stand.proxy
 
@@ -112,13 +112,13 @@ def test_metrics_count_what_passed_while_it_passes(stand):
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", PATH), ("HEAD", PATH), ("GET", "/v1/AUTH_a/c"), ("POST", PATH)])
-def test_what_is_no_object_costs_nothing(stand, agent, method, path):
+def test_requests_for_no_object_are_not_counted(stand, agent, method, path):
     stand(method, path)
     assert told(agent, stand.proxy.limiter.client) == {}
     assert agent.received(Ask) == []
 
 
-def test_bytes_of_a_download_are_never_more_than_those_given(stand, agent):
+def test_a_download_never_exceeds_its_credit(stand, agent):
     put(stand)
     agent.answer = grant_nothing
     response = Request.blank(PATH).get_response(stand.proxy)
@@ -137,7 +137,7 @@ def test_bytes_of_a_download_are_never_more_than_those_given(stand, agent):
     response.app_iter.close()
 
 
-def test_an_upload_pays_before_swift_gets_it(stand, agent):
+def test_an_upload_is_charged_before_swift_reads_it(stand, agent):
     agent.answer = grant_nothing
     thread = green.start_green(put, stand, BODY)
     agent.wait_until(lambda: agent.received(Ask))
@@ -149,7 +149,7 @@ def test_an_upload_pays_before_swift_gets_it(stand, agent):
     assert stand.swift.objects[PATH].body == BODY
 
 
-def test_a_client_that_hangs_up_gives_its_credit_back(stand, agent):
+def test_a_disconnected_download_returns_its_credit(stand, agent):
     put(stand)
     agent.answer = grant_all
     agent.given.clear()
@@ -160,7 +160,7 @@ def test_a_client_that_hangs_up_gives_its_credit_back(stand, agent):
     agent.wait_until(lambda: agent.given == {ONE: len(first[0])})
 
 
-def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
+def test_a_disconnected_upload_returns_its_credit(stand, agent):
     class Torn(io.BytesIO):
         def read(self, *args):
             raise OSError("gone")
@@ -173,7 +173,7 @@ def test_an_upload_whose_client_hangs_up_gives_its_credit_back(stand, agent):
 
 
 @pytest.mark.parametrize("status", ["304 Not Modified", "404 Not Found", "412 No", "416 No Such Range", "503 No"])
-def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
+def test_error_bodies_stay_lists_and_are_not_charged(stand, agent, status):
     agent.answer = grant_nothing
     line = stand.proxy.limiter.client
     error = [b"no such object"]
@@ -182,7 +182,7 @@ def test_what_is_no_object_stays_a_list_and_costs_nothing(stand, agent, status):
     assert told(agent, line) == {}
 
 
-def test_a_container_has_an_account_of_its_own_for_the_methods_that_an_objective_speaks_of(stand, agent):
+def test_a_container_with_an_objective_is_a_flow_of_its_own(stand, agent):
     speaks = assignment(path="AUTH_a/c", kind=BANDWIDTH, keyword="bandwidth", params={"get_bw": 1e6})
     stand.set_policies(paths={"AUTH_a/c": [speaks]})
     put(stand)
@@ -194,7 +194,7 @@ def test_a_container_has_an_account_of_its_own_for_the_methods_that_an_objective
 
 
 @pytest.mark.parametrize("known", ["header", "infocache", "nothing"])
-def test_the_storage_policy_is_what_swift_knows_by_then(stand, agent, known, monkeypatch):
+def test_the_storage_policy_comes_from_header_or_infocache(stand, agent, known, monkeypatch):
     monkeypatch.setattr(limiter, "POLICIES", [0, 1, 2])
     env = {
         "header": {"HTTP_X_BACKEND_STORAGE_POLICY_INDEX": "2"},
@@ -207,12 +207,12 @@ def test_the_storage_policy_is_what_swift_knows_by_then(stand, agent, known, mon
     assert {flow.policy for flow in flows} == {ANY_POLICY if known == "nothing" else 2}
 
 
-def test_the_only_storage_policy_needs_not_be_known(stand, agent):
+def test_a_single_storage_policy_is_assumed(stand, agent):
     put(stand)
     assert {flow.policy for flow, _ in told(agent, stand.proxy.limiter.client)} == {0}
 
 
-def test_an_account_that_is_no_text_travels(stand, agent):
+def test_an_account_name_that_is_not_utf8_can_be_sent(stand, agent):
     path = "/v1/AUTH_caf\xff/c/o"
     stand.swift.objects[path] = None
     stand.swift.objects.clear()
@@ -245,7 +245,7 @@ def test_an_object_server_counts_uploads_and_holds_back_downloads(stand, node, a
 
 
 @pytest.mark.parametrize(("place", "below"), [(PROXY, {GET: 0.0}), (STORAGE_NODE, {GET: 3e6})])
-def test_ceilings_are_told_where_they_are_kept(stand, node, agent, place, below):
+def test_ceilings_are_set_on_the_side_that_enforces_them(stand, node, agent, place, below):
     params = {"max_get_bw": 3e6, "max_put_bw": 2e6}
     speaks = assignment(path="AUTH_a", kind=BANDWIDTH, keyword="bandwidth", params=params, place=place)
     stand.set_policies(speaks)
@@ -260,7 +260,7 @@ def test_ceilings_are_told_where_they_are_kept(stand, node, agent, place, below)
     assert found == [{PUT: 2e6, GET: 3e6 - below[GET]}, below]
 
 
-def test_what_daemons_read_is_nobodys_bandwidth(stand, node, agent):
+def test_replication_reads_are_not_counted(stand, node, agent):
     put(stand)
     agent.messages.clear()
     env = Request.blank("/sda1/7/AUTH_a/c/o", headers={"X-Backend-Replication": "True"}).environ
@@ -287,7 +287,7 @@ def test_an_object_server_is_known_by_its_address(server, env, address):
     ("header", "span"),
     [(None, "0-end"), ("bytes=5-9", "5-9"), ("bytes=5-", "5-end"), ("bytes=-5", "-5"), ("bytes=0-1,5-6", "0-1,5-6")],
 )
-def test_a_range_is_told_as_it_was_asked_for(header, span):
+def test_a_range_is_reported_as_requested(header, span):
     assert limiter._span(header) == span
 
 
@@ -317,7 +317,7 @@ class Paid:
         return self
 
 
-def test_an_input_reads_as_the_one_below_and_ends_with_it():
+def test_a_throttled_input_reads_like_its_source():
     paid = Paid()
     body = ThrottledInput(io.BytesIO(b"abcdef\nghi"), paid, {}, TARGET)
     assert (body.read(0), paid.closed) == (b"", 0)
@@ -330,7 +330,7 @@ def test_an_input_reads_as_the_one_below_and_ends_with_it():
     assert body.seekable()
 
 
-def test_a_body_gives_each_piece_on_as_it_is_and_closes_once_told():
+def test_a_throttled_body_passes_each_piece_and_closes():
     class Body(list):
         closed = 0
 
@@ -345,7 +345,7 @@ def test_a_body_gives_each_piece_on_as_it_is_and_closes_once_told():
     assert (paid.sizes, paid.closed, source.closed) == ([3, 0, 2], 1, 1)
 
 
-def test_nobody_pays_before_the_worker_is_at_work(tmp_path):
+def test_nothing_is_throttled_before_the_worker_has_started(tmp_path):
     stand = ProxyStack(tmp_path)
     put(stand)
     assert stand("GET", PATH).body == BODY
@@ -354,7 +354,7 @@ def test_nobody_pays_before_the_worker_is_at_work(tmp_path):
 
 @pytest.mark.parametrize("answer", [grant_free, grant_all], ids=["free", "held back"])
 @pytest.mark.parametrize("range_", ["", "bytes=3-70000", "bytes=0-3,100-200"])
-def test_both_middlewares_keep_to_wsgi(stand, node, agent, answer, range_):
+def test_both_middlewares_pass_the_wsgi_validator(stand, node, agent, answer, range_):
     agent.answer = answer
     stand.proxy.handler.app = validator(node)
     before = validator(stand.proxy)

@@ -60,7 +60,7 @@ class Counting:
         return data
 
 
-def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, agent):
+def test_an_upload_is_counted_by_the_position_of_the_servers_input(regulator, agent):
     source = Counting(BODY)
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": source}
     transfer = regulator.throttle_upload(env, TARGET)
@@ -76,7 +76,7 @@ def test_where_the_servers_input_counts_an_upload_is_counted_by_that(regulator, 
 
 
 @pytest.mark.parametrize("known", [{"HTTP_TRANSFER_ENCODING": "chunked"}, {"wsgi.input": io.BytesIO(BODY)}])
-def test_else_it_is_counted_as_it_is_read(regulator, agent, known):
+def test_an_upload_without_a_position_is_counted_as_it_is_read(regulator, agent, known):
     env = {"PATH_INFO": "/sda1/0/AUTH_a/c/o", "REQUEST_METHOD": "PUT", "wsgi.input": Counting(BODY), **known}
     paying = regulator.throttle_upload(env, TARGET)
     assert isinstance(env["wsgi.input"], ThrottledInput)

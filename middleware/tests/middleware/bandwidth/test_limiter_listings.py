@@ -81,7 +81,7 @@ def known(agent, regulator, answer):
     transfer.close()
 
 
-def test_a_list_of_a_free_flow_stays_the_list_and_is_counted(agent, regulator):
+def test_a_list_body_of_an_unlimited_flow_stays_a_list_and_is_counted(agent, regulator):
     known(agent, regulator, lambda asked: CreditGrant(*asked[:4], -1, -1.0))
     body = Body(BODY)
     found, headers = download(regulator, body)
@@ -90,13 +90,13 @@ def test_a_list_of_a_free_flow_stays_the_list_and_is_counted(agent, regulator):
     assert moved(agent, regulator.client) == len(WHOLE) + 1
 
 
-def test_a_list_stays_one_where_there_is_no_agent(agent, regulator):
+def test_a_list_body_stays_a_list_without_an_agent(agent, regulator):
     regulator.client.disconnect()
     body = Body(BODY)
     assert download(regulator, body)[0] is body
 
 
-def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
+def test_a_list_body_passes_no_byte_without_credit(agent, regulator):
     body = Body(BODY)
     found, _ = download(regulator, body)
     pieces = []
@@ -119,7 +119,7 @@ def test_no_byte_of_a_list_passes_that_was_not_given(agent, regulator):
     assert body.closed == 1
 
 
-def test_many_cached_objects_go_at_the_pace_of_the_agent_and_leave_no_debt(agent, regulator):
+def test_many_list_bodies_keep_to_the_rate_and_leave_no_debt(agent, regulator):
     agent.set_rate(FLOW, 4e6)
     bodies = [download(regulator, Body([os.urandom(500_000)]))[0] for _ in range(4)]
     passed = []
@@ -137,7 +137,7 @@ def test_many_cached_objects_go_at_the_pace_of_the_agent_and_leave_no_debt(agent
     assert agent.given[FLOW] >= 2_000_000 + account.credit - 64 * KIB
 
 
-def test_who_hangs_up_in_the_middle_pays_for_what_passed_alone(agent, regulator):
+def test_a_disconnect_in_the_middle_charges_only_passed_bytes(agent, regulator):
     known(agent, regulator, grant_all)
     agent.wait_until(lambda: agent.given == {FLOW: 1})
     body = Body(BODY)
@@ -150,7 +150,7 @@ def test_who_hangs_up_in_the_middle_pays_for_what_passed_alone(agent, regulator)
 
 
 @pytest.mark.parametrize(("status", "headers"), [("200 OK", ()), ("206 Partial Content", (("content-length", "7"),))])
-def test_the_length_is_told_though_a_list_is_none_any_more(agent, regulator, status, headers):
+def test_a_rechunked_list_body_still_has_a_content_length(agent, regulator, status, headers):
     found, told = download(regulator, Body(BODY), status, headers)
     assert told == [*(headers or (("Content-Length", str(len(WHOLE))),))]
     agent.answer = grant_all

@@ -56,7 +56,7 @@ class Turns:
 
 
 @given(pieces_of, turns)
-def test_a_body_in_parts_is_the_body(pieces, sizes):
+def test_a_body_split_into_parts_is_unchanged(pieces, sizes):
     transfer = Turns(sizes)
     body = ThrottledBody(pieces, transfer)
     parts = list(body)
@@ -69,7 +69,7 @@ def test_a_body_in_parts_is_the_body(pieces, sizes):
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8), turns, st.integers(0, 20))
-def test_a_body_that_is_left_has_paid_what_it_gave_on(pieces, sizes, taken):
+def test_an_abandoned_body_charged_exactly_what_it_passed_on(pieces, sizes, taken):
     transfer = Turns(sizes)
     body = ThrottledBody(pieces, transfer)
     parts = list(itertools.islice(body, taken))
@@ -83,7 +83,7 @@ whole = st.sampled_from([("read", None), ("read", -1), ("readline", None), ("rea
 
 
 @given(st.lists(st.sampled_from([b"ab", b"\n", b"c" * 30]), max_size=12), turns, st.lists(st.one_of(reads, whole)))
-def test_an_input_in_parts_is_the_input(words, sizes, calls):
+def test_an_input_split_into_parts_is_unchanged(words, sizes, calls):
     data = b"".join(words)
     transfer = Turns(sizes)
     body, at = ThrottledInput(io.BytesIO(data), transfer, {}, TARGET), 0
@@ -104,14 +104,14 @@ def test_an_input_in_parts_is_the_input(words, sizes, calls):
     assert transfer.closed
 
 
-def test_a_read_gives_what_was_paid_and_the_next_one_the_rest():
+def test_a_read_returns_the_charged_part_and_the_next_read_the_rest():
     transfer = Turns([30])
     body = ThrottledInput(io.BytesIO(b"x" * 100), transfer, {}, TARGET)
     assert [len(body.read(50)) for _ in range(5)] == [30, 20, 30, 20, 0]
     assert transfer.asked == [50, 20, 50, 20]
 
 
-def test_streams_over_an_input_in_parts_see_its_end():
+def test_filters_over_a_split_input_see_its_end():
     class Ends:
         seen = b""
 
@@ -182,7 +182,7 @@ def test_lengths_and_ranges_are_those_of_the_object(stand, agent, header, expect
     assert 2000 in map(len, found["pieces"])
 
 
-def test_who_hangs_up_within_a_piece_gives_the_credit_back(stand, agent):
+def test_a_disconnect_within_a_piece_returns_its_credit(stand, agent):
     ask(stand, agent, "PUT", BODY, **{"Content-Type": "text/plain"})
     line = stand.proxy.limiter.client
     parts = []

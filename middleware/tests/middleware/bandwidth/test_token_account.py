@@ -30,14 +30,14 @@ def account(clock):
     return TokenAccount(FLOW, clock)
 
 
-def test_nothing_passes_before_it_is_given(account):
+def test_nothing_passes_without_credit(account):
     assert not account.try_charge(1)
     account.grant(10, 1.0)
     assert account.try_charge(10)
     assert not account.try_charge(1)
 
 
-def test_an_account_asks_at_once_and_again_at_half_use(account):
+def test_an_account_requests_credit_at_once_and_again_when_half_is_used(account):
     assert account.bytes_to_request() == LEAST
     account.requested += LEAST
     assert account.bytes_to_request() == 0
@@ -48,14 +48,14 @@ def test_an_account_asks_at_once_and_again_at_half_use(account):
     assert account.bytes_to_request() == LEAST // 2 + 2
 
 
-def test_it_asks_for_a_tenth_of_a_second_of_its_rate(account):
+def test_an_account_requests_a_tenth_of_a_second_of_its_rate(account):
     account.grant(1, 100 * MB)
     assert account.bytes_to_request() == MOST - 1
     account.grant(1, 20 * MB)
     assert account.bytes_to_request() == 2 * MB - 2
 
 
-def test_it_asks_for_as_fast_as_bytes_pass_though_its_rate_is_small(account, clock):
+def test_an_account_requests_by_the_measured_speed_when_that_is_greater(account, clock):
     account.grant(100 * MB, 1000.0)
     for _ in range(20):
         clock.now += 0.05
@@ -65,12 +65,12 @@ def test_it_asks_for_as_fast_as_bytes_pass_though_its_rate_is_small(account, clo
     assert account.bytes_to_request() == pytest.approx(4 * MB, rel=0.1)
 
 
-def test_what_is_waited_for_is_asked_for_beside(account):
+def test_bytes_waited_for_are_requested_in_addition(account):
     account.requested = LEAST
     assert account.bytes_to_request(needs=3 * LEAST) == 3 * LEAST
 
 
-def test_what_passed_unpaid_is_paid_before_anything_else_passes(account):
+def test_debt_is_paid_before_anything_else_passes(account):
     account.charge(1000)
     assert account.bytes_to_request() == LEAST + 1000
     account.grant(1500, 1.0)
@@ -78,7 +78,7 @@ def test_what_passed_unpaid_is_paid_before_anything_else_passes(account):
     assert account.try_charge(500)
 
 
-def test_a_free_flow_asks_for_nothing_and_owes_nothing(account):
+def test_an_unlimited_flow_requests_and_owes_nothing(account):
     account.charge(10)
     account.grant(FREE, 0.0)
     assert account.try_charge(10**12)
@@ -89,7 +89,7 @@ def test_a_free_flow_asks_for_nothing_and_owes_nothing(account):
     assert account.bytes_to_request() == LEAST
 
 
-def test_surplus_goes_back_once(account):
+def test_surplus_is_released_once(account):
     account.grant(100, 1.0)
     assert account.try_charge(40)
     assert account.release_surplus() == 60
@@ -98,14 +98,14 @@ def test_surplus_goes_back_once(account):
     assert account.release_surplus() == 0
 
 
-def test_credit_that_lay_idle_for_a_turn_goes_back(account):
+def test_credit_idle_for_one_period_is_released(account):
     account.grant(100, 1.0)
     assert account.try_charge(1)
     assert account.release_if_idle() == 0
     assert account.release_if_idle() == 99
 
 
-def test_alone_it_keeps_its_last_rate_and_a_bounded_burst(account, clock):
+def test_a_detached_account_keeps_its_last_rate_and_a_bounded_burst(account, clock):
     account.grant(0, MB)
     account.detach()
     assert account.bytes_to_request() == 0
@@ -123,7 +123,7 @@ def test_alone_it_keeps_its_last_rate_and_a_bounded_burst(account, clock):
     assert account.seconds_until(100_000) == pytest.approx(0.1, rel=0.1)
 
 
-def test_a_piece_beyond_the_burst_passes_alone_too(account, clock):
+def test_a_piece_larger_than_the_burst_passes_while_detached(account, clock):
     account.grant(0, 1000.0)
     account.detach()
     assert not account.try_charge(MB)
@@ -132,7 +132,7 @@ def test_a_piece_beyond_the_burst_passes_alone_too(account, clock):
 
 
 @pytest.mark.parametrize("told", [None, FREE])
-def test_alone_a_flow_without_a_rate_passes_and_owes_nothing_afterwards(account, told):
+def test_a_detached_flow_without_a_rate_passes_and_owes_nothing(account, told):
     if told is not None:
         account.grant(told, 0.0)
         account.require_credit()
@@ -144,7 +144,7 @@ def test_alone_a_flow_without_a_rate_passes_and_owes_nothing_afterwards(account,
     assert (account.credit, account.bytes_to_request()) == (0, LEAST)
 
 
-def test_alone_at_a_rate_of_nothing_it_still_crawls(account, clock):
+def test_a_detached_flow_with_rate_zero_still_moves(account, clock):
     account.grant(0, 0.0)
     account.detach()
     assert 0 < account.seconds_until(LEAST) <= 1.01
@@ -152,7 +152,7 @@ def test_alone_at_a_rate_of_nothing_it_still_crawls(account, clock):
     assert account.try_charge(LEAST)
 
 
-def test_what_an_account_filled_itself_with_is_gone_when_the_agent_is_back(account, clock):
+def test_self_filled_credit_is_dropped_when_the_agent_returns(account, clock):
     account.grant(0, MB)
     account.detach()
     clock.now += 1
@@ -162,7 +162,7 @@ def test_what_an_account_filled_itself_with_is_gone_when_the_agent_is_back(accou
     assert not account.try_charge(1)
 
 
-def test_a_new_agent_is_asked_for_all_of_it_again_and_nothing_is_free_any_more(account):
+def test_after_a_reconnect_all_credit_is_requested_again(account):
     account.requested = LEAST
     account.grant(FREE, 0.0)
     account.detach()
@@ -184,7 +184,7 @@ STEPS = some.lists(
 
 
 @given(STEPS)
-def test_never_more_passes_than_was_given_and_less_given_back(steps):
+def test_bytes_passed_never_exceed_credit_granted_less_returned(steps):
     clock = Clock()
     account = TokenAccount(FLOW, clock)
     balance = 0
@@ -209,7 +209,7 @@ def test_never_more_passes_than_was_given_and_less_given_back(steps):
 
 
 @given(STEPS, some.integers(1, 10 << 20))
-def test_it_never_stalls_what_it_refuses_is_asked_for_and_passes_once_that_came(steps, piece):
+def test_a_refused_piece_passes_once_its_requested_credit_came(steps, piece):
     clock = Clock()
     account = TokenAccount(FLOW, clock)
     for step, size in steps:
@@ -230,7 +230,7 @@ def test_it_never_stalls_what_it_refuses_is_asked_for_and_passes_once_that_came(
 
 
 @given(some.floats(1, 1e10), some.lists(some.floats(0.001, 2.0), min_size=1, max_size=60), some.integers(1, 1 << 20))
-def test_alone_it_passes_its_rate_and_one_burst_at_most(rate, pauses, piece):
+def test_a_detached_account_passes_at_most_its_rate_and_one_burst(rate, pauses, piece):
     clock = Clock()
     account = TokenAccount(FLOW, clock)
     account.grant(0, rate)

@@ -103,7 +103,7 @@ def crowd(path, monkeypatch, request):
 
 
 @pytest.mark.parametrize("crowd", [PROXY, STORAGE_NODE], indirect=True)
-def test_a_crowd_below_a_low_rate_never_passes_unpaid_and_shares_equally(crowd):
+def test_many_waiters_at_a_low_rate_share_equally_without_debt(crowd):
     patience = PATIENCE[crowd.line.side]
     for _ in range(MANY):
         crowd.read()
@@ -116,7 +116,7 @@ def test_a_crowd_below_a_low_rate_never_passes_unpaid_and_shares_equally(crowd):
     assert min(moved) >= 0.7 * max(moved)
 
 
-def test_those_that_wait_already_have_their_turn_soon_when_the_rate_falls(crowd):
+def test_waiters_get_smaller_turns_when_the_rate_falls(crowd):
     crowd.grant(1, 100 * RATE)
     for _ in range(MANY):
         crowd.read()
@@ -126,7 +126,7 @@ def test_those_that_wait_already_have_their_turn_soon_when_the_rate_falls(crowd)
     assert crowd.longest() <= PATIENCE[PROXY] / 2
 
 
-def test_a_crowd_without_an_agent_keeps_to_its_ceiling(crowd):
+def test_many_waiters_without_an_agent_keep_to_the_ceiling(crowd):
     crowd.agent.disconnect()
     for _ in range(MANY):
         crowd.read(ceiling=RATE)
@@ -141,7 +141,7 @@ def test_a_crowd_without_an_agent_keeps_to_its_ceiling(crowd):
     assert sum(size for turns in crowd.turns for _, size in turns) <= 41 * RATE
 
 
-def test_a_small_object_among_long_ones_is_there_after_one_turn_of_all(crowd):
+def test_a_small_object_passes_after_one_turn_of_each_waiter(crowd):
     for _ in range(200):
         crowd.read()
     crowd.pass_time(10)
@@ -152,14 +152,14 @@ def test_a_small_object_among_long_ones_is_there_after_one_turn_of_all(crowd):
     assert turns[-1][0] - begun <= PATIENCE[PROXY] / 2
 
 
-def test_few_get_their_pieces_as_they_are(crowd):
+def test_few_waiters_get_whole_pieces(crowd):
     for _ in range(20):
         crowd.read()
     crowd.pass_time(10)
     assert {size for turns in crowd.turns for _, size in turns[1:]} == {len(PIECE)}
 
 
-def test_turns_have_a_least_size_and_who_passes_unpaid_owes_no_more(crowd):
+def test_turns_have_a_minimum_size_and_bounded_debt(crowd):
     for _ in range(50):
         crowd.read()
     crowd.pass_time(PATIENCE[PROXY] - 1, rate=4.0)
@@ -170,7 +170,7 @@ def test_turns_have_a_least_size_and_who_passes_unpaid_owes_no_more(crowd):
     assert crowd.till.account.credit == -LEAST_TURN
 
 
-def test_who_wants_all_gets_all_and_keeps_its_place(crowd):
+def test_a_waiter_for_a_whole_piece_keeps_its_place(crowd):
     crowd.grant(0, 1000.0)
     first, second, third = (crowd.line.open(FLOW) for _ in range(3))
     done = []
@@ -193,7 +193,7 @@ def test_who_wants_all_gets_all_and_keeps_its_place(crowd):
     assert done == [part, 8 * KB, 5000]
 
 
-def test_who_is_killed_when_it_was_served_gives_its_part_back(crowd):
+def test_a_waiter_killed_after_it_was_served_refunds_its_credit(crowd):
     crowd.grant(0, 1000.0)
     turns = crowd.read(), crowd.read()
     account = crowd.till.account

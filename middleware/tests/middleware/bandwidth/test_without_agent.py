@@ -46,14 +46,14 @@ def passed(agent, line, flow, clock, seconds=4.0, ceiling=0.0):
     return found
 
 
-def test_a_flow_that_is_new_while_the_agent_is_away_goes_as_newcomers_do(agent, line, clock):
+def test_a_new_flow_without_an_agent_uses_the_fallback_rate(agent, line, clock):
     told(agent, line, GET=2.0 * MB)
     agent.disconnect()
     assert passed(agent, line, NEW, clock) == pytest.approx(8 * MB, rel=0.1)
     assert passed(agent, line, NEW._replace(method=PUT), clock) == 1000 * MB
 
 
-def test_a_ceiling_bounds_a_flow_that_is_new_while_the_agent_is_away(agent, line, clock):
+def test_a_new_flow_without_an_agent_keeps_to_its_ceiling(agent, line, clock):
     told(agent, line, GET=4.0 * MB)
     agent.disconnect()
     assert passed(agent, line, NEW, clock, ceiling=2.0 * MB) == pytest.approx(8 * MB, rel=0.1)
@@ -63,13 +63,13 @@ def test_a_ceiling_bounds_a_flow_that_is_new_while_the_agent_is_away(agent, line
     assert passed(agent, line, put, clock) == 1000 * MB
 
 
-def test_it_moves_a_piece_each_second_however_many_newcomers_there_are(agent, line, clock):
+def test_a_fallback_rate_has_a_minimum(agent, line, clock):
     told(agent, line, GET=10.0)
     agent.disconnect()
     assert 3.5 * 64 * KB <= passed(agent, line, NEW, clock) <= 5.5 * 64 * KB
 
 
-def test_a_flow_that_the_agent_named_a_rate_for_keeps_that_one(agent, line, clock):
+def test_a_flow_with_a_granted_rate_keeps_it_without_an_agent(agent, line, clock):
     transfer = line.open(KNOWN)
     agent.answer = lambda asked: CreditGrant(*asked[:4], asked.size, 5.0 * MB)
     agent.join(green.start_green(transfer.acquire, KB))
@@ -81,7 +81,7 @@ def test_a_flow_that_the_agent_named_a_rate_for_keeps_that_one(agent, line, cloc
     transfer.close()
 
 
-def test_a_flow_that_was_free_stays_so_and_one_that_is_no_longer_goes_as_newcomers_do(agent, line, clock):
+def test_an_unlimited_flow_stays_so_until_it_must_request_credit(agent, line, clock):
     agent.answer = grant_free
     told(agent, line, GET=2.0 * MB)
     transfer = line.open(KNOWN)
@@ -99,7 +99,7 @@ def test_a_flow_that_was_free_stays_so_and_one_that_is_no_longer_goes_as_newcome
     assert passed(agent, line, KNOWN, clock) == pytest.approx(12 * MB, rel=0.1)
 
 
-def test_a_transfer_that_waits_when_the_agent_dies_goes_on_as_a_newcomer(agent, line, clock):
+def test_a_waiting_new_transfer_uses_the_fallback_rate_when_the_agent_dies(agent, line, clock):
     agent.answer = grant_nothing
     told(agent, line, GET=1.0 * MB)
     thread, sizes = acquire_in_background(line.open(NEW), 64 * KB, 1000 * KB)
@@ -129,7 +129,7 @@ def test_debt_is_a_second_of_the_rate_or_one_piece(clock, rate, most):
     assert not account.try_charge(1)
 
 
-def test_debt_that_was_greater_for_another_reason_stays(clock):
+def test_greater_debt_from_charges_is_kept(clock):
     account = TokenAccount(KNOWN, clock)
     account.grant(0, 1000.0)
     account.charge(MB)
@@ -137,7 +137,7 @@ def test_debt_that_was_greater_for_another_reason_stays(clock):
     assert account.credit == -MB
 
 
-def test_who_waited_too_long_owes_one_piece_however_many_they_are(agent, line, clock, monkeypatch):
+def test_waiters_that_time_out_owe_one_piece_together(agent, line, clock, monkeypatch):
     monkeypatch.setattr("sluice_middleware.bandwidth.wait_queue._LOOK", 0.002)
     agent.answer = grant_nothing
     threads = [acquire_in_background(line.open(KNOWN), 64 * KB) for _ in range(20)]
@@ -150,7 +150,7 @@ def test_who_waited_too_long_owes_one_piece_however_many_they_are(agent, line, c
     assert line._queues[KNOWN].account.credit == -64 * KB
 
 
-def test_a_burst_alone_is_as_bounded_for_newcomers(clock):
+def test_the_burst_at_the_fallback_rate_is_bounded(clock):
     account = TokenAccount(NEW, clock)
     account.detach(8.0 * MB)
     clock.now += 3600

@@ -79,7 +79,7 @@ class Model:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEPS, max_size=30))
-def test_nobody_reads_what_is_older_than_what_it_has_heard_of(steps):
+def test_no_client_reads_a_version_older_than_one_its_node_knows(steps):
     folder = Path(tempfile.mkdtemp(prefix="cache-"))
     try:
         with contextlib.closing(Model(folder)) as model:

@@ -70,7 +70,7 @@ def touch(store, number, times=1, last=None):
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=5000), max_size=5), st.dictionaries(st.text(max_size=20), st.text(max_size=99)))
-def test_what_is_kept_is_what_was_given(tmp_path_factory, body, headers):
+def test_a_stored_object_reads_back_unchanged(tmp_path_factory, body, headers):
     kept = DataFiles(tmp_path_factory.mktemp("files"))
     kept.write(key(1), 7, headers, body)
     content = kept.open(key(1), 7)
@@ -80,7 +80,7 @@ def test_what_is_kept_is_what_was_given(tmp_path_factory, body, headers):
     content.close()
 
 
-def test_an_index_counts_and_finds_many(tmp_path):
+def test_the_index_counts_and_finds_many_entries(tmp_path):
     table = open_table(tmp_path / "table", 4096, LRU)
     for number in range(500):
         assert table.put(IndexEntry(key(number), 1, 2, number + 1, 10, 3, 4, 5)) is None
@@ -96,7 +96,7 @@ def test_an_index_counts_and_finds_many(tmp_path):
     table.close()  # nothing holds the memory
 
 
-def test_a_full_bucket_gives_its_worst_away(tmp_path):
+def test_a_full_bucket_evicts_its_least_worthy_entry(tmp_path):
     table = open_table(tmp_path / "table", 8, LRU)
     for number in range(8):
         table.put(IndexEntry(key(number), 0, 0, 1, 1, 1, 0, last=100 + number))
@@ -124,7 +124,7 @@ def test_the_store_never_outgrows_its_limit(tmp_path):
     assert store.table.counts()["evictions"] > 200
 
 
-def test_what_is_larger_than_the_store_is_not_kept(tmp_path):
+def test_an_object_larger_than_the_store_is_not_kept(tmp_path):
     store = opened(tmp_path, limit=10_000)
     keep(store, 1)
     assert not keep(store, 2, size=10_001)
@@ -132,7 +132,7 @@ def test_what_is_larger_than_the_store_is_not_kept(tmp_path):
 
 
 @pytest.mark.parametrize(("policy", "stays", "goes"), [(LRU, 2, 1), (LFU, 1, 2)])
-def test_what_goes_first_is_a_matter_of_policy(tmp_path, monkeypatch, policy, stays, goes):
+def test_the_cache_policy_decides_which_object_is_evicted(tmp_path, monkeypatch, policy, stays, goes):
     monkeypatch.setattr(cache_store, "_FEWEST", 8)  # so that everything is looked at
     monkeypatch.setattr(cache_store, "_BYTES_PER_PLACE", 1 << 20)
     store = opened(tmp_path, limit=25_000, policy=policy)
@@ -147,7 +147,7 @@ def test_what_goes_first_is_a_matter_of_policy(tmp_path, monkeypatch, policy, st
     assert read(store, goes) is None
 
 
-def test_the_frequently_used_do_not_make_room_for_a_stranger(tmp_path):
+def test_lfu_does_not_evict_frequently_used_objects_for_a_new_one(tmp_path):
     store = opened(tmp_path, limit=12_000, policy=LFU)
     keep(store, 1, size=9000)
     touch(store, 1, times=5)
@@ -160,7 +160,7 @@ def test_the_frequently_used_do_not_make_room_for_a_stranger(tmp_path):
     assert keep(store, 2, size=9000)
 
 
-def test_a_write_that_was_seen_meanwhile_keeps_a_body_out(store):
+def test_a_write_seen_during_a_read_prevents_storing_the_body(store):
     before = store.snapshot(key(1))
     store.marks.end(key(1), 5)
     assert not store.keep(key(1), before, HEADERS, [b"old"])
@@ -197,7 +197,7 @@ def test_a_disk_without_room_for_the_index_leaves_no_store(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("offset", [0, 8, 30, 70, -1])
-def test_a_flipped_bit_is_noticed(tmp_path, store, offset):
+def test_a_flipped_bit_is_detected(tmp_path, store, offset):
     keep(store, 1)
     path = files(tmp_path)[0]
     raw = bytearray(path.read_bytes())
@@ -211,7 +211,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, store, offset):
 
 
 @pytest.mark.parametrize("length", [0, 10, 63, 64, 100, 1200])
-def test_a_cut_file_is_noticed(tmp_path, store, length):
+def test_a_truncated_file_is_detected(tmp_path, store, length):
     keep(store, 1)
     path = files(tmp_path)[0]
     os.truncate(path, length)
@@ -221,7 +221,7 @@ def test_a_cut_file_is_noticed(tmp_path, store, length):
         content.close()
 
 
-def test_who_reads_an_older_filling_keeps_it(store):
+def test_an_open_reader_keeps_reading_the_replaced_file(store):
     keep(store, 1, body=[b"old" * 1000])
     content = store.files.open(key(1), store.table.find(key(1)).serial)
     keep(store, 1, body=[b"newer" * 1000])
@@ -230,14 +230,14 @@ def test_who_reads_an_older_filling_keeps_it(store):
     assert read(store, 1) == b"newer" * 1000
 
 
-def test_another_filling_is_not_taken_for_this_one(store):
+def test_a_file_with_another_serial_is_a_miss(store):
     keep(store, 1)
     entry = store.table.find(key(1))
     assert store.files.open(key(1), entry.serial + 2) is None
     assert store.files.open(key(2), entry.serial) is None
 
 
-def test_a_restart_sweeps_up_what_has_no_entry(tmp_path, store):
+def test_a_restart_removes_files_without_an_entry(tmp_path, store):
     keep(store, 1)
     keep(store, 2)
     store.table.drop(store.table.find(key(2)))
@@ -248,7 +248,7 @@ def test_a_restart_sweeps_up_what_has_no_entry(tmp_path, store):
     assert store.table.used == os.stat(store.files.path(key(1))).st_size
 
 
-def test_a_fresh_file_is_not_swept_up(tmp_path, store):
+def test_a_fresh_file_without_an_entry_is_not_removed(tmp_path, store):
     keep(store, 1)
     store.table.drop(store.table.find(key(1)))
     store.sweep()

@@ -37,13 +37,13 @@ def fill(worker, disks, body=BODY, **headers):
     assert asked(disks) == []
 
 
-def test_an_object_that_was_read_is_not_asked_for_again(worker, disks):
+def test_a_second_read_is_answered_from_the_cache(worker, disks):
     disks.objects[PATH] = Stored(BODY, {"Content-Type": "text/plain"}, "1700000000.00000")
     assert [worker.get() for _ in range(3)] == [BODY] * 3
     assert asked(disks) == ["GET"]
 
 
-def test_an_object_that_was_written_needs_its_headers_only(worker, disks):
+def test_the_first_read_after_a_put_sends_one_head(worker, disks):
     worker.request("PUT", body=BODY)
     assert [worker.get() for _ in range(3)] == [BODY] * 3
     assert asked(disks) == ["PUT", "HEAD"]
@@ -76,7 +76,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("method", "headers"), REQUESTS)
 @pytest.mark.parametrize("body", [BODY, b"", b"x" * 3_000_000], ids=["some", "none", "much"])
-def test_a_hit_is_answered_as_the_disks_would(worker, disks, method, headers, body):
+def test_a_hit_is_answered_as_the_object_server_would(worker, disks, method, headers, body):
     fill(worker, disks, body, x_object_meta_colour="blue", x_object_sysmeta_other="other", content_encoding="gzip")
     ours = worker.request(method, **headers)
     assert asked(disks) == ([method] if goes_past(headers, ours) else [])
@@ -101,7 +101,7 @@ def without_boundary(reply):
 
 
 @pytest.mark.parametrize("headers", [{"if_none_match": "*"}, {"range": "bytes=99999-"}, {"if_match": "nothing"}])
-def test_what_swift_makes_up_for_fragments_it_is_asked_for(worker, disks, headers):
+def test_conditional_answers_of_erasure_coded_objects_come_from_swift(worker, disks, headers):
     fill(worker, disks, x_backend_fragments="{}")
     worker.request("GET", **headers)
     assert asked(disks) == ["GET"]
@@ -110,14 +110,14 @@ def test_what_swift_makes_up_for_fragments_it_is_asked_for(worker, disks, header
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_who_may_not_read_it_is_refused_by_swift(worker, disks, method):
+def test_an_unauthorized_read_is_refused_by_swift(worker, disks, method):
     fill(worker, disks)
     worker.allowed = False
     worker.request(method)
     assert asked(disks) == [method]
 
 
-def test_objects_of_a_container_that_is_gone_are_asked_for(worker, disks):
+def test_objects_of_a_deleted_container_are_not_answered_from_the_cache(worker, disks):
     fill(worker, disks)
     worker.cache._there.clear()
     worker.container_status = 404
@@ -126,14 +126,14 @@ def test_objects_of_a_container_that_is_gone_are_asked_for(worker, disks):
 
 
 @pytest.mark.parametrize("headers", [{"x_newest": "true"}, {"origin": "http://there"}])
-def test_some_requests_go_past_it(worker, disks, headers):
+def test_unusual_requests_bypass_the_cache(worker, disks, headers):
     fill(worker, disks)
     worker.request("GET", **headers)
     assert asked(disks) == ["GET"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
-def test_a_write_through_this_node_is_seen_at_once(worker, disks, tmp_path, method):
+def test_a_write_through_this_node_invalidates_at_once(worker, disks, tmp_path, method):
     other = Worker(disks, tmp_path / "cache")
     fill(worker, disks)
     other.request(method, body=b"new" if method == "PUT" else b"", x_object_meta_a="b")
@@ -145,7 +145,7 @@ def test_a_write_through_this_node_is_seen_at_once(worker, disks, tmp_path, meth
         assert reply.headers["X-Object-Meta-A"] == "b"
 
 
-def test_a_post_costs_a_head_and_no_body(worker, disks):
+def test_after_a_post_a_head_fetches_the_new_headers(worker, disks):
     fill(worker, disks)
     worker.request("POST", x_object_meta_a="b")
     asked(disks)
@@ -155,7 +155,7 @@ def test_a_post_costs_a_head_and_no_body(worker, disks):
     assert asked(disks) == ["HEAD"]
 
 
-def test_headers_that_have_outgrown_their_room_are_kept(worker, disks):
+def test_headers_larger_than_their_reserved_room_are_kept(worker, disks):
     fill(worker, disks)
     worker.request("POST", x_object_meta_a="b" * 3000)
     assert [len(worker.request("GET").headers["X-Object-Meta-A"]) for _ in range(2)] == [3000] * 2
@@ -163,7 +163,7 @@ def test_headers_that_have_outgrown_their_room_are_kept(worker, disks):
     assert asked(disks) == ["POST", "HEAD"]
 
 
-def test_in_strict_mode_all_replicas_are_asked_about_each_hit(disks, tmp_path):
+def test_strict_mode_validates_each_hit_with_all_replicas(disks, tmp_path):
     worker = Worker(disks, tmp_path, {"mode": "strict"})
     disks.objects[PATH] = Stored(BODY, {"Content-Type": "text/plain"}, "1700000000.00000")
     assert [worker.get() for _ in range(3)] == [BODY] * 3
@@ -176,7 +176,7 @@ def test_in_strict_mode_all_replicas_are_asked_about_each_hit(disks, tmp_path):
     assert worker.get() == b"new"
 
 
-def test_what_nobody_vouches_for_is_asked_about(disks, tmp_path):
+def test_an_untrusted_entry_is_validated(disks, tmp_path):
     worker = Worker(disks, tmp_path, cache_alone="false")
     disks.objects[PATH] = Stored(BODY, {"Content-Type": "text/plain"}, "1700000000.00000")
     worker.get()
@@ -190,7 +190,7 @@ def test_what_nobody_vouches_for_is_asked_about(disks, tmp_path):
     assert worker.get() == b"new"
 
 
-def test_after_missed_writes_each_object_is_compared_once(worker, disks):
+def test_after_missed_writes_each_object_is_validated_once(worker, disks):
     fill(worker, disks)
     worker.cache.store.marks.missed()
     assert [worker.get(), worker.get()] == [BODY, BODY]
@@ -201,14 +201,14 @@ def test_after_missed_writes_each_object_is_compared_once(worker, disks):
     assert asked(disks) == ["HEAD", "GET"]
 
 
-def test_after_its_time_an_object_is_compared(disks, tmp_path):
+def test_an_object_is_validated_after_its_ttl(disks, tmp_path):
     worker = Worker(disks, tmp_path, {"ttl": 0.0})
     disks.objects[PATH] = Stored(BODY, {"Content-Type": "text/plain"}, "1700000000.00000")
     assert [worker.get(), worker.get()] == [BODY, BODY]
     assert asked(disks) == ["GET", "HEAD"]
 
 
-def test_a_replica_that_slept_through_a_write_is_not_kept(worker, disks):
+def test_an_answer_of_a_stale_replica_is_not_kept(worker, disks):
     worker.request("PUT", body=b"old")
     disks.asleep[PATH] = disks.objects[PATH]
     worker.request("PUT", body=b"new")
@@ -217,7 +217,7 @@ def test_a_replica_that_slept_through_a_write_is_not_kept(worker, disks):
     assert [worker.get() for _ in range(2)] == [b"new"] * 2
 
 
-def test_a_write_during_a_read_wins(worker, disks):
+def test_a_write_during_a_read_prevents_caching(worker, disks):
     disks.objects[PATH] = Stored(b"old", {"Content-Type": "text/plain"}, "1700000000.00000")
     writer = Worker(disks, worker.cache._options["cache_dir"])
     reading = worker.start("GET")
@@ -227,7 +227,7 @@ def test_a_write_during_a_read_wins(worker, disks):
     assert worker.get() == b"new"
 
 
-def test_a_write_that_another_node_has_begun_keeps_an_object_in_doubt(worker, disks):
+def test_a_write_begun_by_another_node_makes_the_entry_untrusted(worker, disks):
     fill(worker, disks)
     worker.cache.store.marks.begin(KEY)
     assert [worker.get(), worker.get()] == [BODY, BODY]
@@ -238,7 +238,7 @@ def test_a_write_that_another_node_has_begun_keeps_an_object_in_doubt(worker, di
     assert asked(disks) == ["HEAD"]
 
 
-def test_a_writer_whose_clock_is_ahead_is_believed(worker, disks):
+def test_a_write_with_a_future_timestamp_counts_as_the_newest(worker, disks):
     fill(worker, disks)
     worker.request("PUT", body=b"ahead", x_timestamp="1900000000.00000")
     assert worker.get() == b"ahead"
@@ -247,7 +247,7 @@ def test_a_writer_whose_clock_is_ahead_is_believed(worker, disks):
     assert asked(disks) == []
 
 
-def test_an_object_that_expires_is_asked_for_from_then_on(worker, disks):
+def test_an_expired_object_is_not_answered_from_the_cache(worker, disks):
     soon = str(int(time.time()) + 1000)
     fill(worker, disks, x_delete_at=soon)
     entry = worker.cache.store.table.find(KEY)
@@ -259,7 +259,7 @@ def test_an_object_that_expires_is_asked_for_from_then_on(worker, disks):
 
 @pytest.mark.parametrize("how", ["filter", "swift"])
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-def test_what_is_encrypted_below_is_never_kept(worker, disks, tmp_path, how, method):
+def test_objects_encrypted_below_the_cache_are_never_kept(worker, disks, tmp_path, how, method):
     if how == "filter":
         worker.protective = ("encryption",)
     else:
@@ -284,7 +284,7 @@ def keymaster(worker):
     worker.app = marking
 
 
-def test_an_upload_that_was_cut_is_not_kept(worker, disks):
+def test_an_interrupted_upload_is_not_kept(worker, disks):
     assert worker.request("PUT", body=BODY, content_length="999999").code == 499
     assert worker.cache.store.table.find(KEY) is None
     answer = worker.start("PUT", body=BODY)
@@ -295,7 +295,7 @@ def test_an_upload_that_was_cut_is_not_kept(worker, disks):
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 412, 422, 499, 500, 503])
-def test_an_upload_that_failed_is_not_kept_and_the_old_object_is_compared(worker, disks, status):
+def test_after_a_failed_upload_the_old_object_is_validated(worker, disks, status):
     fill(worker, disks)
     disks.status = status
     worker.request("PUT", body=b"new")
@@ -305,14 +305,14 @@ def test_an_upload_that_failed_is_not_kept_and_the_old_object_is_compared(worker
     assert asked(disks) == ["HEAD"]
 
 
-def test_a_download_that_was_cut_is_not_kept(worker, disks):
+def test_an_interrupted_download_is_not_kept(worker, disks):
     disks.objects[PATH] = Stored(b"x" * 100, {"Content-Type": "text/plain"}, "1700000000.00000")
     answer = worker.start("GET")
     answer.body.close()
     assert worker.cache.store.table.find(KEY) is None
 
 
-def test_when_the_disks_are_away_nothing_is_made_up(worker, disks):
+def test_without_object_servers_errors_pass_through(worker, disks):
     fill(worker, disks)
     worker.cache.store.marks.missed()
     disks.status = 503
@@ -321,7 +321,7 @@ def test_when_the_disks_are_away_nothing_is_made_up(worker, disks):
     assert worker.get() == BODY
 
 
-def test_larger_objects_than_wanted_pass(disks, tmp_path):
+def test_objects_beyond_the_size_limit_are_not_cached(disks, tmp_path):
     worker = Worker(disks, tmp_path, {"max_size": 100})
     worker.request("PUT", body=b"x" * 101)
     worker.get()
@@ -329,7 +329,7 @@ def test_larger_objects_than_wanted_pass(disks, tmp_path):
     assert asked(disks) == ["PUT", "GET", "GET"]
 
 
-def test_an_object_is_admitted_when_it_was_asked_for_often_enough(disks, tmp_path):
+def test_an_object_is_admitted_after_enough_requests(disks, tmp_path):
     worker = Worker(disks, tmp_path, {"admit": 3})
     disks.objects[PATH] = Stored(BODY, {"Content-Type": "text/plain"}, "1700000000.00000")
     for _ in range(5):
@@ -337,7 +337,7 @@ def test_an_object_is_admitted_when_it_was_asked_for_often_enough(disks, tmp_pat
     assert asked(disks) == ["GET"] * 3
 
 
-def test_a_worker_collects_no_more_than_its_buffer(disks, tmp_path):
+def test_a_worker_buffers_no_more_than_its_limit(disks, tmp_path):
     worker = Worker(disks, tmp_path, cache_buffer="1000")
     worker.request("PUT", body=b"x" * 1001)
     assert worker.cache.store.table.find(KEY) is None
@@ -346,7 +346,7 @@ def test_a_worker_collects_no_more_than_its_buffer(disks, tmp_path):
     assert worker.cache.reserve(1000)
 
 
-def test_a_restart_finds_everything_again(worker, disks, tmp_path):
+def test_a_restart_keeps_the_cache(worker, disks, tmp_path):
     fill(worker, disks)
     worker.cache.store.close()
     again = Worker(disks, tmp_path / "cache")
@@ -354,7 +354,7 @@ def test_a_restart_finds_everything_again(worker, disks, tmp_path):
     assert asked(disks) == []
 
 
-def test_names_in_any_alphabet_and_internal_ones(worker, disks):
+def test_unicode_and_reserved_object_names_are_cached(worker, disks):
     for path in ("/v1/AUTH_a/c/\u00c3\u00a4/b c", "/v1/AUTH_a/c/d/e"):
         worker.request("PUT", path, body=b"1")
         assert worker.get(path) == b"1"
@@ -364,7 +364,7 @@ def test_names_in_any_alphabet_and_internal_ones(worker, disks):
     assert asked(disks) == ["GET"]
 
 
-def test_without_a_place_for_it_everything_passes(disks, tmp_path):
+def test_without_a_usable_folder_everything_passes(disks, tmp_path):
     (tmp_path / "file").touch()
     worker = Worker(disks, tmp_path / "file")
     assert worker.request("PUT", body=BODY).code == 201
@@ -372,7 +372,7 @@ def test_without_a_place_for_it_everything_passes(disks, tmp_path):
     assert asked(disks) == ["PUT", "GET", "GET"]
 
 
-def test_writes_are_told_also_by_a_worker_that_cannot_keep_anything(disks, tmp_path):
+def test_a_worker_without_a_store_still_reports_writes(disks, tmp_path):
     other = Worker(disks, tmp_path)
     fill(other, disks)
     (tmp_path / "table").unlink()

@@ -64,7 +64,7 @@ def test_the_newest_write_is_remembered_whatever_the_order(marks):
     assert marks.newest(ONE) == 100
 
 
-def test_another_object_in_the_slot_takes_its_place_without_a_wrong_answer(tmp_path):
+def test_a_slot_shared_by_two_objects_gives_no_wrong_answer(tmp_path):
     marks = open_marks(tmp_path, slots=1)
     marks.end(ONE, 100)
     before = marks.token(ONE)
@@ -74,14 +74,14 @@ def test_another_object_in_the_slot_takes_its_place_without_a_wrong_answer(tmp_p
     assert marks.token(ONE) != before
 
 
-def test_processes_share_what_they_know(tmp_path, marks):
+def test_processes_share_write_marks(tmp_path, marks):
     second = open_marks(tmp_path, slots=1024)
     second.end(ONE, 5)
     assert marks.newest(ONE) == 5
     assert marks.token(ONE) == second.token(ONE)
 
 
-def test_nothing_is_trusted_after_a_boot(tmp_path):
+def test_write_marks_are_not_trusted_after_a_reboot(tmp_path):
     first = open_marks(tmp_path, slots=1024, boot=1)
     first.trust(1 << 62)
     epoch = first.epoch
@@ -110,7 +110,7 @@ def test_a_damaged_file_is_made_anew(tmp_path, damage):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["marks"]
 
 
-def test_a_folder_that_cannot_be_is_reported(tmp_path):
+def test_an_unusable_folder_is_reported(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PeerError, match="cannot share marks"):
         open_marks(tmp_path / "file" / "below")
@@ -132,7 +132,7 @@ def test_what_was_written_before_the_agent_started_is_read(tmp_path, marks):
     assert JournalReader(tmp_path, marks).read() == [(ONE, 5)]
 
 
-def test_nothing_is_lost_when_the_agent_turns_a_page(tmp_path, marks, monkeypatch):
+def test_no_write_is_lost_when_the_agent_rotates_the_journal(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "TURN", 320)
     slow, reader = Journal(tmp_path, marks), JournalReader(tmp_path, marks)
     slow.tell(ONE, 1)
@@ -149,7 +149,7 @@ def test_nothing_is_lost_when_the_agent_turns_a_page(tmp_path, marks, monkeypatc
     assert not marks.take_complaint()
 
 
-def test_without_an_agent_the_journal_stays_small_and_the_loss_is_told(tmp_path, marks, monkeypatch):
+def test_without_an_agent_the_journal_stays_bounded_and_the_loss_is_recorded(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "LIMIT", 320)
     journal = Journal(tmp_path, marks)
     for number in range(2, 100):
@@ -159,7 +159,7 @@ def test_without_an_agent_the_journal_stays_small_and_the_loss_is_told(tmp_path,
     assert not marks.take_complaint()
 
 
-def test_a_journal_that_cannot_be_written_is_a_complaint(tmp_path, marks):
+def test_an_unwritable_journal_is_logged(tmp_path, marks):
     (tmp_path / "told").mkdir()
     Journal(tmp_path, marks).tell(ONE, 5)
     assert marks.take_complaint()

@@ -49,7 +49,7 @@ def here(keyword, **more):
     return assignment(f"p.{keyword}", keyword=keyword, stage={"mark": 100}.get(keyword, 200), place=PROXY, **more)
 
 
-def test_a_storage_node_runs_what_it_shall_and_says_so(stand, node):
+def test_a_storage_node_runs_offered_filters_and_marks_the_answer(stand, node):
     put(stand)
     stand.set_policies(there("upper"))
     answer = stand("GET", PATH)
@@ -86,7 +86,7 @@ def test_a_filter_behind_one_that_runs_here_runs_here_too(stand, node):
     "header",
     ["X-Static-Large-Object", "X-Object-Manifest", "X-Object-Sysmeta-Symlink-Target", "X-Object-Sysmeta-Ec-Frag-Index"],
 )
-def test_what_is_not_the_whole_object_is_left_to_the_proxy(stand, node, header):
+def test_partial_objects_are_left_to_the_proxy(stand, node, header):
     put(stand)
     stand.swift.objects[PATH].headers[header] = "x"
     stand.set_policies(there("upper"))
@@ -127,7 +127,7 @@ def test_a_node_that_does_not_have_the_filter_leaves_it_to_the_proxy(stand, node
     assert not node.ran
 
 
-def test_a_wish_that_makes_no_sense_is_400_from_there_too(stand, node):
+def test_an_invalid_read_request_is_400_from_a_storage_node(stand, node):
     put(stand)
     stand.set_policies(there("cut"))
     assert stand("GET", PATH, X_Cut="x").status_int == 400
@@ -160,7 +160,7 @@ def test_a_proxy_that_resumes_a_broken_answer_is_refused(stand, node, value):
 @pytest.mark.parametrize(
     "text", ["{", "[]", "{}", '{"steps":1,"a":{},"range":null}', '{"steps":[],"a":1,"range":null}']
 )
-def test_a_wish_that_cannot_be_read_is_refused_and_harms_no_device(stand, node, text):
+def test_an_unreadable_read_header_is_refused_with_409(stand, node, text):
     put(stand)
     answer = Request.blank("/sda1/7/AUTH_a/c/o.txt", headers={sysmeta.READ: text}).get_response(node.middleware)
     assert answer.status_int == 409
@@ -213,7 +213,7 @@ def local(node, method="GET", body=None, **headers):
     return response
 
 
-def test_a_visit_on_a_storage_node_sees_every_point_of_a_request(stand, guarded, monkeypatch):
+def test_a_request_filter_on_a_storage_node_sees_every_hook(stand, guarded, monkeypatch):
     log = []
 
     class Telling(Visit):
@@ -251,7 +251,7 @@ def test_a_visit_on_a_storage_node_sees_every_point_of_a_request(stand, guarded,
 
 
 @pytest.mark.parametrize("header", ["X_Backend_Obj_Metadata_Footer", "X_Backend_Obj_Multipart_Mime_Boundary"])
-def test_a_body_in_an_envelope_is_not_shown(stand, guarded, monkeypatch, header):
+def test_a_mime_enveloped_body_is_not_shown_to_filters(stand, guarded, monkeypatch, header):
     class Asked(Visit):
         def body_in(self):
             raise AssertionError("asked for a stream of an envelope")
@@ -354,7 +354,7 @@ def test_a_fault_of_a_filter_is_logged_and_no_5xx(stand, guarded, monkeypatch, c
     ("given", "key_file"),
     [({}, ""), ({"sluice_key_file": "/k"}, "/k"), ({"sluice_key_file": "/k", "key_file": "/l"}, "/l")],
 )
-def test_the_keys_of_the_disk_files_serve_here_too(given, key_file, monkeypatch):
+def test_key_options_of_the_disk_files_are_shared(given, key_file, monkeypatch):
     seen = {}
     monkeypatch.setattr(middleware, "WorkerContext", lambda options, logger: seen.update(options))
     monkeypatch.setattr(middleware, "get_logger", lambda *_, **__: None)  # it would open a socket to syslog
@@ -370,7 +370,7 @@ def test_unknown_options_are_refused(factory):
         factory({}, snapshot_dri="/x")
 
 
-def test_a_snapshot_that_cannot_be_read_is_told_once(tmp_path, caplog):
+def test_an_unreadable_snapshot_is_logged_once(tmp_path, caplog):
     options = {one.name: one.default for one in OPTIONS} | {"snapshot_dir": str(tmp_path / "none")}
     context = WorkerContext(options, logging.getLogger("sluice.test"))
     with caplog.at_level(logging.WARNING):

@@ -60,7 +60,7 @@ def test_a_running_metric_is_counted_and_one_that_is_stopped_is_not(measuring):
 @pytest.mark.parametrize(
     "one", [uploaded(kind="filter"), uploaded("PUTS_SEC"), uploaded("POSTS_SEC")], ids=["filter", "ours", "another"]
 )
-def test_what_is_no_metric_or_not_what_it_says_changes_nothing(measuring, one):
+def test_an_invalid_uploaded_metric_changes_nothing(measuring, one):
     assert not measuring.apply_uploads((one,))
     assert measuring.meter.names == ("PUTS_SEC",)
 

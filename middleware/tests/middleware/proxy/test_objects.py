@@ -52,7 +52,7 @@ def md5(data):
 
 
 @pytest.mark.parametrize("engine", ["zstd", "lz4", "gzip"])
-def test_a_compressed_object_reads_back_and_speaks_of_the_plain_one(stand, engine):
+def test_a_compressed_object_reads_back_with_plain_metadata(stand, engine):
     stand.set_policies("compression", engine=engine)
     put = stand("PUT", body=TEXT)
     assert put.status_int == 201
@@ -204,7 +204,7 @@ def test_a_listing_etag_given_as_a_header_is_kept(stand):
     assert stand.stored.listing == (len(TEXT), "abc; slo_etag=1")
 
 
-def test_nobody_left_of_us_can_write_our_metadata(stand):
+def test_sluice_sysmeta_of_requests_is_removed(stand):
     stand.set_policies()
     stand("PUT", body=b"plain", X_Object_Sysmeta_Sluice_Chain='[{"f":"noop","r":{"size":1},"v":1}]')
     assert not [name for name in stand.stored.headers if "sluice" in name.lower()]
@@ -226,7 +226,7 @@ def test_an_object_whose_filter_is_missing_here_is_refused_with_the_reason(stand
     assert stand("HEAD").headers["Content-Length"] == str(len(TEXT))
 
 
-def test_metadata_that_make_no_sense_are_refused(stand):
+def test_invalid_metadata_are_a_503(stand):
     stand("PUT", body=TEXT)
     stand.stored.headers[sysmeta.CHAIN] = "{"
     assert stand("GET").status_int == 503
@@ -298,7 +298,7 @@ def test_the_second_range_of_an_object_asks_for_the_right_bytes_at_once(stand):
 
 
 @pytest.mark.parametrize("other", [NOISE, TEXT[::-1], b"short"], ids=["plain", "transformed", "short"])
-def test_an_object_that_was_replaced_is_not_read_by_what_was_remembered(stand, other):
+def test_a_replaced_object_invalidates_the_range_index(stand, other):
     stand("PUT", body=TEXT)
     stand("GET", Range="bytes=5-9")
     stand("PUT", body=other)
@@ -315,7 +315,7 @@ def test_noop_on_both_ways_changes_nothing_and_keeps_the_length(stand):
     assert stand("GET", Range="bytes=5-9").body == NOISE[5:10]
 
 
-def test_requests_for_no_object_pass_untouched(stand):
+def test_requests_for_no_object_pass_unchanged(stand):
     for path in ("/v1/AUTH_a", "/v1/AUTH_a/c", "/info", "/v1/.expiring/1/2"):
         stand("PUT", path, body=TEXT)
         assert stand.swift.objects[path].body == TEXT

@@ -124,7 +124,7 @@ def test_a_conflict_that_the_client_asked_for_is_the_clients(swift, put):
 @pytest.mark.parametrize(
     ("account", "why"), [("AUTH_gone", "`platinum`, which is not known"), ("AUTH_old", "`old`, which is deprecated")]
 )
-def test_a_placement_that_cannot_be_kept_is_said_and_no_container_made(swift, put, account, why):
+def test_an_impossible_placement_is_a_503_and_creates_no_container(swift, put, account, why):
     answer = put(f"/v1/{account}/new")
     assert answer.status_int == 503
     assert why in answer.body.decode()

@@ -31,7 +31,7 @@ def put(stand, body=BODY, path=PATH, **headers):
     assert stand("PUT", path, body=body, Content_Type="text/plain", **headers).status_int == 201
 
 
-def test_a_get_is_what_the_filter_makes_of_it_without_length_and_etag(stand):
+def test_a_filtered_get_has_no_length_and_etag(stand):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200))
     answer = stand("GET", PATH)
@@ -47,7 +47,7 @@ def test_a_get_is_what_the_filter_makes_of_it_without_length_and_etag(stand):
 
 
 @pytest.mark.parametrize("engine", [None, "zstd"])
-def test_what_was_recorded_is_undone_before_filters_read(stand, engine):
+def test_stored_transforms_are_undone_before_read_filters(stand, engine):
     if engine:
         stand.set_policies(assignment(keyword="compression", stage=300, params={"engine": engine}))
     put(stand)
@@ -57,7 +57,7 @@ def test_what_was_recorded_is_undone_before_filters_read(stand, engine):
 
 @pytest.mark.parametrize("value", ["bytes=0-9", "bytes=-5", "bytes=99999999-", "bytes=0-1,3-4", "bytes=x"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_range_of_what_nobody_knows_before_is_the_whole(stand, value, method):
+def test_a_range_of_a_filtered_object_is_ignored(stand, value, method):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200))
     answer = stand(method, PATH, Range=value)
@@ -96,7 +96,7 @@ def test_a_condition_of_the_policy_is_asked_of_the_stored_object(stand):
     assert "Etag" in stand("HEAD", "/v1/AUTH_a/c/short.txt").headers
 
 
-def test_a_filter_that_nobody_asked_costs_nothing(stand):
+def test_a_filter_without_its_request_header_costs_nothing(stand):
     put(stand)
     stand.swift.requests.clear()
     stand.set_policies(assignment(keyword="cut", stage=200))
@@ -137,7 +137,7 @@ def test_an_empty_object_is_read_too(stand):
 
 
 @pytest.mark.parametrize("wish", ["x", "5+y", ""])
-def test_a_wish_that_makes_no_sense_is_400_with_the_reason(stand, wish):
+def test_an_invalid_filter_request_is_400_with_the_reason(stand, wish):
     put(stand)
     stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut=wish)
@@ -147,7 +147,7 @@ def test_a_wish_that_makes_no_sense_is_400_with_the_reason(stand, wish):
 
 @pytest.mark.parametrize(("error", "status"), [(BadParameter("no column"), 400), (FilterError("broken"), 503)])
 @pytest.mark.parametrize("late", [0, 1])
-def test_what_shows_with_the_first_bytes_is_a_status_and_not_a_cut(stand, monkeypatch, error, status, late):
+def test_an_error_in_the_first_bytes_is_a_status(stand, monkeypatch, error, status, late):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200))
 
@@ -186,7 +186,7 @@ def test_an_answer_without_output_for_long_starts_nevertheless(stand, monkeypatc
 
 
 @pytest.mark.parametrize("status", [401, 404, 416, 500])
-def test_what_is_no_object_passes(stand, status):
+def test_requests_for_no_object_pass_unfiltered(stand, status):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200, when=["size", ">", 1]))
     stand.proxy.handler.app = Response(status=status)
@@ -230,7 +230,7 @@ def test_an_object_that_changes_after_it_was_looked_at_is_asked_for_anew(stand):
     assert seen == ["HEAD", "GET", "HEAD", "GET"]
 
 
-def test_an_object_that_never_stands_still_is_refused(stand):
+def test_an_object_that_keeps_changing_is_a_503(stand):
     put(stand)
     stand.set_policies(assignment(keyword="cut", stage=200))
     inner = stand.proxy.handler.app
@@ -263,7 +263,7 @@ def test_without_reads_in_the_pipeline_nothing_is_given_past_a_filter(stand):
         ("OV", (), 200),
     ],
 )
-def test_links_and_manifests_are_no_way_past_a_filter(stand, source, covered, status):
+def test_links_and_manifests_do_not_bypass_a_filter(stand, source, covered, status):
     put(stand)
     stand.set_policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="cut", stage=200))
     environ = {"swift.source": source, "swift.infocache": {COVERED: covered}}
@@ -272,7 +272,7 @@ def test_links_and_manifests_are_no_way_past_a_filter(stand, source, covered, st
 
 
 @pytest.mark.parametrize("when", [True, ["size", "<", 5]])
-def test_those_who_follow_manifests_know_what_covers_the_whole(stand, when):
+def test_segment_requests_know_the_filters_of_the_whole_object(stand, when):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200, when=when))
     info = {}
@@ -290,7 +290,7 @@ def test_our_backend_headers_are_taken_off_requests_and_answers(stand):
     assert not [name for name in stand.swift.headers[-1] if "Sluice" in name]
 
 
-def test_an_object_that_ends_early_is_cut_and_never_looks_whole(stand):
+def test_a_truncated_object_never_looks_complete(stand):
     put(stand)
     stand.set_policies(assignment(keyword="upper", stage=200))
 
@@ -305,7 +305,7 @@ def test_an_object_that_ends_early_is_cut_and_never_looks_whole(stand):
     body.close()
 
 
-def test_a_wish_beyond_ascii_reaches_the_filter_as_text(stand, monkeypatch):
+def test_a_non_ascii_filter_header_reaches_the_filter_as_text(stand, monkeypatch):
     put(stand)
     stand.set_policies(assignment(keyword="cut", stage=200))
     answer = stand("GET", PATH, X_Cut="größe".encode().decode("latin-1"))
@@ -313,14 +313,14 @@ def test_a_wish_beyond_ascii_reaches_the_filter_as_text(stand, monkeypatch):
     assert "`größe`".encode() in answer.body
 
 
-def test_an_offer_that_no_header_takes_is_not_made(stand):
+def test_an_offer_longer_than_a_header_is_not_sent(stand):
     put(stand)
     stand.set_policies(assignment(keyword="cut", stage=200, place=STORAGE_NODE))
     assert stand("GET", PATH, X_Cut="0+5", X_Other="x" * 7000).body == BODY[:5] + b"."
     assert "X-Backend-Sluice-Read" not in stand.swift.headers[-1]
 
 
-def test_several_filters_are_done_when_one_of_them_is():
+def test_a_pipeline_is_done_when_one_filter_is_done():
     class Enough(Stream):
         def feed(self, data):
             self.done = True
@@ -332,7 +332,7 @@ def test_several_filters_are_done_when_one_of_them_is():
     assert pipe.done
 
 
-def test_a_filter_that_has_enough_lets_the_rest_of_the_object_alone(stand):
+def test_a_filter_that_is_done_stops_reading_the_object(stand):
     put(stand)
     stand.set_policies(assignment(keyword="cut", stage=200))
     inner, taken = stand.proxy.handler.app, []

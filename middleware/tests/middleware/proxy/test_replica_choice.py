@@ -68,7 +68,7 @@ def firsts(order, draws=DRAWS):
 # -- pure -----------------------------------------------------------------------------------------------
 
 
-def test_servers_are_drawn_by_the_square_of_their_spare():
+def test_servers_are_drawn_by_the_square_of_their_spare_bandwidth():
     random.seed(1)
     spares = {"10.0.0.1:6200": 0.9, "10.0.0.2:6200": 0.3, "10.0.0.3:6200": 0.3}
     found = firsts(lambda: weighted_order(NODES, spares))
@@ -87,7 +87,7 @@ def test_a_server_of_which_nothing_is_known_counts_as_the_mean():
     assert found[3] == pytest.approx(0.25 / 1.2525, abs=0.03)
 
 
-def test_a_busy_server_is_asked_now_and_then():
+def test_a_busy_server_is_still_chosen_sometimes():
     random.seed(3)
     found = firsts(lambda: weighted_order(NODES, {"10.0.0.1:6200": 0.0, "10.0.0.2:6200": 0.3, "10.0.0.3:6200": 0.3}))
     assert 0 < found[1] < 0.04
@@ -98,7 +98,7 @@ def test_a_busy_server_is_asked_now_and_then():
     st.dictionaries(st.integers(1, 9), st.floats(0, 1)),
     st.floats(0, 1, exclude_max=True),
 )
-def test_no_server_is_lost_or_doubled(numbers, known, uniform):
+def test_weighted_order_is_a_permutation(numbers, known, uniform):
     nodes = [node(number) for number in numbers]
     spares = {f"10.0.0.{number}:6200": spare for number, spare in known.items()}
     found = weighted_order(nodes, spares, lambda: uniform)
@@ -132,7 +132,7 @@ def test_without_spares_the_order_is_swifts(proxy):
     assert ours == theirs
 
 
-def test_accounts_and_containers_are_not_looked_at(proxy):
+def test_account_and_container_nodes_keep_swifts_order(proxy):
     app = proxy({"10.0.0.1:6200": 1.0, "10.0.0.2:6200": 0.0})
     random.seed(8)
     found = firsts(lambda: app.sort_nodes(list(NODES)))
@@ -145,7 +145,7 @@ def test_the_list_that_was_given_is_sorted_too(proxy):
     assert app.sort_nodes(given_one, POLICIES[0]) is given_one
 
 
-def test_the_nearer_region_comes_first_whatever_is_spare_farther_away(proxy):
+def test_read_affinity_precedes_spare_bandwidth(proxy):
     app = proxy(
         {"10.0.0.1:6200": 0.1, "10.0.0.2:6200": 0.9, "10.0.0.3:6200": 1.0},
         sorting_method="affinity",
@@ -158,7 +158,7 @@ def test_the_nearer_region_comes_first_whatever_is_spare_farther_away(proxy):
     assert orders[2, 1, 3] / DRAWS > 0.95
 
 
-def test_measured_times_stay_as_they_are(proxy):
+def test_timing_order_is_unchanged(proxy):
     app = proxy({"10.0.0.1:6200": 0.0, "10.0.0.2:6200": 1.0}, sorting_method="timing")
     for number, seconds in ((1, 0.001), (2, 0.002), (3, 0.003)):
         app.set_node_timing(node(number), seconds)
@@ -177,7 +177,7 @@ def test_primaries_stay_before_handoffs(proxy, ring):
         assert set(found[3:]) <= others
 
 
-def test_a_get_turns_to_the_replica_with_room(proxy, ring):
+def test_a_get_prefers_the_replica_with_spare_bandwidth(proxy, ring):
     random.seed(10)
     idle, *busy = (one["id"] for one in ring.get_part_nodes(3))
     app = proxy({f"10.0.0.{idle}:6200": 0.9, **{f"10.0.0.{number}:6200": 0.1 for number in busy}})
@@ -186,7 +186,7 @@ def test_a_get_turns_to_the_replica_with_room(proxy, ring):
     assert found[idle] > 0.9
 
 
-def test_a_wrong_option_of_ours_keeps_the_proxy_from_starting(proxy):
+def test_an_invalid_sluice_option_stops_the_proxy(proxy):
     with pytest.raises(OptionError, match=r"\[app:proxy-server\]: unknown option `sluice_agent`"):
         proxy({}, sluice_agent="x")
 
@@ -208,7 +208,7 @@ _INFO = {"status": 204, "storage_policy": "0"}
 
 
 @pytest.mark.parametrize("policy", list(POLICIES), ids=lambda policy: policy.policy_type)
-def test_object_controllers_know_the_methods_that_swift_finds(proxy, policy):
+def test_cached_methods_equal_those_swift_finds(proxy, policy):
     app = proxy({})
     request = Request.blank("/v1/a/c/o", headers={"X-Backend-Storage-Policy-Index": str(int(policy))})
     request.environ["swift.infocache"] = {"container/a/c": _INFO}

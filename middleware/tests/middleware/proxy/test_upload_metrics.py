@@ -57,7 +57,7 @@ def stand(tmp_path):
     return made
 
 
-def test_compressibility_is_that_of_the_plain_bytes_whatever_policies_do_to_them(stand):
+def test_compressibility_is_measured_on_plain_bytes(stand):
     for policies in ((), (assignment(keyword="compression", stage=300),)):
         stand.set_policies(*policies)
         for container, body in ((f"text{len(policies)}", TEXT), (f"noise{len(policies)}", NOISE)):
@@ -123,7 +123,7 @@ class CutOff(io.BytesIO):
 
 
 @pytest.mark.parametrize(("source", "looked"), [(None, True), ("SLO", False)])
-def test_an_upload_that_is_cut_off_still_told_something_and_parts_of_requests_do_not(source, looked):
+def test_an_interrupted_upload_is_sampled_and_sub_requests_are_not(source, looked):
     meter = Meter([one() for one in BUILT_IN])
     life = RequestMetrics(meter.begin("a", "c", "o"), "PUT", source)
     body = CountedInput(CutOff(TEXT[:3000]), life)
@@ -138,7 +138,7 @@ def test_an_upload_that_is_cut_off_still_told_something_and_parts_of_requests_do
     assert amounts == dict.fromkeys(("a", "a/c"), 3000 if looked else 0)
 
 
-def test_lines_of_a_body_are_looked_into_like_pieces():
+def test_readline_is_sampled_like_read():
     meter = Meter([one() for one in BUILT_IN])
     body = CountedInput(io.BytesIO(TEXT), RequestMetrics(meter.begin("a", "c", "o"), "PUT", None))
     while body.readline():
@@ -147,7 +147,7 @@ def test_lines_of_a_body_are_looked_into_like_pieces():
     assert {values[column] for _, _, values in meter.changed()} == {64 * 1024}
 
 
-def test_most_uploads_of_a_container_pass_without_being_looked_into(stand):
+def test_most_uploads_of_a_container_are_not_sampled(stand):
     for _ in range(ONE_IN):
         stand("PUT", PATH.format("c"), TEXT)
     column = stand.proxy.meter.names.index("COMPRESSIBILITY")

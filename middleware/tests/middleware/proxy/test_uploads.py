@@ -91,13 +91,13 @@ def test_an_upload_that_will_not_change_reaches_swift_as_it_came(stand, body, ch
         [("compression", 300)],
     ],
 )
-def test_filters_that_may_all_step_aside_do(stand, policies):
+def test_an_upload_passes_untouched_when_all_filters_decline(stand, policies):
     stand.set_policies(*(assignment(f"p.{n}", keyword=one, stage=stage) for n, (one, stage) in enumerate(policies)))
     stand("PUT", PATH, body=NOISE)
     assert not touched(stand)
 
 
-def test_one_filter_that_never_steps_aside_is_enough(stand):
+def test_one_filter_that_never_declines_forces_encoding(stand):
     stand.set_policies(assignment("p.1", keyword="compression", stage=300), assignment("p.2", keyword="toy", stage=800))
     stand("PUT", PATH, body=NOISE)
     assert touched(stand)
@@ -155,7 +155,7 @@ def test_an_upload_that_breaks_off_is_answered_as_ever(stand, sent, error):
     assert PATH not in stand.swift.objects
 
 
-def test_what_was_encoded_of_the_sample_is_not_encoded_again(stand):
+def test_the_sample_is_encoded_only_once(stand):
     fed = []
 
     class Watching(Stream):
@@ -195,7 +195,7 @@ def test_what_was_encoded_of_the_sample_is_not_encoded_again(stand):
 NODE_TOY = assignment("p.2", keyword="toy", stage=800, place=STORAGE_NODE)
 
 
-def test_what_storage_nodes_shall_do_travels_with_the_upload(stand):
+def test_storage_node_steps_are_sent_with_the_upload(stand):
     stand.set_policies(NODE_TOY, assignment("p.3", keyword="noop", stage=100, place=STORAGE_NODE))
     stand("PUT", PATH, body=TEXT)
     value = stand.swift.objects[PATH].headers[sysmeta.NODE]
@@ -205,7 +205,7 @@ def test_what_storage_nodes_shall_do_travels_with_the_upload(stand):
         assert not [name for name in stand(method, PATH).headers if "sluice" in name.lower()]
 
 
-def test_compression_here_and_something_there_go_together(stand):
+def test_proxy_compression_and_storage_node_filters_combine(stand):
     stand.set_policies(assignment("p.1", keyword="compression", stage=300), NODE_TOY)
     for body in (TEXT, NOISE):
         stand("PUT", PATH, body=body)
@@ -218,14 +218,14 @@ def test_compression_here_and_something_there_go_together(stand):
     "more",
     [{"body": b""}, {"body": b"[]", "X_Static_Large_Object": "True"}, {"body": b"x", "X_Object_Manifest": "c/p"}],
 )
-def test_storage_nodes_leave_manifests_and_nothing_alone(stand, more):
+def test_storage_node_steps_are_not_sent_for_manifests_and_empty_objects(stand, more):
     stand.set_policies(NODE_TOY)
     stand("PUT", PATH, **more)
     assert sysmeta.NODE not in stand.swift.objects[PATH].headers
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
-def test_nobody_else_tells_storage_nodes_anything(stand, method):
+def test_storage_node_steps_from_others_are_removed(stand, method):
     stand.set_policies()
     stand(method, PATH, body=b"x", **{sysmeta.NODE.replace("-", "_"): "[]"})
     assert sysmeta.NODE not in stand.swift.headers[-1]
@@ -322,7 +322,7 @@ def test_a_key_that_is_missed_in_the_middle_of_an_upload_stores_nothing(stand):
         ("\0versions\0X+segments", "\0o\0" + "8" * 16, ("\0versions\0X", "\0o\0" + "8" * 16)),
     ],
 )
-def test_swifts_own_containers_are_part_of_those_they_are_made_for(container, name, expected):
+def test_segment_and_version_containers_map_to_their_owner(container, name, expected):
     assert logical_object(("AUTH_a", container, name)) == ("AUTH_a", *expected)
 
 

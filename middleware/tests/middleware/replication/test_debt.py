@@ -39,7 +39,7 @@ def moved(line):
     return line._counters.counter(COPIES, "sda").moved
 
 
-def test_a_debt_is_bounded_and_all_is_counted(agent, line):
+def test_debt_is_bounded_and_every_byte_is_counted(agent, line):
     agent.answer = grant_all
     throttle = AgentThrottle({"sluice_agent_socket": "named"})
     with throttle.open("sda") as payment:
@@ -50,7 +50,7 @@ def test_a_debt_is_bounded_and_all_is_counted(agent, line):
     assert moved(line) >= 1e12
 
 
-def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(agent, line):
+def test_reserved_bytes_are_counted_when_moved_and_the_rest_refunded(agent, line):
     agent.answer = grant_all
     throttle = AgentThrottle({"sluice_agent_socket": "named"})
     with throttle.open("sda") as payment:
@@ -67,7 +67,7 @@ def test_what_was_reserved_is_counted_when_it_moves_and_the_rest_is_given_back(a
     assert account.credit == min(begin - 500_000, MOST_SAVED * 1e6)
 
 
-def test_a_debt_is_waited_for_longer_than_one_pays(agent, line):
+def test_wait_for_debt_lasts_longer_than_one_patience(agent, line):
     agent.set_rate(COPIES, 1e6)
     throttle = AgentThrottle({"sluice_agent_socket": "named"})
 

@@ -49,7 +49,7 @@ def test_the_smaller_of_the_rate_and_what_is_configured_goes_on_the_command_line
     assert told(rate, configured) == expected
 
 
-def test_what_is_added_stands_before_sources_and_target():
+def test_added_arguments_precede_sources_and_target():
     made = limited_command(ARGUMENTS, 1e6, "/tmp/log")  # noqa: S108
     assert made[0] == "rsync"
     assert made[-2:] == ARGUMENTS[-2:]
@@ -69,7 +69,7 @@ def test_what_is_added_stands_before_sources_and_target():
         ("512b", 512),
     ],
 )
-def test_limits_are_read_as_rsync_reads_them(text, expected):
+def test_bwlimit_is_parsed_as_rsync_parses_it(text, expected):
     assert parse_bwlimit(text) == expected
 
 
@@ -105,7 +105,7 @@ def test_sizes_are_those_of_all_files_and_what_is_gone_is_left_out(tmp_path):
     assert suffix_sizes(tmp_path, ["abc", "gone", "def"]) == {"abc": 1000, "def": 0}
 
 
-def test_turns_go_in_the_order_of_coming_and_who_is_killed_leaves_the_queue():
+def test_the_lock_is_fifo_and_a_killed_waiter_leaves_it():
     turns, order = FifoLock(), []
 
     def go(name):

@@ -73,7 +73,7 @@ def paid(ssync):
     return send
 
 
-def test_the_bytes_of_objects_are_paid_for_once_by_the_sender(pair, paid):
+def test_the_ssync_sender_is_charged_once_per_byte(pair, paid):
     left, right = pair
     purse = Purse()
     left.put(BODY, headers={"X-Object-Meta-A": "1"})
@@ -90,7 +90,7 @@ def test_the_bytes_of_objects_are_paid_for_once_by_the_sender(pair, paid):
         assert dict(left.get(name=name).headers) == dict(right.get(name=name).headers)
 
 
-def test_what_the_other_node_has_costs_nothing(pair, paid):
+def test_objects_the_receiver_has_are_not_charged(pair, paid):
     left, right = pair
     left.put(BODY)
     paid(left, right, Purse())
@@ -99,7 +99,7 @@ def test_what_the_other_node_has_costs_nothing(pair, paid):
     assert purse.paid == []
 
 
-def test_who_is_held_back_longer_than_the_node_timeout_still_sends(pair, paid):
+def test_a_sender_throttled_beyond_node_timeout_still_sends(pair, paid):
     left, right = pair
     left.put(BODY)
     purse = Purse()
@@ -157,7 +157,7 @@ def test_a_transfer_ends_when_the_other_node_is_gone(pair):
     assert purse.open_now == 0
 
 
-def test_a_fragment_that_is_built_anew_counts_for_what_was_read_to_build_it():
+def test_a_rebuilt_fragment_is_charged_for_its_reads():
     """Each was read from as many nodes as hold data."""
     purse = Purse()
     stream = RebuildingECDiskFileStream({"Content-Length": "6"}, 0, iter([b"abc", b"def"]))
@@ -170,7 +170,7 @@ def test_a_fragment_that_is_built_anew_counts_for_what_was_read_to_build_it():
     assert purse.paid == [9, 9]
 
 
-def test_a_deletion_costs_nothing(pair, paid):
+def test_a_deletion_is_not_charged(pair, paid):
     left, right = pair
     left.put(BODY)
     paid(left, right, Purse())
@@ -181,5 +181,5 @@ def test_a_deletion_costs_nothing(pair, paid):
     assert right.get().status.startswith("404")
 
 
-def test_a_paid_file_is_as_long_as_the_file():
+def test_a_throttled_file_has_the_length_of_its_file():
     assert ThrottledFile(SimpleNamespace(content_length=7), UnthrottledCopy()).content_length == 7

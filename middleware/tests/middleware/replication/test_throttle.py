@@ -200,7 +200,7 @@ def test_without_a_cap_a_job_is_one_run_as_configured_and_counted(tmp_path, agen
     assert 4 * MB <= moved(line) <= 4.1 * MB
 
 
-def test_without_an_agent_a_job_is_as_swift_does_it(tmp_path, rsync, target, monkeypatch):
+def test_without_an_agent_a_job_runs_as_in_swift(tmp_path, rsync, target, monkeypatch):
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port, agent_socket="")
     job = job_of(tmp_path, [MB])
     with commands(replicator, monkeypatch) as found:
@@ -209,12 +209,12 @@ def test_without_an_agent_a_job_is_as_swift_does_it(tmp_path, rsync, target, mon
     assert same(job, target)
 
 
-def test_a_wrong_option_of_ours_keeps_the_daemon_from_starting():
+def test_an_invalid_sluice_option_stops_the_daemon():
     with pytest.raises(OptionError, match="did you mean `sluice_agent_socket`"):
         AgentThrottle({"sluice_agent_sockets": "x"})
 
 
-def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, agent, line, rsync, target, monkeypatch):
+def test_a_capped_job_is_split_into_runs_at_the_rate(tmp_path, agent, line, rsync, target, monkeypatch):
     agent.set_rate(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()  # as if it had copied just now
@@ -231,7 +231,7 @@ def test_under_a_cap_a_job_is_sent_in_runs_and_as_slowly_as_it_must(tmp_path, ag
     assert 8 * MB <= moved(line) <= 8.2 * MB
 
 
-def test_a_run_takes_the_rate_of_its_time(tmp_path, agent, line, rsync, monkeypatch):
+def test_a_run_uses_the_rate_current_at_its_start(tmp_path, agent, line, rsync, monkeypatch):
     agent.set_rate(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
@@ -244,7 +244,7 @@ def test_a_run_takes_the_rate_of_its_time(tmp_path, agent, line, rsync, monkeypa
     assert limits(found) == ["2322", "21450"]
 
 
-def test_when_the_agent_dies_the_last_rate_stays(tmp_path, agent, line, rsync, target, monkeypatch):
+def test_the_last_rate_stays_when_the_agent_dies(tmp_path, agent, line, rsync, target, monkeypatch):
     agent.set_rate(COPIES, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
@@ -261,7 +261,7 @@ def test_when_the_agent_dies_the_last_rate_stays(tmp_path, agent, line, rsync, t
     assert 0.5e6 * seconds <= 6 * MB  # a machine may be busy
 
 
-def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monkeypatch):
+def test_concurrent_jobs_share_one_rate(tmp_path, agent, line, rsync, target, monkeypatch):
     agent.set_rate(COPIES, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
@@ -274,7 +274,7 @@ def test_jobs_at_once_share_one_limit(tmp_path, agent, line, rsync, target, monk
     assert 2e6 * (time.monotonic() - began + LEAD + MOST_SAVED) >= 4 * MB
 
 
-def test_who_begins_waits_for_his_share_and_says_so(tmp_path, agent, line, rsync, monkeypatch):
+def test_an_idle_node_waits_for_its_share_before_a_large_job(tmp_path, agent, line, rsync, monkeypatch):
     agent.set_rate(COPIES, 1e5)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [2 * MB])
@@ -286,7 +286,7 @@ def test_who_begins_waits_for_his_share_and_says_so(tmp_path, agent, line, rsync
     assert limits(found) == ["15625"]
 
 
-def test_what_is_gone_since_the_job_was_made_is_as_in_swift(tmp_path, agent, line, rsync, target, monkeypatch):
+def test_a_suffix_deleted_after_job_creation_is_handled_as_in_swift(tmp_path, agent, line, rsync, target, monkeypatch):
     agent.set_rate(COPIES, 1e8)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [KB, KB])
@@ -356,7 +356,7 @@ def replicator(tmp_path, runs, monkeypatch):
     return made
 
 
-def test_short_runs_begin_beside_each_other_as_soon_as_they_are_paid(tmp_path, agent, runs, replicator):
+def test_short_runs_overlap_once_charged(tmp_path, agent, runs, replicator):
     sent = sending(replicator, tmp_path, 400_000, 400_000)
     give(agent, 1000)
     agent.wait_until(lambda: runs.begun)
@@ -369,7 +369,7 @@ def test_short_runs_begin_beside_each_other_as_soon_as_they_are_paid(tmp_path, a
     agent.join(*sent)
 
 
-def test_what_did_not_move_holds_nobody_up(tmp_path, agent, line, runs, replicator):
+def test_reserved_bytes_that_did_not_move_delay_no_other_run(tmp_path, agent, line, runs, replicator):
     runs.there = True
     sent = sending(replicator, tmp_path, 400_000, 400_000)
     give(agent, 1000)
@@ -382,7 +382,7 @@ def test_what_did_not_move_holds_nobody_up(tmp_path, agent, line, runs, replicat
     assert moved(line) < 1000
 
 
-def test_longer_runs_take_turns_and_say_that_they_are_held_back(tmp_path, agent, line, runs, replicator):
+def test_long_runs_are_serialized_and_counted_as_waiting(tmp_path, agent, line, runs, replicator):
     tally = line._counters.counter(COPIES, "sda")
     sent = sending(replicator, tmp_path, 600_000, 600_000)
     give(agent, 1000)

@@ -211,7 +211,7 @@ def test_progress_is_reported_when_asked_for(bucket):
         ({"ScanRange": {"Start": 9999}}, "InvalidRange", ""),
     ],
 )
-def test_what_cannot_be_done_is_an_error_of_s3(bucket, change, code, word):
+def test_unsupported_requests_are_s3_errors(bucket, change, code, word):
     sql = change.pop("sql", "SELECT * FROM S3Object")
     with pytest.raises(ClientError) as refused:
         bucket.select(sql, **change)

@@ -39,7 +39,7 @@ class Counter:
             self._event.wait()
 
 
-def test_it_is_called_just_after_each_second(hub):
+def test_a_function_is_called_just_after_each_second(hub):
     counter = Counter(2)
     green.each_second(counter)
     counter.wait()
@@ -47,7 +47,7 @@ def test_it_is_called_just_after_each_second(hub):
     assert int(second) - int(first) == 1
 
 
-def test_nobody_waits_for_another_and_none_runs_twice_at_once(hub):
+def test_functions_run_concurrently_and_never_overlap_themselves(hub):
     slow = Counter(1, lambda: sleep(PATIENCE))
     quick = Counter(3)
     green.each_second(slow)
@@ -56,7 +56,7 @@ def test_nobody_waits_for_another_and_none_runs_twice_at_once(hub):
     assert len(slow.calls) == 1
 
 
-def test_who_fails_is_called_again_and_disturbs_nobody(hub, capsys):
+def test_a_failing_function_is_called_again(hub, capsys):
     def fail():
         raise ValueError("broken")
 
@@ -69,7 +69,7 @@ def test_who_fails_is_called_again_and_disturbs_nobody(hub, capsys):
     assert "broken" in capsys.readouterr().err
 
 
-def test_all_share_one_timer(hub):
+def test_all_functions_share_one_timer(hub):
     before = hub.get_timers_count()
     counters = [Counter(1) for _ in range(5)]
     for counter in counters:
@@ -80,7 +80,7 @@ def test_all_share_one_timer(hub):
         counter.wait()
 
 
-def test_each_hub_has_its_own(hub):
+def test_each_hub_has_its_own_timer(hub):
     first = Counter(1)
     green.each_second(first)
     hubs.use_hub("poll")

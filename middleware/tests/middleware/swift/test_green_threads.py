@@ -58,13 +58,13 @@ def with_a_time_out():
         return weakref.ref(hubs.get_hub())
 
 
-def test_a_hub_that_a_time_out_made_in_a_thread_ends_with_it(uncollected):
+def test_a_hub_created_in_a_thread_ends_with_the_thread(uncollected):
     here = hubs.get_hub()
     assert in_thread(with_a_time_out)() is None
     assert hubs.get_hub() is here
 
 
-def test_a_thread_is_called_by_its_name_outside_of_the_process(uncollected):
+def test_a_thread_has_its_name_in_proc(uncollected):
     def name():
         with open(f"/proc/self/task/{threading.get_native_id()}/comm", encoding="ascii") as file:
             return file.read().strip()
@@ -79,7 +79,7 @@ def test_a_thread_without_a_hub_gets_none_by_ending(uncollected, monkeypatch):
     assert made == []
 
 
-def test_what_is_left_of_a_thread_asks_nothing_of_the_code_that_runs_when_it_ends(uncollected, monkeypatch):
+def test_an_ended_thread_leaves_no_hub_behind(uncollected, monkeypatch):
     """A namedtuple's code has no builtins; greenlet, which tidies up in whatever runs, would want to import there."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)

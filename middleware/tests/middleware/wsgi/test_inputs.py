@@ -26,7 +26,7 @@ def read_all(source, sizes):
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20), SIZES)
-def test_what_was_taken_as_a_sample_is_put_back(sample, rest, sizes):
+def test_a_rewound_input_returns_the_sample_first(sample, rest, sizes):
     assert read_all(RewoundInput(sample, io.BytesIO(rest)), sizes) == sample + rest
     started = RewoundInput(sample, io.BytesIO(rest))
     first = started.read(sizes[0])
@@ -44,7 +44,7 @@ class Closing(list):
 
 
 @given(st.lists(st.binary(max_size=9), max_size=6), SIZES)
-def test_pieces_read_like_a_file(pieces, sizes):
+def test_an_iterable_input_reads_like_a_file(pieces, sizes):
     body = Closing(pieces)
     source = IterableInput(body)
     assert read_all(source, sizes) == b"".join(pieces)
@@ -55,7 +55,7 @@ def test_pieces_read_like_a_file(pieces, sizes):
 
 
 @given(st.binary(max_size=30), SIZES)
-def test_a_whole_body_is_known_to_be_one(body, sizes):
+def test_a_tracked_input_knows_when_it_is_complete(body, sizes):
     for expected in (len(body), None):
         watched = TrackedInput(io.BytesIO(body), expected)
         assert watched.complete is (expected == 0)
@@ -99,7 +99,7 @@ def passing(body, stream, length):
 
 
 @given(st.binary(min_size=1, max_size=30), SIZES, st.booleans())
-def test_a_stream_hears_of_the_end_with_the_last_bytes(body, sizes, length):
+def test_a_stream_is_finished_before_its_last_bytes_pass(body, sizes, length):
     stream = Holding()
     assert read_all(passing(body, stream, length), sizes) == body
     assert stream.finished == 1
@@ -112,7 +112,7 @@ def test_with_a_known_length_the_end_comes_before_anybody_asks_for_more():
 
 
 @pytest.mark.parametrize("point", ["feed", "finish"])
-def test_a_stream_that_fails_is_503_in_swifts_words(point):
+def test_a_failing_stream_is_a_503(point):
     class Failing(Stream):
         pass
 

@@ -44,9 +44,7 @@ POINTS = ["request", "body_in", "response", "body_out"]
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("who", ["first", "second"])
 @pytest.mark.parametrize("error", [FilterError("no luck today"), ZeroDivisionError("oops")])
-def test_a_fault_refuses_the_request_with_its_reason_and_everybody_hears_the_end(
-    stand, first, second, who, point, error, caplog
-):
+def test_a_failing_visit_refuses_the_request_and_all_visits_end(stand, first, second, who, point, error, caplog):
     stand("PUT", body=BODY)
     first.log.clear()
     method = "PUT" if point == "body_in" else "GET"
@@ -97,7 +95,7 @@ def test_a_stream_that_fails_on_the_way_out_cuts_the_answer(stand, first, error)
     assert [event for event in first.log if event[1] == "end"] == [("second", "end", False), ("first", "end", False)]
 
 
-def test_what_fails_at_the_end_is_logged_and_harms_nobody(stand, first, second, caplog):
+def test_a_failure_in_end_is_logged(stand, first, second, caplog):
     for made, error in ((first, FilterError("late")), (second, ValueError("late"))):
 
         def fail(call, error=error):
@@ -110,7 +108,7 @@ def test_what_fails_at_the_end_is_logged_and_harms_nobody(stand, first, second, 
     assert ("first", "end", True) in first.log
 
 
-def test_a_client_that_goes_away_is_an_end_that_is_not_complete(stand, first):
+def test_a_client_disconnect_ends_incomplete(stand, first):
     stand.swift.piece = 100
     stand("PUT", body=BODY)
     first.log.clear()
@@ -122,14 +120,14 @@ def test_a_client_that_goes_away_is_an_end_that_is_not_complete(stand, first):
 
 
 @pytest.mark.parametrize("sent", [0, 10])
-def test_an_upload_that_is_cut_off_is_an_end_that_is_not_complete(stand, first, sent):
+def test_an_interrupted_upload_ends_incomplete(stand, first, sent):
     env = Request.blank(PATH, method="PUT").environ
     env |= {"wsgi.input": io.BytesIO(BODY[:sent]), "CONTENT_LENGTH": str(len(BODY))}
     assert stand.answer(env).status_int == 499
     assert first.log[-1] == ("first", "end", False)
 
 
-def test_a_body_that_swift_did_not_want_is_an_end_that_is_not_complete(stand, first):
+def test_an_unread_body_ends_incomplete(stand, first):
     denied = {"swift.authorize": lambda request: Response(status=403)}
     assert stand("PUT", body=BODY, env=denied).status_int == 403
     assert first.log[-1] == ("first", "end", False)

@@ -40,7 +40,7 @@ def stand(tmp_path, first, second):
     assert made.all_closed(), "an answer was left open"
 
 
-def test_each_point_is_reached_in_order_inward_forward_outward_reversed(stand, first):
+def test_request_hooks_run_forward_and_response_hooks_in_reverse(stand, first):
     assert stand("PUT", body=BODY).status_int == 201
     assert first.log == [
         ("first", "request"),
@@ -67,7 +67,7 @@ def test_each_point_is_reached_in_order_inward_forward_outward_reversed(stand, f
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
-def test_a_call_says_what_the_request_is(stand, first, method):
+def test_a_call_describes_the_request(stand, first, method):
     stand(method, "/v1/AUTH_a/c/caf%C3%A9/x?a=b", body=b"abc", Content_Type="text/plain", X_Object_Meta_A="1")
     call = first.calls[0]
     assert (call.place, call.method, call.query) == ("proxy", method, "a=b")
@@ -77,7 +77,7 @@ def test_a_call_says_what_the_request_is(stand, first, method):
     assert call.headers["x-object-meta-a"] == "1"
 
 
-def test_a_visit_may_change_headers_but_none_of_the_systems(stand, first, second):
+def test_a_visit_may_change_client_headers_but_not_system_headers(stand, first, second):
     def change(call):
         assert "X-Object-Sysmeta-Secret" not in call.headers
         call.headers["X-Object-Meta-Colour"] = "blue"
@@ -97,7 +97,7 @@ def test_a_visit_may_change_headers_but_none_of_the_systems(stand, first, second
     assert "X-Object-Sysmeta-Sluice-Chain" not in stored
 
 
-def test_whoever_answers_keeps_swift_and_those_behind_out_of_it(stand, first, second):
+def test_a_visit_that_replies_stops_the_request(stand, first, second):
     second.acts["request"] = lambda call: Reply("203 Here You Are", Headers({"X-By": "second"}), [b"mine"])
     answer = stand("GET")
     assert (answer.status, answer.body, answer.headers["X-By"]) == ("203 Here You Are", b"mine", "second")
@@ -111,19 +111,19 @@ def test_whoever_answers_keeps_swift_and_those_behind_out_of_it(stand, first, se
     ]
 
 
-def test_the_first_to_answer_leaves_the_second_unasked(stand, first, second):
+def test_the_first_reply_skips_later_filters(stand, first, second):
     first.acts["request"] = lambda call: Reply("200 OK", Headers(), [b"mine"])
     assert stand("GET").body == b"mine"
     assert second.calls == []
 
 
-def test_a_filter_without_interest_is_not_heard_of_again(stand, first):
+def test_a_filter_that_returns_no_visit_is_not_called_again(stand, first):
     first.acts["visit"] = lambda call: None
     stand("GET")
     assert {event[0] for event in first.log} == {"second"}
 
 
-def test_streams_see_plain_bytes_although_others_encode_them(stand, first, second):
+def test_visit_streams_see_plain_bytes(stand, first, second):
     stand.set_policies(
         assignment("p.1", keyword="first", stage=10),
         assignment("p.2", keyword="second", stage=20),
@@ -245,7 +245,7 @@ def test_a_request_of_a_visits_own_is_let_in_whoever_the_client_is(stand, first)
     assert (stored.body, stored.headers["Content-Type"]) == (b"abc", "a/b")
 
 
-def test_a_visit_that_asks_for_itself_again_and_again_comes_to_an_end(stand, first, second):
+def test_recursive_sub_requests_terminate(stand, first, second):
     def ask(call):
         reply = call.send("GET", ("AUTH_a", "c", "deeper"))
         assert reply.code == 404
@@ -268,7 +268,7 @@ def test_a_request_that_is_refused_behind_a_visit_is_a_reply_to_it(stand, first)
 
 
 @pytest.mark.parametrize(("keyword", "protected"), [("encryption", True), ("compression", False)])
-def test_a_visit_knows_what_must_stay_hidden(tmp_path, first, keyword, protected):
+def test_a_visit_knows_whether_the_object_is_protected(tmp_path, first, keyword, protected):
     class Hiding(Xor):
         info: ClassVar[ActionInfo] = ActionInfo(
             keyword=keyword, kind=FILTER, help="x", changes_content=True, reversible=True, protective=protected
@@ -285,7 +285,7 @@ def test_a_visit_knows_what_must_stay_hidden(tmp_path, first, keyword, protected
     assert seen == [protected, protected, False, protected]
 
 
-def test_nobody_is_asked_where_no_policy_says_so(stand, first):
+def test_without_a_policy_no_request_filter_is_called(stand, first):
     stand.set_policies(assignment("p.1", keyword="first", stage=10, when=["method", ["PUT"]]))
     stand("GET")
     assert first.calls == []

@@ -148,7 +148,7 @@ def test_a_file_of_another_size_than_it_says_is_quarantined_when_it_is_opened(no
         ('{"v":1,"size":7,"crc":1,"chain":[{"f":"xor","v":1,"r":{"size":3}}]}', "metadata content-length 150000, `3`"),
     ],
 )
-def test_an_entry_that_nobody_can_have_written_quarantines(node, caplog, value, reason):
+def test_an_invalid_metadata_entry_quarantines_the_object(node, caplog, value, reason):
     node.put(BODY, "xor")
     (file,) = node.files()
     rewrite(file, lambda found: found.update({ENTRY: value}))
@@ -183,7 +183,7 @@ def reopened(node, **options):
     return StorageNode(node.folder, {**node.options, **options}, node.filters, node.clock)
 
 
-def test_an_encrypted_object_is_as_plain_as_any_to_who_has_the_key(keyed):
+def test_an_encrypted_object_is_readable_with_the_key(keyed):
     keyed.put(BODY, "compression", ("encryption", {"key": "old"}))
     (file,) = keyed.files()
     assert keyed.stored(file).filters() == ("compression", "encryption")
@@ -217,7 +217,7 @@ def test_without_the_key_only_the_body_is_refused_and_nothing_is_quarantined(key
     assert reopened(locked).request("DELETE").status == "204 No Content"
 
 
-def test_the_auditor_passes_over_what_it_has_no_key_for_and_says_so(keyed, keys, caplog):
+def test_the_auditor_skips_files_without_a_key_and_logs_it(keyed, keys, caplog):
     for number in range(11):
         keyed.put(BODY, ("encryption", {"key": "old"}), name=f"a/c/o{number}")
     keyed.put(BODY, ("encryption", {"key": "new"}), name="a/c/other")
@@ -240,7 +240,7 @@ def test_the_auditor_passes_over_what_it_has_no_key_for_and_says_so(keyed, keys,
         (lambda found: {**found, "chain": [{**found["chain"][0], "v": 9}]}, "filter `xor` of version 9 is needed"),
     ],
 )
-def test_what_a_newer_node_wrote_is_refused_and_left_alone(node, change, reason):
+def test_a_file_of_a_newer_version_is_refused_and_kept(node, change, reason):
     node.put(BODY, "xor")
     (file,) = node.files()
     rewrite(file, lambda found: found.update({ENTRY: json.dumps(change(json.loads(found[ENTRY])))}))
@@ -252,7 +252,7 @@ def test_what_a_newer_node_wrote_is_refused_and_left_alone(node, change, reason)
     assert node.files() == [file]
 
 
-def test_a_sender_that_cannot_read_gets_no_plain_bytes_and_no_disk_file_error(keyed, keys):
+def test_an_unreadable_file_ends_a_senders_session_without_a_disk_file_error(keyed, keys):
     keyed.put(BODY, ("encryption", {"key": "old"}))
     key_file(keys, "new")
     locked = reopened(keyed)
@@ -261,7 +261,7 @@ def test_a_sender_that_cannot_read_gets_no_plain_bytes_and_no_disk_file_error(ke
         disk_file.reader()
 
 
-def test_what_cannot_be_read_is_offered_last(keyed, keys):
+def test_unreadable_files_are_offered_last_to_ssync(keyed, keys):
     for number in range(6):
         keyed.put(BODY, ("encryption", {"key": "old" if number % 2 else "new"}), name=f"a/c/o{number}")
     key_file(keys, "new")
@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_offered_last(keyed, keys):
     assert readable == [True] * 3 + [False] * 3
 
 
-def test_an_entry_says_all_of_itself():
+def test_a_metadata_entry_round_trips():
     stored = StoredMetadata(7, 99, ({"f": "xor", "v": 1, "r": {"size": 6}},))
     assert StoredMetadata.decode(stored.encode()) == stored
     assert stored.plain_size() == 6

@@ -84,7 +84,7 @@ def fragments(data):
 
 
 @pytest.mark.parametrize("chain", [*CHAINS, ("sequential",), (SMALL_FRAMES, "sequential")], ids=str)
-def test_clients_see_the_plain_object_and_the_disk_holds_another(node, chain):
+def test_clients_see_plain_bytes_and_the_disk_holds_encoded_ones(node, chain):
     body = text(300_000)
     answer = node.put(body, *chain)
     assert answer.status == "201 Created"
@@ -113,7 +113,7 @@ def test_clients_see_the_plain_object_and_the_disk_holds_another(node, chain):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_any_ranges_of_any_object_are_those_of_the_plain_one(data):
+def test_ranges_are_those_of_the_plain_object(data):
     chain = data.draw(st.sampled_from([*CHAINS, ("sequential",)]))
     size = data.draw(st.sampled_from([1, 2, 4095, 4096, 4097, 65535, 65536, 65537, 200_001]))
     body = random.Random(size).randbytes(size // 2) + text(size - size // 2)
@@ -166,14 +166,14 @@ def test_a_compressible_object_takes_no_more_blocks_than_its_stored_bytes(node):
     [(b"", ("compression", "xor")), (os.urandom(1_000_000), ("compression",)), (b"tiny", ("compression",))],
     ids=["empty", "incompressible", "tiny"],
 )
-def test_what_no_filter_changed_is_a_stock_file(node, body, chain):
+def test_an_object_that_no_filter_changed_is_a_stock_file(node, body, chain):
     assert node.put(body, *chain).status == "201 Created"
     (file,) = node.files()
     assert node.stored(file) is None
     assert file.read_bytes() == body == node.get().body
 
 
-def test_an_object_without_intent_is_a_stock_file(node):
+def test_an_object_without_a_transform_is_a_stock_file(node):
     node.put(b"as ever")
     (file,) = node.files()
     assert node.stored(file) is None
@@ -193,7 +193,7 @@ def test_a_post_leaves_the_stored_bytes_and_what_describes_them(node):
     assert node.stored(meta) is None
 
 
-def test_conditions_speak_of_the_plain_object(node):
+def test_conditional_requests_use_the_plain_etag(node):
     body = text(10_000)
     etag = node.put(body, "xor").headers["Etag"]
     assert node.get(headers={"If-None-Match": etag}).status == "304 Not Modified"
@@ -253,7 +253,7 @@ def test_an_object_that_has_expired_is_gone_and_its_metadata_are_plain(node):
         assert disk_file.content_length == len(body)
 
 
-def test_an_upload_that_is_cut_leaves_nothing(node):
+def test_an_interrupted_upload_leaves_no_file(node):
     answer = node.request("PUT", body=text(600_000), headers={**intent("compression"), "Content-Length": "700000"})
     assert answer.status.startswith("499")
     assert node.files() == []
@@ -277,7 +277,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("headers", "reason"), REFUSALS, ids=[reason for _, reason in REFUSALS])
 @pytest.mark.parametrize("policy", [REPLICATED, CODED])
-def test_a_node_refuses_what_it_cannot_obey_and_stores_nothing(node, headers, reason, policy):
+def test_a_node_refuses_transforms_it_cannot_do_and_stores_nothing(node, headers, reason, policy):
     before = fragments(text(10_000))
     node.put(before, "xor", policy=policy, headers=FRAGMENT_HEADERS)
     sent = {**FRAGMENT_HEADERS, **headers, "X-Backend-Replication-Headers": ENTRY}
@@ -301,7 +301,7 @@ def test_the_body_of_a_refused_upload_is_read_to_its_end(node):
     assert source.tell() == 300_000
 
 
-def test_who_would_read_past_us_gets_an_iterator(node):
+def test_the_reader_hides_the_file_descriptor(node):
     node.put(text(100_000), "compression")
     node.put(b"plain", name="a/c/plain")
     for name, has_file in (("o", False), ("plain", True)):
@@ -313,7 +313,7 @@ def test_who_would_read_past_us_gets_an_iterator(node):
         reader.close()
 
 
-def test_a_request_inside_a_request_has_its_own_intent(node):
+def test_a_nested_request_has_its_own_transform(node):
     outer = {"REQUEST_METHOD": "PUT", "HTTP_X_OBJECT_SYSMETA_SLUICE_NODE": "outer", "CONTENT_TYPE": "a/b"}
     with transform_context.transform_scope(outer):
         with transform_context.transform_scope({"REQUEST_METHOD": "PUT"}):

@@ -12,10 +12,10 @@ DEEP = "[" * 5000
 @pytest.mark.parametrize(
     "decode", [sysmeta.decode_chain, stored_metadata.StoredMetadata.decode, transform_context.parse_steps]
 )
-def test_what_is_nested_without_end_is_refused(decode):
+def test_deeply_nested_metadata_are_refused(decode):
     with pytest.raises(DecodeError):
         decode(DEEP)
 
 
-def test_what_cannot_be_read_names_no_filter():
+def test_unreadable_metadata_name_no_filter():
     assert sysmeta.filter_keywords(DEEP, None) == ("",)

@@ -65,7 +65,7 @@ def test_a_node_is_ready_when_every_required_daemon_has_come(paths):
     assert verdict(paths).waiting == ()
 
 
-def test_what_daemons_said_is_remembered_across_a_restart(paths):
+def test_registered_daemons_are_remembered_across_a_restart(paths):
     before = StorageDaemons(ROLES, **paths)
     before.open()
     for role in ROLES:
@@ -77,7 +77,7 @@ def test_what_daemons_said_is_remembered_across_a_restart(paths):
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{"v":1,"daemons":[]}', b'{"v":1,"daemons":{"x":{}}}', b'{"v":9}'])
-def test_a_memory_that_cannot_be_read_is_begun_anew(paths, raw, caplog):
+def test_an_unreadable_state_file_is_replaced(paths, raw, caplog):
     os.mkdir(paths["folder"])
     with open(os.path.join(paths["folder"], STATE_FILE), "wb") as file:
         file.write(raw)
@@ -87,7 +87,7 @@ def test_a_memory_that_cannot_be_read_is_begun_anew(paths, raw, caplog):
     assert "must say hello again" in caplog.text
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path):
+def test_an_unwritable_state_file_is_logged(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(PeerError, match="cannot write"):
         StorageDaemons(ROLES, str(tmp_path / "file" / "snapshot")).open()
@@ -104,7 +104,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
         (ROLES, [daemon(ROLES[0]), daemon(ROLES[1], ())], "xor", "filter `xor` is not installed in object-auditor"),
     ],
 )
-def test_a_node_says_which_daemon_is_in_the_way(required, known, keyword, reason):
+def test_a_node_names_the_daemon_it_waits_for(required, known, keyword, reason):
     daemons = StorageDaemons(required)
     for hello in known:
         daemons.add(hello)
@@ -112,7 +112,7 @@ def test_a_node_says_which_daemon_is_in_the_way(required, known, keyword, reason
     assert bool(daemons.refuse(keyword)) == bool(reason)
 
 
-def test_no_node_asks_for_it_before_all_nodes_can():
+def test_a_policy_is_held_back_until_all_nodes_are_ready():
     capabilities = Capabilities()
     capabilities.add(proxy("xor"))
     assert capabilities.refuse(assignment(keyword="xor")) == ""
@@ -126,7 +126,7 @@ def test_no_node_asks_for_it_before_all_nodes_can():
     assert capabilities.refuse(assignment(keyword="xor")) == ""
 
 
-def test_a_daemon_that_comes_makes_the_node_judge_again():
+def test_a_new_daemon_updates_the_nodes_readiness():
     capabilities = Capabilities(StorageDaemons(("object-server",)))
     capabilities.add(proxy("xor"))
     assert "object-server" in capabilities.refuse(ON_DISKS)
@@ -194,7 +194,7 @@ def test_a_daemon_says_hello_and_is_no_reader_of_the_snapshot(paths):
         one.close()
 
 
-def test_a_daemon_without_an_agent_goes_on_trying(paths, caplog):
+def test_a_daemon_without_an_agent_retries(paths, caplog):
     caplog.set_level(logging.INFO)
     one = registration(paths["socket"])
     one.tick()
@@ -214,7 +214,7 @@ def node(tmp_path, paths):
         yield StorageNode(tmp_path / "node", {"sluice_agent_socket": paths["socket"]})
 
 
-def test_an_object_server_obeys_when_its_agent_says_that_the_node_is_ready(node, paths):
+def test_an_object_server_transforms_once_its_agent_reports_readiness(node, paths):
     answer = node.put(b"text " * 5000, "compression")
     assert answer.status == "409 Refused by Sluice"
     assert answer.body.startswith(b"the agent has not said which storage daemons run disk files of Sluice")

@@ -79,7 +79,7 @@ def key_file(path, *key_ids):
     return path
 
 
-def test_a_receiver_that_cannot_encode_takes_the_others_and_never_plain_bytes(tmp_path, ssync):
+def test_a_receiver_that_cannot_encode_stores_no_plain_bytes(tmp_path, ssync):
     left = StorageNode(tmp_path / "left", filters=[OnlyHere])
     right = StorageNode(tmp_path / "right")
     left.put(BODY, "only_here")
@@ -149,7 +149,7 @@ def put_fragment(node, index, archive, *chain):
     assert answer.status == "201 Created"
 
 
-def test_a_fragment_goes_back_to_where_it_belongs(pair, ssync):
+def test_a_misplaced_fragment_is_reverted_to_its_primary(pair, ssync):
     left, right = pair
     archive = archives(BODY)[1]
     put_fragment(left, 1, archive, "compression", "xor")

@@ -32,7 +32,7 @@ def node(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("told", "level"), [({COPIES: IDLE}, IDLE), ({}, NO_CLASS)])
-def test_copies_never_have_the_level_of_their_tenant(node, monkeypatch, told, level):
+def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, told, level):
     found = []
     monkeypatch.setattr(io_priority, "set_level", found.append)
     levels = {Flow("a", GET): 0, Flow("a", PUT): 0, **told}
@@ -44,7 +44,7 @@ def test_copies_never_have_the_level_of_their_tenant(node, monkeypatch, told, le
     assert found[-1] == 0
 
 
-def test_a_request_within_a_copy_says_itself_what_it_is():
+def test_a_nested_request_has_its_own_replication_flag():
     assert replication_context.current_flow() is None
     with replication_context.replication_scope(ENV):
         assert replication_context.current_flow() == COPIES

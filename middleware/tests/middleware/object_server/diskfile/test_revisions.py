@@ -45,7 +45,7 @@ def test_an_installed_filter_of_an_older_version_is_not_enough(tools):
 
 
 @pytest.mark.parametrize("known", [1, 0], ids=["older", "unknown"])
-def test_who_meets_a_newer_revision_looks_whether_it_has_come(tools, monkeypatch, known):
+def test_a_newer_revision_makes_the_node_refresh_its_snapshot(tools, monkeypatch, known):
     if not known:
         del tools.filters["scramble"]
     looked = []
@@ -62,5 +62,5 @@ def test_who_meets_a_newer_revision_looks_whether_it_has_come(tools, monkeypatch
     assert looked == [True]
 
 
-def test_a_damaged_record_is_left_to_reading(tools):
+def test_a_damaged_record_is_reported_by_the_reader(tools):
     assert tools.unreadable_reason(StoredMetadata(5, 0, ({"f": 7, "v": "x"},))) == ""

@@ -151,7 +151,7 @@ def test_a_dry_run_and_a_scan_count_and_change_nothing(node, command):
     assert before == {path: path.read_bytes() for path in node.files()}
 
 
-def test_what_cannot_be_read_stays_and_is_named(node, command, keys):
+def test_an_unreadable_file_stays_and_is_named(node, command, keys):
     fill(node)
     key_file(keys, "new")
     (locked,) = (path for path in node.files() if (found := node.stored(path)) and "encryption" in found.filters())
@@ -193,7 +193,7 @@ def swapping(monkeypatch, act):
     monkeypatch.setattr(diskfile_rewrite, "_exchange", exchange)
 
 
-def test_an_object_that_goes_meanwhile_stays_gone(node, monkeypatch):
+def test_an_object_deleted_during_a_rewrite_stays_deleted(node, monkeypatch):
     node.put(BODY, "compression")
     (path,) = node.files()
     swapping(monkeypatch, lambda: node.request("DELETE"))
@@ -202,7 +202,7 @@ def test_an_object_that_goes_meanwhile_stays_gone(node, monkeypatch):
     assert node.get().status == "404 Not Found"
 
 
-def test_an_object_that_is_replaced_meanwhile_stays_the_new_one(node, monkeypatch):
+def test_an_object_replaced_during_a_rewrite_stays_replaced(node, monkeypatch):
     node.put(BODY, "compression")
     (path,) = node.files()
     swapping(monkeypatch, lambda: node.put(b"newer"))
@@ -211,7 +211,7 @@ def test_an_object_that_is_replaced_meanwhile_stays_the_new_one(node, monkeypatc
     assert len(node.files()) == 1
 
 
-def test_another_file_that_comes_under_the_same_name_stays(node, monkeypatch):
+def test_a_new_file_under_the_same_name_is_kept(node, monkeypatch):
     node.put(BODY, "compression")
     (path,) = node.files()
 
@@ -225,7 +225,7 @@ def test_another_file_that_comes_under_the_same_name_stays(node, monkeypatch):
     assert node.get().body == BODY
 
 
-def test_who_reads_while_a_file_is_rewritten_reads_on(node):
+def test_a_reader_continues_while_its_file_is_rewritten(node):
     node.put(BODY, "compression")
     (path,) = node.files()
     disk_file = node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[0])
@@ -238,7 +238,7 @@ def test_who_reads_while_a_file_is_rewritten_reads_on(node):
     assert inspect(path, node.manager().disk_filters).state == PLAIN
 
 
-def test_one_file_is_shown_with_all_that_is_known(node, command):
+def test_show_prints_all_metadata_of_a_file(node, command):
     node.put(BODY, "compression")
     (path,) = node.files()
     code, said = command("show", path)
@@ -254,18 +254,18 @@ def test_one_file_is_shown_with_all_that_is_known(node, command):
     ("arguments", "complaint"),
     [(("scan", "nowhere"), "is no folder"), (("show", "/none/file.data"), "there is no file `/none/file.data`")],
 )
-def test_what_is_not_there_is_said(node, command, arguments, complaint):
+def test_a_missing_file_or_device_is_an_error(node, command, arguments, complaint):
     code, said = command(*arguments)
     assert code == 1
     assert complaint in said.err
 
 
-def test_a_configuration_that_cannot_be_read_is_said(tmp_path, capsys):
+def test_an_unreadable_configuration_is_an_error(tmp_path, capsys):
     assert main(["--config", str(tmp_path / "none"), "scan", "/"]) == 1
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_files_come_in_the_same_order_each_time(node):
+def test_data_files_are_listed_in_a_fixed_order(node):
     for number in range(5):
         node.put(BODY, name=f"a/c/o{number}")
     found = list(data_files(node.folder / "sda"))
@@ -273,7 +273,7 @@ def test_files_come_in_the_same_order_each_time(node):
     assert len(found) == 5
 
 
-def test_the_pace_is_kept(monkeypatch):
+def test_a_rewrite_keeps_to_its_rate_limit(monkeypatch):
     slept = []
     clock = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])

@@ -23,7 +23,7 @@ def descriptor(monkeypatch):
     os.close(found)
 
 
-def test_a_file_with_holes_is_there_where_it_was_written(descriptor):
+def test_a_sparse_file_is_cached_where_it_was_written(descriptor):
     os.truncate(descriptor, 8 * PAGE)
     os.pwrite(descriptor, b"x" * 3 * PAGE, 2 * PAGE)
     for offset, length, there in (
@@ -38,7 +38,7 @@ def test_a_file_with_holes_is_there_where_it_was_written(descriptor):
         assert page_cache.is_cached(descriptor, offset, length) is (there or not TELLS), (offset, length)
 
 
-def test_what_the_disk_is_still_bringing_is_not_there(descriptor, monkeypatch):
+def test_pages_being_read_are_not_cached(descriptor, monkeypatch):
     def wait(*given):
         assert given[2:] == (2 * PAGE - 1, os.RWF_NOWAIT)
         raise BlockingIOError(errno.EAGAIN, "would wait")
@@ -49,13 +49,13 @@ def test_what_the_disk_is_still_bringing_is_not_there(descriptor, monkeypatch):
     assert not page_cache.is_cached(descriptor, 0, 2 * PAGE)
 
 
-def test_behind_the_end_there_is_nothing(descriptor):
+def test_nothing_is_cached_behind_the_end(descriptor):
     os.pwrite(descriptor, b"x" * 10, 0)
     assert page_cache.is_cached(descriptor, 0, 10)
     assert not page_cache.is_cached(descriptor, 0, 11)
 
 
-def test_where_the_kernel_does_not_tell_of_all_the_last_byte_speaks_for_them(descriptor, monkeypatch):
+def test_without_cachestat_the_last_byte_decides(descriptor, monkeypatch):
     monkeypatch.setattr(page_cache, "_CALL", 1 << 20)
     os.pwrite(descriptor, b"x", 4 * PAGE)
     assert page_cache.is_cached(descriptor, 0, 4 * PAGE + 1)

@@ -86,7 +86,7 @@ def settled():
                 green.sleep(0.001)
 
 
-def test_objects_are_what_they_were_and_their_etags_too(make):
+def test_objects_and_etags_are_unchanged_with_threads(make):
     node = make()
     answer = node.put(BODY)
     assert answer.status == "201 Created"
@@ -104,7 +104,7 @@ def test_an_etag_that_is_wrong_is_refused_and_nothing_is_stored(make):
 
 
 @pytest.mark.parametrize("chain", [(), ("xor",)], ids=str)
-def test_without_an_objective_streams_go_as_ever_and_with_one_the_next_step_has_a_thread(make, uncached, chain):
+def test_an_objective_gives_the_next_step_a_thread(make, uncached, chain):
     node = make(sluice_io_threads="objective")
     levels = node.manager().scheduler.priorities = Levels(on=False, a=0)
     node.put(BODY, *chain)
@@ -170,7 +170,7 @@ def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):
     ) == 1
 
 
-def test_streams_beyond_the_most_go_without(make, caplog):
+def test_streams_beyond_the_limit_get_no_thread(make, caplog):
     node = make(sluice_io_threads_most=1)
     lane = node.manager().scheduler.lend(FLOW)
     assert node.put(BODY).status == "201 Created"
@@ -179,7 +179,7 @@ def test_streams_beyond_the_most_go_without(make, caplog):
     lane.release()
 
 
-def test_never_is_never_and_other_words_are_refused(make):
+def test_mode_never_and_unknown_modes(make):
     node = make(sluice_io_threads="never")
     node.put(BODY)
     assert node.get().body == BODY
@@ -206,7 +206,7 @@ class Disk:
         return getattr(self._file, name)
 
 
-def test_a_bad_disk_quarantines_an_object_as_ever(make, uncached):
+def test_a_read_error_in_a_thread_quarantines_the_object(make, uncached):
     node = make()
     node.put(BODY)
     file = node.manager().get_diskfile("sda", "0", "a", "c", "o", POLICIES[REPLICATED])
@@ -245,7 +245,7 @@ def test_a_full_disk_ends_an_upload_and_leaves_nothing(make, monkeypatch):
     assert node.files() == []
 
 
-def test_what_was_read_ahead_is_forgotten_by_a_seek(tmp_path):
+def test_a_seek_discards_read_ahead(tmp_path):
     (tmp_path / "file").write_bytes(BODY)
     file = StreamFile((tmp_path / "file").open("rb"), len(BODY), streams(), FLOW)
     assert file.read(65536) == BODY[:65536]
@@ -279,7 +279,7 @@ def test_nothing_is_read_beyond_the_end_of_a_range(tmp_path, uncached):
 
 
 @pytest.mark.parametrize("chain", [(), ("xor",), ("compression",)], ids=str)
-def test_streams_that_end_in_the_middle_leave_no_descriptor_behind(make, chain):
+def test_abandoned_streams_leak_no_descriptor(make, chain):
     node = make()
     node.put(BODY, *chain)
     manager = node.manager()
@@ -305,7 +305,7 @@ def test_streams_that_end_in_the_middle_leave_no_descriptor_behind(make, chain):
     assert node.get().body == BODY
 
 
-def test_devices_that_do_not_heed_priorities_are_named_once(make, monkeypatch, caplog):
+def test_devices_without_priorities_are_logged_once(make, monkeypatch, caplog):
     caplog.set_level("INFO")
     monkeypatch.setattr(io_priority, "honours_priorities", lambda folder: (folder.name == "sda", "so it is"))
     make()

@@ -81,7 +81,7 @@ def threads():
     return sum(len(found) for found, _ in stream_scheduler._threads.values())
 
 
-def test_what_the_page_cache_has_needs_no_thread(make, monkeypatch):
+def test_cached_pages_are_read_without_a_thread(make, monkeypatch):
     node = make(sluice_io_threads="objective")
     node.manager().scheduler.priorities = Levels(on=False)
     node.put(BODY)
@@ -93,7 +93,7 @@ def test_what_the_page_cache_has_needs_no_thread(make, monkeypatch):
 
 
 @pytest.mark.parametrize("known", [0, 1, STEP, STEP + 1, 3 * STEP])
-def test_from_where_the_page_cache_ends_a_thread_reads_and_nobody_else(tmp_path, monkeypatch, known):
+def test_after_the_cached_pages_a_thread_reads(tmp_path, monkeypatch, known):
     (tmp_path / "file").write_bytes(BODY)
     monkeypatch.setattr(page_cache, "is_cached", lambda descriptor, offset, length: offset + length <= known)
     at_once, read = [], os.pread
@@ -110,7 +110,7 @@ def test_from_where_the_page_cache_ends_a_thread_reads_and_nobody_else(tmp_path,
     file.close()
 
 
-def test_a_bad_disk_below_the_page_cache_is_heard_of_too(make, monkeypatch):
+def test_a_read_error_behind_cached_pages_is_raised(make, monkeypatch):
     node = make()
     node.put(BODY)
     read = os.pread

@@ -72,7 +72,7 @@ def test_steps_are_done_in_the_order_in_which_they_were_started():
     assert done == list(range(100))
 
 
-def test_each_stream_has_a_thread_of_its_own_and_no_more_than_there_may_be():
+def test_each_stream_has_its_own_thread_up_to_the_limit():
     pool = Pool(most=2)
     first, second = pool.threads.lend(), pool.threads.lend()
     assert pool.threads.lend() is None
@@ -96,7 +96,7 @@ def test_a_thread_that_waits_for_a_disk_keeps_no_other_from_working():
     assert not stuck.busy
 
 
-def test_a_thread_that_nobody_wants_ends_and_one_that_is_lent_does_not():
+def test_an_idle_thread_ends_and_a_lent_one_does_not():
     pool = Pool(idle_seconds=0.05)
     lent, idle = pool.threads.lend(), pool.threads.lend()
     after(lent)
@@ -110,7 +110,7 @@ def test_a_thread_that_nobody_wants_ends_and_one_that_is_lent_does_not():
     assert after(pool.threads.lend(), lambda: "a new one") == "a new one"
 
 
-def test_what_is_last_waits_for_the_step_under_way_and_else_happens_at_once():
+def test_the_last_call_waits_for_the_running_step():
     pool, gate, closed = Pool(), threading.Event(), threading.Event()
     lane = pool.threads.lend()
     lane.start(gate.wait, NO_CLASS)
@@ -126,7 +126,7 @@ def test_what_is_last_waits_for_the_step_under_way_and_else_happens_at_once():
         again.start(lambda: None, NO_CLASS)
 
 
-def test_a_stream_that_was_forgotten_gives_its_thread_back():
+def test_a_garbage_collected_stream_returns_its_thread():
     pool = Pool(most=1, idle_seconds=0.05)
     lane = pool.threads.lend()
     after(lane)
@@ -135,7 +135,7 @@ def test_a_stream_that_was_forgotten_gives_its_thread_back():
     assert pool.ended.acquire(timeout=PATIENCE)
 
 
-def test_where_no_thread_can_be_started_streams_go_without():
+def test_streams_work_without_threads_when_none_can_start():
     def refuse(function):
         raise RuntimeError("can't start new thread")
 
@@ -144,7 +144,7 @@ def test_where_no_thread_can_be_started_streams_go_without():
     assert len(threads) == 0
 
 
-def test_a_thread_changes_its_level_only_when_that_is_another():
+def test_a_thread_sets_its_io_level_only_on_change():
     pool = Pool()
     lane = pool.threads.lend()
     for level in (NO_CLASS, 0, 0, IDLE, IDLE, 0):
@@ -170,7 +170,7 @@ def test_a_thread_keeps_to_its_level_as_long_as_there_may_be_more():
 @pytest.mark.parametrize(
     ("level", "value"), [(0, 2 << 13), (4, 2 << 13 | 4), (7, 2 << 13 | 7), (IDLE, 3 << 13), (-1, 2 << 13)]
 )
-def test_levels_are_what_the_kernel_calls_them(level, value):
+def test_levels_map_to_kernel_ioprio_values(level, value):
     assert io_priority.ioprio_value(level) == value
 
 
@@ -230,7 +230,7 @@ def system(tmp_path):
         ("none\n", False, "none"),
     ],
 )
-def test_bfq_alone_heeds_priorities(system, tmp_path, schedulers, heeds, word):
+def test_only_bfq_honours_priorities(system, tmp_path, schedulers, heeds, word):
     disk = system.disk("sda", schedulers)
     assert io_priority.honours_priorities(tmp_path, system.mounted(disk, tmp_path)) == (
         heeds,
@@ -238,7 +238,7 @@ def test_bfq_alone_heeds_priorities(system, tmp_path, schedulers, heeds, word):
     )
 
 
-def test_a_partitions_disk_has_the_queue(system, tmp_path):
+def test_the_scheduler_of_a_partition_is_that_of_its_disk(system, tmp_path):
     place = system.partition(system.disk("sda", "[bfq]"), "sda1")
     assert io_priority.honours_priorities(tmp_path, system.mounted(place, tmp_path)) == (
         True,
@@ -254,7 +254,7 @@ def test_all_disks_below_a_volume_count(system, tmp_path):
     assert words == "sda has the scheduler bfq, sdb has the scheduler none"
 
 
-def test_what_has_no_block_device_heeds_nothing(tmp_path):
+def test_a_file_system_without_a_block_device_honours_no_priorities(tmp_path):
     assert io_priority.honours_priorities(tmp_path, Path("/nowhere")) == (False, "no block device")
     with pytest.raises(FileNotFoundError):
         io_priority.honours_priorities(tmp_path / "none")
