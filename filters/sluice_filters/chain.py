@@ -8,96 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any
 
-from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, TeamStream, Window
+from sluice_filters.api import CorruptData, Filter, FilterError, Hint, NeedIndex, Record, Stream, TeamStream
+from sluice_filters.pipe import DecoderPipe, Pipe, Slice, cut, run
 
 Records = Sequence[Mapping[str, Any]]
 Filters = Mapping[str, type[Filter]]
-
-
-class Pipe(Stream):
-    """Streams one behind the other, as one."""
-
-    def __init__(self, stages: Sequence[Stream]) -> None:
-        self._stages = tuple(stages)
-        self.gather = self._stages[0].gather if self._stages else 0
-
-    def feed(self, data: bytes) -> bytes:
-        for stage in self._stages:
-            data = stage.feed(data)
-            if stage.done:
-                self.done = True
-            if not data:
-                return b""
-        return data
-
-    def finish(self) -> bytes:
-        data = b""
-        for stage in self._stages:
-            out = stage.feed(data) if data else b""
-            data = out + stage.finish()
-        return data
-
-
-class DecoderPipe(Pipe):
-    """Decoders one behind the other, of which none is given more than ``STEP`` of another's output at once.
-
-    So an object that was compressed again and again never bursts: ``feed`` gives what became of some of it,
-    and ``behind`` says that there is more.
-    """
-
-    STEP: ClassVar[int] = 64 << 10
-
-    def __init__(self, stages: Sequence[Stream]) -> None:
-        super().__init__(stages)
-        self._waiting: list[bytes | memoryview] = [b""] * len(self._stages)
-
-    @classmethod
-    def of(cls, *streams: Stream) -> Self:
-        """Streams as one, those that are such pipes taken apart."""
-        return cls([part for one in streams for part in (one._stages if isinstance(one, cls) else (one,))])
-
-    def feed(self, data: bytes) -> bytes:
-        if len(self._stages) < 2:
-            return super().feed(data)
-        self._waiting[0] = bytes(self._waiting[0]) + data if self._waiting[0] else data
-        return self.more()
-
-    def more(self) -> bytes:
-        data = b""
-        while not data and any(self._waiting):
-            data = self._advance(max(number for number, waiting in enumerate(self._waiting) if waiting))
-        self.behind = any(self._waiting)
-        return data
-
-    def finish(self) -> bytes:
-        rest = []
-        while self.behind:
-            rest.append(self.more())
-        return b"".join([*rest, super().finish()])
-
-    def _advance(self, begin: int) -> bytes:
-        """What comes out when the first bytes that wait before stage ``begin``, the last one to have any, go on."""
-        data = self._take(begin)
-        for number in range(begin, len(self._stages)):
-            if number > begin:
-                self._waiting[number] = data
-                data = self._take(number)
-            stage = self._stages[number]
-            data = stage.feed(data)
-            if stage.done:
-                self.done = True
-            if not data:
-                break
-        return data
-
-    def _take(self, number: int) -> bytes:
-        waiting, self._waiting[number] = self._waiting[number], b""
-        if number and len(waiting) > self.STEP:
-            view = memoryview(waiting)
-            waiting, self._waiting[number] = view[: self.STEP], view[self.STEP :]
-        return bytes(waiting)
 
 
 class ChainEncoder(Pipe):
@@ -236,6 +153,24 @@ def locate(records: Records, filters: Filters, start: int, stop: int) -> Locatin
     return Located(found.start, found.stop, found.stream, tuple(layer.as_record() for layer in layers))
 
 
+def read_range(
+    stored: bytes, records: Records, filters: Filters, start: int, stop: int, step: int | None = None
+) -> bytes:
+    """The plain bytes ``[start, stop)`` by random access to an object whose stored bytes are all here.
+
+    :param step: bytes fed at once; None feeds all of them at once
+    """
+    search = locate(records, filters, start, stop)
+    try:
+        begin, end = next(search)
+        while True:
+            begin, end = search.send(stored[begin:end])
+    except StopIteration as done:
+        found: Located = done.value
+    wanted = stored[found.start : found.stop]
+    return run(found.stream, cut(wanted, step or max(len(wanted), 1)))
+
+
 @dataclass(slots=True)
 class _Layer:
     """One record with the filter that undoes it; ``record`` grows by its index when that is read."""
@@ -248,34 +183,10 @@ class _Layer:
         return {"f": self.filter.info.keyword, "v": self.version, "r": dict(self.record)}
 
 
-class _Cut(Stream):
-    """Drops the first ``skip`` bytes, passes ``length`` on, drops the rest."""
-
-    def __init__(self, skip: int, length: int) -> None:
-        self._skip = skip
-        self._length = length
-
-    @classmethod
-    def of(cls, window: Window) -> Self:
-        return cls(window.skip, window.length)
-
-    def feed(self, data: bytes) -> bytes:
-        begin = min(self._skip, len(data))
-        self._skip -= begin
-        out = data[begin : begin + self._length]
-        self._length -= len(out)
-        return out
-
-    def finish(self) -> bytes:
-        if self._length:
-            raise CorruptData(f"range ends `{self._length}` bytes early")
-        return b""
-
-
 def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
     """Where ``[start, stop)`` of what the first of ``layers`` took lies in what the last one gave."""
     if not layers:
-        return Located(start, stop, _Cut(0, stop - start))
+        return Located(start, stop, Slice(0, stop - start))
     layer, outer = layers[0], layers[1:]
     where = layer.filter.locate(layer.record, start, stop)
     if isinstance(where, NeedIndex):
@@ -285,8 +196,8 @@ def _locate(layers: Sequence[_Layer], start: int, stop: int) -> Locating:
         if isinstance(where, NeedIndex):
             raise FilterError(f"filter `{layer.filter.info.keyword}` asks for its index again")
     below = yield from _locate(outer, where.start, where.stop)
-    decoder = layer.filter.decoder(layer.record, where)
-    return Located(below.start, below.stop, DecoderPipe.of(below.stream, decoder, _Cut.of(where)))
+    decoder, wanted = layer.filter.decoder(layer.record, where), Slice(where.skip, where.length)
+    return Located(below.start, below.stop, DecoderPipe.flattened(below.stream, decoder, wanted))
 
 
 def _read(layers: Sequence[_Layer], start: int, stop: int) -> Generator[tuple[int, int], bytes, bytes]:
@@ -295,8 +206,7 @@ def _read(layers: Sequence[_Layer], start: int, stop: int) -> Generator[tuple[in
     stored = yield found.start, found.stop
     if len(stored) != found.stop - found.start:
         raise CorruptData(f"`{len(stored)}` bytes of index, expected {found.stop - found.start}")
-    plain = found.stream.feed(stored) if stored else b""
-    return plain + found.stream.finish()
+    return run(found.stream, [stored])
 
 
 def _parts(record: Mapping[str, Any]) -> tuple[str, int, Record]:

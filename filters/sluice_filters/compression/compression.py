@@ -38,6 +38,7 @@ application/gzip application/x-gzip application/zip application/zstd application
 application/x-bzip2 application/x-xz application/vnd.rar application/java-archive application/epub+zip
 """
 COMPRESSED_TYPES: Final = tuple(_COMPRESSED.split())
+_IS_COMPRESSED: Final[Test] = compile_predicate(["type", COMPRESSED_TYPES])
 
 
 class Compression(Filter):
@@ -106,7 +107,7 @@ class Compression(Filter):
         self._frame = None if frame is None else int(frame)
         types = [word.strip() for word in str(self.params["types"] or "").split(",")]
         self._types = [word for word in types if word]
-        self._matches: Test = compile_predicate(["type", self._types or COMPRESSED_TYPES])
+        self._matches: Test = compile_predicate(["type", self._types]) if self._types else _IS_COMPRESSED
 
     def applies(self, hint: Hint) -> bool:
         if hint.size is not None and hint.size < max(self._min_size, 1):

@@ -6,6 +6,7 @@ installed and on text that is too irregular for it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 from sluice_core.messages.predicate import OPERATORS
@@ -34,6 +35,7 @@ def select(plan: Plan, text: bytes) -> bytes:
     """What ``plan`` keeps of ``text``, whole records."""
     dialect = plan.dialect
     test = compiled(plan.where, dialect) if plan.where is not None else None
+    places = sorted(plan.columns or ())
     kept: list[bytes] = []
     added = 0
     for record in dialect.records(text):
@@ -41,7 +43,7 @@ def select(plan: Plan, text: bytes) -> bytes:
         if test is not None and test(fields) is not True:
             continue
         if plan.columns is not None:
-            added += sum(one >= len(fields) for one in plan.columns)
+            added += len(places) - bisect_left(places, len(fields))
             check_added(added)
             record = dialect.delimiter.join([fields[one] if one < len(fields) else b"" for one in plan.columns])
         kept.append(record)

@@ -20,7 +20,7 @@ from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Condition
 from sluice_filters.csv.parser import parse
 from sluice_filters.csv.query import Choice, Query, column_list
-from sluice_filters.csv.select_headers import read_range, read_wish
+from sluice_filters.csv.select_headers import narrowed_query, read_range
 from sluice_filters.csv.stream import CsvStream
 
 SELECT: Final = "X-Csv-Select"
@@ -93,7 +93,7 @@ class CsvSelect(Filter):
         wish, wanted_range = _asked(hint)
         query = self._query
         if wish:
-            query = read_wish(query, wish)
+            query = narrowed_query(query, wish)
         if wanted_range:
             first, last = read_range(wanted_range)
             query = replace(query, first=first, last=last)

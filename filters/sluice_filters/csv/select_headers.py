@@ -27,7 +27,7 @@ _HEADERS: Final = ("yes", "no", "ignore")
 _TRUTH: Final = {"yes": True, "no": False, "true": True, "false": False}
 
 
-def read_wish(query: Query, text: str) -> Query:
+def narrowed_query(query: Query, text: str) -> Query:
     """``query`` narrowed by the wish in ``text``.
 
     :raises BadParameter: for what cannot be understood, or is not for the client to say

@@ -175,5 +175,5 @@ def test_every_built_in_that_changes_content_has_its_suite():
 @pytest.mark.parametrize("built_in", BUILT_IN, ids=lambda one: one.info.keyword)
 def test_every_built_in_describes_itself_consistently(built_in):
     suite = type("Suite", (FilterContract,), {"filter": built_in})()
-    suite.test_describes_itself_consistently()
+    suite.test_the_description_is_consistent()
     suite.test_unknown_parameters_are_refused()

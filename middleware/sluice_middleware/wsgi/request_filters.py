@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import SluiceError
 from sluice_filters.api import Filter, FilterError, Stream
-from sluice_filters.chain import Pipe
+from sluice_filters.pipe import Pipe
 from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import encoding

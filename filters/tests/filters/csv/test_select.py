@@ -4,7 +4,7 @@ import pytest
 
 from sluice_filters.api import BadParameter, FilterError, Hint
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.query import Query
+from sluice_filters.csv.query import MOST_ADDED, Query
 from sluice_filters.csv.select import CsvSelect
 from sluice_filters.csv.stream import LONGEST, CsvStream
 from sluice_filters.testing import cut, run
@@ -175,11 +175,16 @@ def test_a_record_that_never_ends_costs_bounded_memory():
         run(stream, [b'"', *([b"x" * (1 << 20)] * (2 * (LONGEST >> 20) + 2))])
 
 
-@pytest.mark.parametrize("odd", ["", "x,y\n"])
-def test_a_short_request_does_not_make_much_out_of_little(odd):
+@pytest.mark.parametrize(
+    ("irregular_line", "rows", "limit"),
+    [(b"", 40_000, MOST_ADDED), (b"x,y\n", 1500, 1 << 20)],
+    ids=["vectorised", "plain, with a lower limit"],
+)
+def test_a_short_request_does_not_make_much_out_of_little(irregular_line, rows, limit, monkeypatch):
+    monkeypatch.setattr("sluice_filters.csv.query.MOST_ADDED", limit)
     columns = ",".join(f"_{number}" for number in range(2, 1002))
     with pytest.raises(FilterError, match="larger than the object"):
-        read(f"header=no; columns={columns}", odd.encode() + b"x\n" * 40_000, size=1 << 20)
+        read(f"header=no; columns={columns}", irregular_line + b"x\n" * rows, size=1 << 20)
 
 
 def test_names_of_a_header_in_utf_8_arrive_as_a_header_field():

@@ -9,7 +9,7 @@ from tests.support.middleware.reads import Cut, Mark, Upper
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.testing import assignment
 from sluice_filters.api import BadParameter, CorruptData, FilterError, Stream
-from sluice_filters.chain import Pipe
+from sluice_filters.pipe import Pipe
 from sluice_middleware.proxy.object_handler import COVERED
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import ProxyStack

@@ -1,0 +1,124 @@
+"""Streams in a row, slices of a stream, and whole streams at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Self
+
+from sluice_filters.stream import CorruptData, Stream
+
+
+def run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
+    """All output of ``stream`` for ``pieces``, ``finish`` included; empty pieces are not fed."""
+    out = [stream.feed(piece) for piece in pieces if piece]
+    out.append(stream.finish())
+    return b"".join(out)
+
+
+def cut(data: bytes, size: int) -> Iterator[bytes]:
+    """``data`` in pieces of ``size`` bytes."""
+    return (data[begin : begin + size] for begin in range(0, len(data), size))
+
+
+class Pipe(Stream):
+    """Several streams in a row, as one stream."""
+
+    def __init__(self, stages: Sequence[Stream]) -> None:
+        self._stages = tuple(stages)
+        self.gather = self._stages[0].gather if self._stages else 0
+
+    def feed(self, data: bytes) -> bytes:
+        for stage in self._stages:
+            data = stage.feed(data)
+            if stage.done:
+                self.done = True
+            if not data:
+                return b""
+        return data
+
+    def finish(self) -> bytes:
+        data = b""
+        for stage in self._stages:
+            out = stage.feed(data) if data else b""
+            data = out + stage.finish()
+        return data
+
+
+class DecoderPipe(Pipe):
+    """Decoders in a row, of which none is fed more than ``STEP`` bytes of another's output at once.
+
+    This bounds the memory for an object that was compressed several times: ``feed`` returns the output of a part
+    of its input, and ``behind`` is True while there is more.
+    """
+
+    STEP: ClassVar[int] = 64 << 10
+
+    def __init__(self, stages: Sequence[Stream]) -> None:
+        super().__init__(stages)
+        self._waiting: list[bytes | memoryview] = [b""] * len(self._stages)
+
+    @classmethod
+    def flattened(cls, *streams: Stream) -> Self:
+        """One pipe of all ``streams``; a stream that is such a pipe gives its stages."""
+        return cls([part for stream in streams for part in (stream._stages if isinstance(stream, cls) else (stream,))])
+
+    def feed(self, data: bytes) -> bytes:
+        if len(self._stages) < 2:
+            return super().feed(data)
+        self._waiting[0] = bytes(self._waiting[0]) + data if self._waiting[0] else data
+        return self.more()
+
+    def more(self) -> bytes:
+        data = b""
+        while not data and any(self._waiting):
+            data = self._advance(max(number for number, waiting in enumerate(self._waiting) if waiting))
+        self.behind = any(self._waiting)
+        return data
+
+    def finish(self) -> bytes:
+        rest = []
+        while self.behind:
+            rest.append(self.more())
+        return b"".join([*rest, super().finish()])
+
+    def _advance(self, begin: int) -> bytes:
+        """The output of the first bytes that wait before stage ``begin``, the last stage with waiting bytes."""
+        data = self._next_piece(begin)
+        for number in range(begin, len(self._stages)):
+            if number > begin:
+                self._waiting[number] = data
+                data = self._next_piece(number)
+            stage = self._stages[number]
+            data = stage.feed(data)
+            if stage.done:
+                self.done = True
+            if not data:
+                break
+        return data
+
+    def _next_piece(self, number: int) -> bytes:
+        waiting, self._waiting[number] = self._waiting[number], b""
+        if number and len(waiting) > self.STEP:
+            view = memoryview(waiting)
+            waiting, self._waiting[number] = view[: self.STEP], view[self.STEP :]
+        return bytes(waiting)
+
+
+class Slice(Stream):
+    """Drops the first ``skip`` bytes, passes ``length`` on, drops the rest."""
+
+    def __init__(self, skip: int, length: int) -> None:
+        self._skip = skip
+        self._length = length
+
+    def feed(self, data: bytes) -> bytes:
+        begin = min(self._skip, len(data))
+        self._skip -= begin
+        out = data[begin : begin + self._length]
+        self._length -= len(out)
+        return out
+
+    def finish(self) -> bytes:
+        if self._length:
+            raise CorruptData(f"range ends `{self._length}` bytes early")
+        return b""
