@@ -26,7 +26,7 @@ from benchmarks.works import expect, getting, make_container, put_all
 from sluice_aio.cluster.layout import OBJECT_DEVICES
 from sluice_aio.cluster.setup import CACHE, PROXY, Setup
 from sluice_aio.cluster.swift_http import SwiftHttp
-from sluice_core.cache.write_marks import open_marks
+from sluice_core.cache.write_marks import open_write_marks
 from sluice_core.errors import PeerError
 from sluice_core.testing import assignment
 
@@ -65,7 +65,7 @@ class CachingTrio(Trio):
         :raises PeerError: when it does not within half a minute
         """
         self.settle()
-        with contextlib.closing(open_marks(self.layout.cache)) as marks:
+        with contextlib.closing(open_write_marks(self.layout.cache)) as marks:
             if not marks.trusted():
                 raise PeerError("the agent does not vouch for the cache")
 

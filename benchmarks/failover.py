@@ -116,15 +116,15 @@ async def _shared(store: AsyncStore) -> None:
         states = await store.states()
         since = time.time() - 3
         fired = sum(bool(one.firings) and one.firings[-1].at > since for one in states.values())
-        return {fencing.host_of(one) for one in owners.values()} == set(HOSTS) and fired == POLICIES
+        return {fencing.owner_host(one) for one in owners.values()} == set(HOSTS) and fired == POLICIES
 
     await _until(so, "all hosts share all policies")
 
 
 async def _kill(store: AsyncStore, hosts: dict[str, HostProcess], victim: str) -> Kill:
     owners = await store.run(fencing.owners(store.keys))
-    slots = {slot for slot, owner in owners.items() if fencing.host_of(owner) == victim}
-    orphans = fencing.in_slots((f"p{number}" for number in range(POLICIES)), slots)
+    slots = {slot for slot, owner in owners.items() if fencing.owner_host(owner) == victim}
+    orphans = fencing.policies_in_slots((f"p{number}" for number in range(POLICIES)), slots)
     asked = time.time()
     await hosts[victim].end(SIGKILL)
     killed = time.time()  # what the victim did up to here is none of its heirs' work

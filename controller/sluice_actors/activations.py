@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sluice_core.activation import ActivationCall, activate, call_for
+from sluice_core.activation import ActivationCall, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
 from sluice_core.messages.policies import Assignment, Change, Entry
@@ -122,7 +122,7 @@ class Activations:
         # an action that deletes a filter switches the service off, and back on when it is taken back
         off = undo != (assignment.verb == "delete")
         target = assignment.member or assignment.target.name
-        return call_for(known, target, assignment.params, assignment.place, undo=off)
+        return activation_call(known, target, assignment.params, assignment.place, undo=off)
 
     async def _serve(self) -> None:
         while True:

@@ -72,7 +72,7 @@ class ChangeObserver:
         """What is in force of the filters that have an activation."""
         keys, keywords = self.store.keys, self.activations.keywords
         found: dict[str, Assignment] = {}
-        names = await self.store.run(fencing.names(keys.assignments)) if keywords else []
+        names = await self.store.run(fencing.hash_fields(keys.assignments)) if keywords else []
         for part in fencing.chunks(names):
             for one in await self.store.run(fencing.assignments(keys, part)):
                 if one.keyword in keywords:

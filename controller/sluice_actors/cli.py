@@ -14,7 +14,7 @@ from typing import Any
 from sluice_actors.host import Host
 from sluice_actors.settings import OPTIONS, SECTION, read
 from sluice_core.errors import SluiceError
-from sluice_core.options import sample
+from sluice_core.options import sample_section
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample-config", action="store_true", help="print a sample of that file and exit")
     given = parser.parse_args(argv)
     if given.sample_config:
-        print(sample(SECTION, OPTIONS))
+        print(sample_section(SECTION, OPTIONS))
         return 0
     if given.config is None:
         parser.error("--config FILE is needed")

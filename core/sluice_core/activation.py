@@ -62,30 +62,30 @@ class Outcome:
         return not self.reason
 
 
-def own_url(target: str, keyword: str, undo: bool = False) -> str:
+def deploy_url(target: str, keyword: str, undo: bool = False) -> str:
     """Our own deploy call (a path of the API), by which filters are activated unless something else is registered."""
     verb = "undeploy" if undo else "deploy"
     return f"/filters/{quote(target, safe='/')}/{verb}/{quote(keyword, safe='')}"
 
 
-def completed(template: str, target: str, keyword: str) -> str:
+def fill_url(template: str, target: str, keyword: str) -> str:
     """``template`` with target and keyword in their places, quoted."""
     return template.replace(HOLE, quote(target, safe="/")).replace(FILTER_HOLE, quote(keyword, safe=""))
 
 
-def body_of(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
+def call_body(params: Mapping[str, Scalar], place: str = PROXY) -> bytes:
     """What is sent: the same as our own deploy call takes."""
     return json.dumps({"params": dict(params), "place": place}, separators=(",", ":"), sort_keys=True).encode()
 
 
-def call_for(
+def activation_call(
     activation: Activation, target: str, params: Mapping[str, Scalar], place: str = PROXY, undo: bool = False
 ) -> ActivationCall | None:
     """The call that sets the filter for ``target`` or takes it back; None when nothing is registered for that."""
     template = activation.undo if undo else activation.url
     if not template:
         return None
-    return ActivationCall(completed(template, target, activation.name), body_of(params, place), activation.timeout)
+    return ActivationCall(fill_url(template, target, activation.name), call_body(params, place), activation.timeout)
 
 
 def check_url(template: str, longest: int = LONGEST_URL) -> str:

@@ -92,7 +92,7 @@ def read_file(options: Iterable[Option], path: str | Path, section: str) -> dict
     return read_options(options, given, f"{path} [{section}]")
 
 
-def sample(section: str, options: Iterable[Option]) -> str:
+def sample_section(section: str, options: Iterable[Option]) -> str:
     """A sample ini section: every option commented out, at its default, below its help."""
     lines = [f"[{section}]"]
     for option in options:

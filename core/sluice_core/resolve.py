@@ -62,7 +62,7 @@ def replaces(newer: Assignment, older: Assignment) -> bool:
     return identity(newer.keyword, newer.params) == identity(older.keyword, older.params)
 
 
-def spoken(assignment: Assignment) -> frozenset[Aspect]:
+def bandwidth_aspects(assignment: Assignment) -> frozenset[Aspect]:
     """What an objective of bandwidth speaks of; nothing for other kinds."""
     if assignment.kind != BANDWIDTH:
         return frozenset()
@@ -142,7 +142,7 @@ def _no_facts(test: Test) -> bool:
 
 def _own_account(ranks: Iterable[_Rank]) -> frozenset[str]:
     """Methods that objectives at the level of containers speak of; a DELETE there ends wider ones of that level."""
-    return frozenset(method for one in _of_level(CONTAINER, ranks) for method, _ in spoken(one))
+    return frozenset(method for one in _of_level(CONTAINER, ranks) for method, _ in bandwidth_aspects(one))
 
 
 def _bounds(ranks: Iterable[_Rank]) -> tuple[Objective, ...]:
@@ -194,9 +194,9 @@ def _promises(ranks: list[_Rank], holds: Callable[[Test], bool]) -> Pipeline:
     for rank in ranks:
         winners, ended = _winners(rank, holds)
         level = rank[0][0].target.level
-        found = [one for one in winners if level not in deleted and not _covers(said, spoken(one))]
+        found = [one for one in winners if level not in deleted and not _covers(said, bandwidth_aspects(one))]
         chosen += found
-        said.update(*map(spoken, found))
+        said.update(*map(bandwidth_aspects, found))
         if ended:
             deleted.add(level)
     return tuple(sorted(chosen, key=_place_in_line))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.cluster.certificates import Authority
 
 from sluice_core import activation
-from sluice_core.activation import ActivationCall, activate, call_for, check_url, completed, own_url
+from sluice_core.activation import ActivationCall, activate, activation_call, check_url, deploy_url, fill_url
 from sluice_core.connections.url_allowlist import BadUrl, UrlAllowlist
 from sluice_core.messages.registry import Activation
 
@@ -85,15 +85,15 @@ def run(call, allowlist=HERE, **more):
 def test_a_call_says_target_filter_and_parameters(service):
     url = f"http://127.0.0.1:{service.server_port}/v1/{{target}}/filters/{{filter}}?deep=1"
     one = Activation("scan fast", url, url.replace("filters", "off"), 2.0)
-    outcome = run(call_for(one, "AUTH_a/my box/ü?#", {"level": 3, "strict": True}, "proxy"))
+    outcome = run(activation_call(one, "AUTH_a/my box/ü?#", {"level": 3, "strict": True}, "proxy"))
     assert (outcome.done, outcome.status, outcome.attempts) == (True, 204, 1)
     ((path, headers, body),) = service.asked
     assert path == "/v1/AUTH_a/my%20box/%C3%BC%3F%23/filters/scan%20fast?deep=1"
     assert body == {"params": {"level": 3, "strict": True}, "place": "proxy"}
     assert headers["Host"] == f"127.0.0.1:{service.server_port}"
-    undo = call_for(one, "AUTH_a", {}, undo=True)
+    undo = activation_call(one, "AUTH_a", {}, undo=True)
     assert undo.url.endswith("/v1/AUTH_a/off/scan%20fast?deep=1")
-    assert call_for(Activation("x", url), "AUTH_a", {}, undo=True) is None
+    assert activation_call(Activation("x", url), "AUTH_a", {}, undo=True) is None
 
 
 @pytest.mark.parametrize(
@@ -230,12 +230,12 @@ def test_what_is_no_activation_url_is_refused(url):
 @given(st.text(), st.text())
 def test_whatever_stands_in_a_hole_stays_inside_the_path(target, keyword):
     target, keyword = (one.encode("utf-8", "replace").decode() for one in (target, keyword))
-    url = completed("https://a.example/{target}/f/{filter}", target, keyword)
+    url = fill_url("https://a.example/{target}/f/{filter}", target, keyword)
     assert check_url(url, 1 << 20) == "a.example"
-    assert own_url(target, keyword).isascii()
+    assert deploy_url(target, keyword).isascii()
 
 
 def test_our_own_calls():
-    assert own_url("AUTH_a/c d", "x/y") == "/filters/AUTH_a/c%20d/deploy/x%2Fy"
-    assert own_url("AUTH_a", "x", undo=True) == "/filters/AUTH_a/undeploy/x"
-    assert activation.body_of({"b": 1, "a": "x"}) == b'{"params":{"a":"x","b":1},"place":"proxy"}'
+    assert deploy_url("AUTH_a/c d", "x/y") == "/filters/AUTH_a/c%20d/deploy/x%2Fy"
+    assert deploy_url("AUTH_a", "x", undo=True) == "/filters/AUTH_a/undeploy/x"
+    assert activation.call_body({"b": 1, "a": "x"}) == b'{"params":{"a":"x","b":1},"place":"proxy"}'

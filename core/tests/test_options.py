@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice_core.options import Option, OptionError, read_file, read_options, sample
+from sluice_core.options import Option, OptionError, read_file, read_options, sample_section
 
 OPTIONS = (
     Option("name", "here", "a word"),
@@ -45,9 +45,9 @@ def test_names_of_somebody_else_are_left_alone():
 
 def test_the_sample_is_a_file_of_defaults(tmp_path):
     path = tmp_path / "sample.conf"
-    path.write_text(sample("here", OPTIONS))
+    path.write_text(sample_section("here", OPTIONS))
     assert read_file(OPTIONS, path, "here") == DEFAULTS
-    path.write_text(sample("here", OPTIONS).replace("\n#", "\n").replace("\n ", "\n; "))
+    path.write_text(sample_section("here", OPTIONS).replace("\n#", "\n").replace("\n ", "\n; "))
     assert read_file(OPTIONS, path, "here") == DEFAULTS
     assert "a number" in path.read_text()
 

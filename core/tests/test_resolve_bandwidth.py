@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice_core.messages.policies import Target
 from sluice_core.messages.predicate import Facts
-from sluice_core.resolve import Candidates, identity, replaces, spoken
+from sluice_core.resolve import Candidates, bandwidth_aspects, identity, replaces
 from sluice_core.testing import assignment
 
 FACTS = Facts("GET", "o")
@@ -40,10 +40,10 @@ def test_a_keyword_is_one_thing_and_bandwidth_one_for_each_storage_policy():
 
 
 def test_an_objective_speaks_of_the_methods_that_it_has_rates_for():
-    assert spoken(objective("a", get_bw=1.0, storage_policy="Gold")) == {("GET", "gold")}
-    assert spoken(objective("a", max_put_bw=1.0, node_get_bw=1.0)) == {("GET", ""), ("PUT", "")}
-    assert spoken(objective("a", verb="delete")) == frozenset()
-    assert spoken(assignment("a", params={"get_bw": 1.0})) == frozenset()
+    assert bandwidth_aspects(objective("a", get_bw=1.0, storage_policy="Gold")) == {("GET", "gold")}
+    assert bandwidth_aspects(objective("a", max_put_bw=1.0, node_get_bw=1.0)) == {("GET", ""), ("PUT", "")}
+    assert bandwidth_aspects(objective("a", verb="delete")) == frozenset()
+    assert bandwidth_aspects(assignment("a", params={"get_bw": 1.0})) == frozenset()
 
 
 def test_objectives_under_two_storage_policies_hold_at_one_scope_and_the_newer_of_one():
@@ -192,8 +192,8 @@ def test_for_each_method_and_storage_policy_the_narrowest_scope_that_speaks_of_i
                 continue
             here = sorted((one for one in made if one.target.rank() == rank), key=lambda one: -one.created)
             living = [one for n, one in enumerate(here) if not any(replaces(newer, one) for newer in here[:n])]
-            chosen |= {one.id for one in living if (method, policy) in spoken(one)}
-            if any({(method, policy), (method, "")} & spoken(one) for one in living):
+            chosen |= {one.id for one in living if (method, policy) in bandwidth_aspects(one)}
+            if any({(method, policy), (method, "")} & bandwidth_aspects(one) for one in living):
                 break
             if any(one.verb == "delete" for one in living):
                 ended.add(level)

@@ -11,7 +11,7 @@ from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_controller import config as api
 from sluice_controller.identity.rules import sample as policy
-from sluice_core.options import sample
+from sluice_core.options import sample_section
 
 HERE = Path(__file__).parent
 #: The page whose last section is made here.
@@ -71,7 +71,7 @@ def page() -> str:
 
 
 def _conf(what: str, command: str, settings: object) -> str:
-    return _HEAD.format(what=what, command=command) + sample(settings.SECTION, settings.OPTIONS)
+    return _HEAD.format(what=what, command=command) + sample_section(settings.SECTION, settings.OPTIONS)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sluice_dsl.catalogue.aliases import expand
+from sluice_dsl.catalogue.aliases import expand_aliases
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.checks.conflicts import ExistingPolicy, check_conflicts
 from sluice_dsl.checks.sentence import check_sentence
@@ -48,7 +48,7 @@ def compile_text(
     neighbours = [] if callable(existing) else list(existing)
     plans: list[tuple[Sentence, Plan]] = []
     for sentence in parse(text, reporter):
-        meant = expand(sentence, catalogue)
+        meant = expand_aliases(sentence, catalogue)
         plan = check_sentence(meant, catalogue, reporter)
         if plan is not None:
             new = ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1)

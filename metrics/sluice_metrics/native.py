@@ -26,7 +26,7 @@ _TOLD: Final = tuple(one.name for one in fields(MetricInfo) if one.name != "name
 _LISTS: Final = ("granularities", "aliases")
 
 
-def told(found: type[Metric]) -> dict[str, Any]:
+def describe_metric(found: type[Metric]) -> dict[str, Any]:
     """What a metric says of itself, as ``Upload.info`` keeps it: JSON data."""
     said = {name: getattr(found.info, name) for name in _TOLD}
     lists = {name: list(said[name]) for name in _LISTS}
@@ -46,31 +46,31 @@ def metric_info(upload: Upload) -> MetricInfo:
         raise BadUpload(f"description of metric `{upload.keyword}`: {error}") from error
 
 
-def native_metric(upload: Upload, code: bytes) -> type[Metric]:
+def load_metric(upload: Upload, code: bytes) -> type[Metric]:
     """The metric that ``code`` (verified) is.
 
     :raises BadUpload: when it cannot be loaded, or is not what was registered
     """
     found: type[Metric] = load_class(code, upload.sha256, Metric, upload.main)
-    fault = unfit(found, upload.keyword)
+    fault = refusal_reason(found, upload.keyword)
     if fault:
         raise BadUpload(fault)
     return found
 
 
-def made(upload: Upload, code: bytes) -> Metric:
+def create_metric(upload: Upload, code: bytes) -> Metric:
     """What a host puts into its meter.
 
     :raises BadUpload: when it cannot be
     """
-    found = native_metric(upload, code)
+    found = load_metric(upload, code)
     try:
         return found()
     except Exception as error:
         raise BadUpload(f"metric `{upload.keyword}` cannot be made: {type(error).__name__}: {error}") from error
 
 
-def unfit(found: type[Metric], name: str = "") -> str:
+def refusal_reason(found: type[Metric], name: str = "") -> str:
     """Why a class of uploaded code cannot be the metric ``name``; empty when it can, by what it says of itself."""
     info = getattr(found, "info", None)
     if not isinstance(info, MetricInfo):

@@ -12,10 +12,10 @@ from typing import Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
-from sluice_core.code.sandbox_trial import Trial, Verdict, serve
+from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
-from sluice_metrics.native import told, unfit
+from sluice_metrics.native import describe_metric, refusal_reason
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
 _SIZES: Final = (0, 1, 512, 65_536, 5 << 30)
@@ -28,8 +28,8 @@ def judge(trial: Trial, code: bytes) -> Verdict:
     """
     found: type[Metric] = load_class(code, trial.sha256, Metric, trial.main)
     try:
-        fault = unfit(found, trial.keyword)
-        info = {} if fault else told(found)
+        fault = refusal_reason(found, trial.keyword)
+        info = {} if fault else describe_metric(found)
     except Exception as error:
         raise BadUpload(f"what it says of itself: {type(error).__name__}: {error}") from error
     if fault:
@@ -124,4 +124,4 @@ def _host(found: type[Metric]) -> None:
 
 
 if __name__ == "__main__":
-    serve(judge)
+    serve_trial(judge)

@@ -20,7 +20,7 @@ from sluice_metrics.builtin.gets_sec import GetsSec
 from sluice_metrics.builtin.puts_sec import PutsSec
 from sluice_metrics.meter.cell import MOST_COLUMNS
 from sluice_metrics.meter.meter import Meter
-from sluice_metrics.native import made, metric_info, native_metric
+from sluice_metrics.native import create_metric, load_metric, metric_info
 from sluice_metrics.registry import BUILT_IN
 from sluice_metrics.testing import FakeClock, MetricContract, upload, values, whole_request
 from sluice_metrics.trial import judge
@@ -113,17 +113,17 @@ def test_a_child_tries_the_same(tmp_path):
 
 def test_the_class_of_an_upload_keeps_the_contract():
     class Suite(MetricContract):
-        metric = native_metric(registered(), DELETES)
+        metric = load_metric(registered(), DELETES)
 
     for name in (one for one in dir(Suite) if one.startswith("test_")):
         getattr(Suite(), name)()
-    assert isinstance(made(registered(), DELETES), Metric)
+    assert isinstance(create_metric(registered(), DELETES), Metric)
 
 
 def test_what_is_not_as_registered_is_not_loaded():
     other = Upload("POSTS_SEC", "native", "python", "Deletes", digest(DELETES), 1, kind="metric")
     with pytest.raises(BadUpload, match="expected `POSTS_SEC`"):
-        native_metric(other, DELETES)
+        load_metric(other, DELETES)
     with pytest.raises(BadUpload, match="description of metric `DELETES_SEC`"):
         metric_info(registered(info={"granularities": 7}))
 

@@ -13,7 +13,7 @@ from sluice_agent.agent import Agent
 from sluice_agent.calibrate import cli
 from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.errors import SluiceError
-from sluice_core.options import OptionError, read_file, sample
+from sluice_core.options import OptionError, read_file, sample_section
 
 log = logging.getLogger("sluice_agent")
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample-config", action="store_true", help="print all options with their defaults")
     given = parser.parse_args(argv)
     if given.sample_config:
-        print(sample(SECTION, OPTIONS))
+        print(sample_section(SECTION, OPTIONS))
         return 0
     if given.config is None:
         parser.error("--config FILE is needed, see --sample-config")

@@ -117,7 +117,7 @@ def feed_predicate(raw: bytes) -> None:
 
 def feed_snapshot_records(raw: bytes) -> None:
     """LMDB: each kind of record."""
-    for decode in (records.Meta.decode, records.Filed.decode, records.decode_record):
+    for decode in (records.Meta.decode, records.IndexEntry.decode, records.decode_record):
         with contextlib.suppress(DecodeError):
             decode(raw)
 
@@ -135,7 +135,7 @@ def feed_stream(raw: bytes) -> None:
 def feed_collectd(raw: bytes) -> None:
     """Messages of a foreign sender."""
     with contextlib.suppress(DecodeError):
-        node_metrics.readings(raw)
+        node_metrics.parse_collectd(raw)
 
 
 def feed_actors(raw: bytes) -> None:

@@ -16,7 +16,7 @@ from sluice_aio.cluster.layout import Layout
 from sluice_aio.cluster.setup import CACHE, EC21, KEYS, PROXY, Setup
 from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
-from sluice_core.cache.write_marks import digest, open_marks
+from sluice_core.cache.write_marks import object_digest, open_write_marks
 from sluice_middleware.cache.index import open_table
 
 #: Past this after a write, in default mode, nobody may see what was there before.
@@ -42,7 +42,7 @@ class Nodes:
             return table.counts()
 
     def trusts(self, node=0):
-        with contextlib.closing(open_marks(self.folders[node])) as marks:
+        with contextlib.closing(open_write_marks(self.folders[node])) as marks:
             return marks.trusted()
 
 
@@ -268,8 +268,8 @@ def test_while_nobody_tells_the_disks_are_asked(nodes, trusting, eventually, vic
 def test_a_worker_that_dies_within_a_write_leaves_the_object_in_doubt(nodes, trusting):
     nodes.first.request("PUT", "cached/doubt", b"old")
     hits(nodes, nodes.second, "cached/doubt", 1)
-    with contextlib.closing(open_marks(nodes.folders[1])) as marks:
-        key = digest(b"AUTH_test/cached/doubt")
+    with contextlib.closing(open_write_marks(nodes.folders[1])) as marks:
+        key = object_digest(b"AUTH_test/cached/doubt")
         marks.begin(key)  # what the other node told before its worker was killed
         nodes.plain.request("PUT", "cached/doubt", b"new")  # what that worker did, and nobody told
         time.sleep(BOUND)

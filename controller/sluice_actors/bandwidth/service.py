@@ -219,7 +219,7 @@ class BandwidthService:
         await self._stale.wait()
         allocator, reading = self._allocator, self._readings
         keys, found = self._store.keys, list[Assignment]()
-        names = await self._store.run(fencing.names(keys.assignments))
+        names = await self._store.run(fencing.hash_fields(keys.assignments))
         for part in fencing.chunks(names):
             some = await self._store.run(fencing.assignments(keys, part))
             found += [one for one in some if one.kind in (BANDWIDTH, REPLICATION)]
@@ -293,7 +293,7 @@ class BandwidthService:
 
     def _term(self) -> int:
         held = self._ownership.fence((NAME,))
-        return max(map(fencing.term_of, held.values()), default=1)
+        return max(map(fencing.owner_term, held.values()), default=1)
 
     def _enter(self) -> None:
         if self._allocator is None:

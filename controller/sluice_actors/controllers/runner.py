@@ -205,8 +205,8 @@ class ControllerRunner:
     async def _read(self) -> Assignments:
         """What is in force by this controller's will."""
         store, version = self._context.store, self._version
-        names = await store.run(fencing.names(store.keys.assignments))
-        mine = fencing.of_policies(names, {policy_id(self.name)})
+        names = await store.run(fencing.hash_fields(store.keys.assignments))
+        mine = fencing.assignments_of_policies(names, {policy_id(self.name)})
         found: Assignments = {}
         for part in fencing.chunks(mine):
             found.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})

@@ -161,7 +161,7 @@ class Team:
             "members": list(self.members),
             "acting": self.acting,
             "slots": len(self._held),
-            "term": max(map(fencing.term_of, self._held.values()), default=0),
+            "term": max(map(fencing.owner_term, self._held.values()), default=0),
             "lag": round(self._members.silence, 3),
         }
 
@@ -174,7 +174,7 @@ class Team:
         return await self._store.run(fencing.claim(self._store.keys, self.host, slots))
 
     def _complain(self, taken: set[str], found: dict[str, str]) -> None:
-        if any(fencing.host_of(found.get(slot, "")) == self.host for slot in taken):
+        if any(fencing.owner_host(found.get(slot, "")) == self.host for slot in taken):
             log.error("another process claims slots as `%s`; every actor host needs an id of its own", self.host)
 
     def _hear(self, members: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.merge import Merged
+from sluice_core.metrics.merge import MergedBatches
 
 ALIVE_WINDOWS: Final = 3
 #: A first batch that comes after the time is over gives the other nodes this much more.
@@ -35,7 +35,7 @@ class _Open:
     window: int
     period: float
     first: float
-    merged: Merged = field(default_factory=Merged)
+    merged: MergedBatches = field(default_factory=MergedBatches)
     delivered: dict[str, set[int]] = field(default_factory=dict)
 
     def closed(self, metric: str) -> ClosedWindow:

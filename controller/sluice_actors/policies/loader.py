@@ -49,11 +49,11 @@ async def read_names(store: AsyncStore, wanted: Callable[[str], bool]) -> Policy
     """
     policies: dict[str, list[str]] = defaultdict(list)
     assigned: dict[str, list[str]] = defaultdict(list)
-    for name in await store.run(fencing.names(store.keys.policies)):
+    for name in await store.run(fencing.hash_fields(store.keys.policies)):
         slot = fencing.slot_of(name)
         if wanted(slot):
             policies[slot].append(name)
-    for name in await store.run(fencing.names(store.keys.assignments)):
+    for name in await store.run(fencing.hash_fields(store.keys.assignments)):
         policy = policy_of_assignment(name)
         if wanted(fencing.slot_of(policy)):
             assigned[policy].append(name)

@@ -11,7 +11,7 @@ import django
 from django.apps import apps
 
 from sluice_controller.config import OPTIONS, SECTION, Config
-from sluice_core.options import OptionError, sample
+from sluice_core.options import OptionError, sample_section
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM; 1 when the configuration cannot work."""
     given = parser().parse_args(argv)
     if given.sample_config:
-        print(sample(SECTION, OPTIONS))
+        print(sample_section(SECTION, OPTIONS))
         return 0
     if given.sample_policy:
         print_sample_policy()

@@ -23,7 +23,7 @@ from sluice_core.messages.policies import (
 )
 from sluice_core.messages.registry import CONTAINER_GROUP, MEMBER_KINDS
 from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key, snapshot_keys
-from sluice_core.snapshot.records import key_of
+from sluice_core.snapshot.records import record_key
 from sluice_core.store.operation import Operation, decoded
 
 _DEPTHS: Final = {TENANT: 1, CONTAINER: 2, "object": 3}
@@ -101,7 +101,7 @@ def affected_assignments(backend: Backend, contents: CacheContents, place: Resou
         some = wanted[first : first + _CHUNK]
         documents = backend.store.run(_documents(backend.store.keys.assignments, some))
         found += documents
-    return [one for one in found if key_of(one) in place.keys and one.target.level != VOLUME]
+    return [one for one in found if record_key(one) in place.keys and one.target.level != VOLUME]
 
 
 def _may_concern(name: str, contents: CacheContents, place: ResourcePath) -> bool:

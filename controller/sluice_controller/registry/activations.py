@@ -119,7 +119,7 @@ def activation_calls(plan: Plan, known_entries: Mapping[str, Entry]) -> list[dic
 
 
 def _filled(template: str, target: str, keyword: str) -> str:
-    whole = activation.completed(template, target or HOLE, keyword)
+    whole = activation.fill_url(template, target or HOLE, keyword)
     return whole if target else whole.replace(quote(HOLE, safe="/"), HOLE)
 
 

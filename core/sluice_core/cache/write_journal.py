@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from sluice_core.cache.write_marks import DIGEST_SIZE, Marks
+from sluice_core.cache.write_marks import DIGEST_SIZE, WriteMarks
 
 #: The agent begins a new file from this size on.
 TURN: Final = 1 << 20
@@ -36,10 +36,10 @@ _MODE: Final = 0o660
 Record = tuple[bytes, int]
 
 
-class Journal:
+class WriteJournal:
     """A worker's end; opened by its first record, hence after the fork."""
 
-    def __init__(self, folder: Path, marks: Marks) -> None:
+    def __init__(self, folder: Path, marks: WriteMarks) -> None:
         self._path = folder / _NAME
         self._marks = marks
         self._descriptor = -1
@@ -88,10 +88,10 @@ class Journal:
         return True
 
 
-class JournalReader:
+class WriteJournalReader:
     """The agent's end."""
 
-    def __init__(self, folder: Path, marks: Marks) -> None:
+    def __init__(self, folder: Path, marks: WriteMarks) -> None:
         self._path = folder / _NAME
         self._marks = marks
         self._files: list[_File] = []
@@ -142,7 +142,7 @@ class _File:
         self.offset = 0
         self.over_at = 0.0
 
-    def read(self, marks: Marks) -> Iterator[Record]:
+    def read(self, marks: WriteMarks) -> Iterator[Record]:
         size = os.fstat(self._descriptor).st_size
         if size < self.offset:  # a worker gave up what nobody read
             self.offset = 0

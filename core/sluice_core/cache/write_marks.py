@@ -51,12 +51,12 @@ _WORD: Final = struct.Struct("<Q")
 _MAGIC_AT, _SLOTS_AT, _BOOT_AT, _EPOCH_AT, _TRUSTED_AT, _UNTOLD_AT = range(0, 48, 8)
 
 
-def digest(path: bytes) -> bytes:
+def object_digest(path: bytes) -> bytes:
     """What stands for the object at ``path`` (``account/container/object``)."""
     return blake2b(path, digest_size=DIGEST_SIZE).digest()
 
 
-def stamp(timestamp: str) -> int:
+def timestamp_units(timestamp: str) -> int:
     """Swift's ``seconds.fraction[_offset]`` in units of 10 µs; :data:`ENDED` when it is none."""
     seconds, _, fraction = timestamp.partition("_")[0].partition(".")
     if not seconds.isdecimal() or (fraction and not fraction.isdecimal()):
@@ -75,7 +75,7 @@ def _fresh() -> int:
     return int.from_bytes(os.urandom(8), "little") & ~1 | 2
 
 
-class Marks:
+class WriteMarks:
     """The mapped file; one per process, safe to keep over a fork."""
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -157,7 +157,7 @@ def _identity(key: bytes) -> int:
     return int.from_bytes(key[8:], "little")
 
 
-def open_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: int | None = None) -> Marks:
+def open_write_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: int | None = None) -> WriteMarks:
     """The marks in ``folder``, made when there are none.
 
     :param group: the Unix group that a new file is given to
@@ -170,7 +170,7 @@ def open_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: int | No
         number = boot_number() if boot is None else boot
     except (OSError, LookupError) as error:
         raise PeerError(f"cannot share marks in `{folder}`: {error}") from error
-    marks = Marks(memory)
+    marks = WriteMarks(memory)
     if _WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
         marks.trust(0)
         marks.missed()

@@ -123,7 +123,7 @@ def _verdict(code: int, raw: bytes) -> Verdict:
 # -- in the child
 
 
-def serve(judge: Callable[[Trial, bytes], Verdict]) -> None:
+def serve_trial(judge: Callable[[Trial, bytes], Verdict]) -> None:
     """Judge the code of the trial on standard input, and say it on standard output."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what the code prints is no answer
@@ -173,4 +173,4 @@ def _judge_controller(trial: Trial, code: bytes) -> Verdict:
 
 
 if __name__ == "__main__":
-    serve(_judge_controller)
+    serve_trial(_judge_controller)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pika.adapters.asyncio_connection import AsyncioConnection
 
-from sluice_core.connections.bus_urls import bus_link, parameters
+from sluice_core.connections.bus_urls import connection_parameters, parse_bus_url
 
 log = logging.getLogger(__name__)
 
@@ -22,12 +22,12 @@ _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
 
 
-def bus_place(url: str) -> str:
+def bus_hosts(url: str) -> str:
     """``host:port`` of an AMQP URL, several between commas, for people: nothing of what stands before an ``@``.
 
     :raises OptionError: when it is none
     """
-    return bus_link(url).place
+    return parse_bus_url(url).place
 
 
 class BusConnection:
@@ -38,7 +38,7 @@ class BusConnection:
     """
 
     def __init__(self, url: str, exchange: str) -> None:
-        self._link = bus_link(url)
+        self._link = parse_bus_url(url)
         self._exchange = exchange
         self._connection: Any = None
         self._channel: Any = None
@@ -58,7 +58,7 @@ class BusConnection:
         :raises OptionError: when files that TLS needs cannot be used
         """
         self._closing = False
-        self._turns = cycle(parameters(self._link))
+        self._turns = cycle(connection_parameters(self._link))
         self._connect()
 
     def _connect(self) -> None:

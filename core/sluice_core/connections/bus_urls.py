@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pika
 
-from sluice_core.connections.urls import Host, Link, read_link
+from sluice_core.connections.urls import Host, ServerUrl, parse_url
 from sluice_core.options import OptionError
 
 FORMS: Final = "amqp://user:password@host:port,host:port/vhost or amqps://…"
@@ -26,19 +26,19 @@ _HEARTBEAT: Final = 10
 _PATIENCE: Final = 5
 
 
-def bus_link(url: str) -> Link:
+def parse_bus_url(url: str) -> ServerUrl:
     """The parts of ``url``.
 
     :raises OptionError: naming the forms, when it is none
     """
-    link = read_link(url, _SCHEMES, ("heartbeat",), FORMS)
+    link = parse_url(url, _SCHEMES, ("heartbeat",), FORMS)
     link.whole("heartbeat", _HEARTBEAT, 1, 3600)
     if link.scheme == "amqp" and any(name.startswith("ssl_") for name in link.options):
         raise OptionError("not a URL: options of TLS need `amqps://`")
     return link
 
 
-def parameters(link: Link) -> list[Any]:
+def connection_parameters(link: ServerUrl) -> list[Any]:
     """What pika needs to know of each host, in their order.
 
     :raises OptionError: when TLS is wanted and its files cannot be used
@@ -47,7 +47,7 @@ def parameters(link: Link) -> list[Any]:
     return [_parameters(link, host, tls) for host in link.hosts]
 
 
-def _parameters(link: Link, host: Host, tls: ssl.SSLContext | None) -> Any:
+def _parameters(link: ServerUrl, host: Host, tls: ssl.SSLContext | None) -> Any:
     login = pika.PlainCredentials(host.user or "guest", host.password or "guest", erase_on_connect=False)
     return pika.ConnectionParameters(
         host=host.name,

@@ -43,7 +43,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ServerUrl:
     """A URL's parts, decoded; ``path`` without its first slash, ``hosts`` empty for a Unix socket."""
 
     scheme: str
@@ -73,7 +73,7 @@ class Link:
         return tls_context(self.options)
 
 
-def read_link(url: str, schemes: Mapping[str, int], options: Iterable[str], forms: str) -> Link:
+def parse_url(url: str, schemes: Mapping[str, int], options: Iterable[str], forms: str) -> ServerUrl:
     """The parts of ``url``.
 
     :param schemes: the schemes that are possible, and their usual ports; 0 for those with a path and no host
@@ -96,7 +96,7 @@ def read_link(url: str, schemes: Mapping[str, int], options: Iterable[str], form
         raise OptionError(f"not a URL: {known}, expected {forms}") from None
     user, password = (hosts[0].user, hosts[0].password) if hosts else _login(parts.netloc.rpartition("@")[0])
     path = unquote(parts.path if not hosts else parts.path.removeprefix("/"))
-    return Link(parts.scheme, hosts, path, user, password, found)
+    return ServerUrl(parts.scheme, hosts, path, user, password, found)
 
 
 class _Fault(ValueError):

@@ -41,7 +41,7 @@ MAX_REPLICATION: Final = "max_bw"
 #: A storage policy that is not known (yet).
 ANY_POLICY: Final = -1
 #: What replication is accounted to: it moves everybody's bytes.
-NOBODY: Final = ""
+NO_ACCOUNT: Final = ""
 
 #: Bounds of what is measured on the wire.
 OBJECT_BOUNDS: Final[Bounds] = {"rate": (0.0, MOST)}
@@ -65,7 +65,7 @@ class Flow(NamedTuple):
 
 
 #: What is copied between storage nodes, of whatever storage policy.
-COPIES: Final = Flow(NOBODY, REPLICATION)
+REPLICATION_FLOW: Final = Flow(NO_ACCOUNT, REPLICATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Objective(Message):
     created: int = 0
 
 
-def level_of(name: object) -> int:
+def priority_level(name: object) -> int:
     """The level of best effort, 1 to 7, that a class's name or number means."""
     text = str(name).lower()
     return CLASSES[text] if text in CLASSES else min(max(int(text), 1), 7)
@@ -120,7 +120,7 @@ def objectives(assignment: Assignment) -> Iterator[Objective]:
                 ceiling,
                 node_floor,
                 storage_policy=str(given.get(STORAGE_POLICY, "")),
-                priority=level_of(given[CLASS]) if given.get(CLASS) else NO_CLASS,
+                priority=priority_level(given[CLASS]) if given.get(CLASS) else NO_CLASS,
                 side=assignment.place,
                 rank=target.rank(),
                 created=assignment.created,

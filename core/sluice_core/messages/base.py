@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 import msgpack
 
 from sluice_core.errors import DecodeError
-from sluice_core.messages.bounds import Bounds, rates_within, rows_within
+from sluice_core.messages.bounds import Bounds, check_rates, check_rows
 
 
 @cache
@@ -84,9 +84,9 @@ class Message:
         except (TypeError, ValueError) as error:
             raise DecodeError(f"not a {cls.__name__}: {error}") from error
         for name, (_, bounds) in cls.row_types.items():
-            rows_within(getattr(made, name), bounds)
+            check_rows(getattr(made, name), bounds)
         for name in cls.rates:
-            rates_within(f"{cls.__name__}.{name}", getattr(made, name) or {})
+            check_rates(f"{cls.__name__}.{name}", getattr(made, name) or {})
         return made
 
     def encode(self) -> bytes:

@@ -20,7 +20,7 @@ NO_BOUND: Final = -1.0
 Bounds = Mapping[str, tuple[float, float]]
 
 
-def within(where: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
+def check_number(where: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
     """
     :raises DecodeError: naming ``where``, when ``value`` is no number between the two
     """
@@ -32,7 +32,7 @@ def within(where: str, value: Any, least: float = 0.0, most: float = MOST) -> No
     raise DecodeError(f"`{where}` is `{value!r}`, expected a number from {least:g} to {most:g}")
 
 
-def rows_within(rows: Iterable[Any], bounds: Bounds) -> None:
+def check_rows(rows: Iterable[Any], bounds: Bounds) -> None:
     """The same of some fields of named tuples, all of one kind.
 
     :raises DecodeError: naming the field
@@ -47,10 +47,10 @@ def rows_within(rows: Iterable[Any], bounds: Bounds) -> None:
             except TypeError:
                 fits = False
             if not fits:
-                within(f"{type(row).__name__}.{name}", row[place], least, most)
+                check_number(f"{type(row).__name__}.{name}", row[place], least, most)
 
 
-def rates_within(where: str, rates: Any, least: float = 0.0, most: float = MOST_RATE) -> None:
+def check_rates(where: str, rates: Any, least: float = 0.0, most: float = MOST_RATE) -> None:
     """The same of all numbers in a mapping, which may hold mappings.
 
     :raises DecodeError: naming the field
@@ -59,6 +59,6 @@ def rates_within(where: str, rates: Any, least: float = 0.0, most: float = MOST_
         raise DecodeError(f"`{where}` is `{rates!r}`, expected rates by name")
     for name, rate in rates.items():
         if isinstance(rate, Mapping):
-            rates_within(f"{where}.{name}", rate, least, most)
+            check_rates(f"{where}.{name}", rate, least, most)
         else:
-            within(f"{where}.{name}", rate, least, most)
+            check_number(f"{where}.{name}", rate, least, most)

@@ -15,7 +15,7 @@ from sluice_core.metrics.totals import means
 Levels = dict[str, dict[str, float]]
 
 
-class Merged:
+class MergedBatches:
     """The batches of one metric and window, merged as they come."""
 
     __slots__ = ("_sums", "_weights")

@@ -78,7 +78,7 @@ class Reading:
     interval: float
 
 
-def readings(body: bytes) -> list[Reading]:
+def parse_collectd(body: bytes) -> list[Reading]:
     """What a message of CollectD's AMQP plugin (``Format JSON``, ``StoreRates true``) has for us.
 
     Value lists of other plugins are passed over, and so are first values of rates, which are null.

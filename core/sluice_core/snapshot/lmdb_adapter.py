@@ -14,7 +14,7 @@ LMDB's traps, and what is done about each:
   everything).  After the machine went down pages may be missing, so the folder's name carries the id
   of the boot that it was written in, and one of another boot is never opened.
 * *126 readers* are the default limit; each reading process takes one slot.
-* *A map that grew* in one process must be resized in the others: :func:`reading`.
+* *A map that grew* in one process must be resized in the others: :func:`read_transaction`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def release(path: Path) -> None:
 
 
 def _open_checked(path: Path, write: bool) -> Any:
-    with translated(path):
+    with lmdb_errors(path):
         environment = lmdb.open(
             str(path),
             map_size=FIRST_MAP_SIZE if write else 0,
@@ -124,7 +124,7 @@ def _truncated(path: Path, environment: Any) -> str:
     return f"snapshot `{path}` is truncated: {size} bytes, expected {wanted}" if size < wanted else ""
 
 
-class translated(contextlib.AbstractContextManager[None]):
+class lmdb_errors(contextlib.AbstractContextManager[None]):
     """Turn faults of LMDB and of the file system into :class:`SnapshotError`."""
 
     def __init__(self, path: Path) -> None:
@@ -144,7 +144,7 @@ def _space_left(path: Path) -> str:
     return ""
 
 
-def reading(environment: Any, work: Callable[[Any], T]) -> T:
+def read_transaction(environment: Any, work: Callable[[Any], T]) -> T:
     """What ``work`` makes of a read transaction, on a map as large as the writer made it."""
     try:
         with environment.begin(buffers=True) as transaction:

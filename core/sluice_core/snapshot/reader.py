@@ -20,9 +20,9 @@ from sluice_core.messages.uploads import Upload
 from sluice_core.resolve import Candidates
 from sluice_core.snapshot import lmdb_adapter
 from sluice_core.snapshot.keys import SNAPSHOT_META_KEY, SNAPSHOT_UPLOADS_KEY, snapshot_keys, snapshot_placement_key
-from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, reading, translated
+from sluice_core.snapshot.lmdb_adapter import SnapshotError, boot_id, current_generation, lmdb_errors, read_transaction
 from sluice_core.snapshot.records import STAMP, Meta, decode_record
-from sluice_core.snapshot.registry import referred
+from sluice_core.snapshot.registry import referenced_group
 from sluice_core.snapshot.writer import SnapshotWriter, accept_all
 from sluice_core.store.records import Head
 
@@ -80,7 +80,7 @@ class SnapshotReader:
             return ""
         key = snapshot_placement_key(account)
         try:
-            return reading(self._environment, lambda transaction: bytes(transaction.get(key) or b"")).decode()
+            return read_transaction(self._environment, lambda transaction: bytes(transaction.get(key) or b"")).decode()
         except (lmdb.Error, UnicodeDecodeError) as error:
             self._complain(f"placement: {error}", -1)
             return ""
@@ -151,7 +151,7 @@ class SnapshotReader:
         found: list[memoryview] = []
         for record in raw:
             if record is not None:
-                groups = [referred(data) for data in self._decoded(record)]
+                groups = [referenced_group(data) for data in self._decoded(record)]
                 if None in groups:
                     found.append(record)
                 present = (get(key) for key in groups if key is not None)
@@ -161,7 +161,7 @@ class SnapshotReader:
     def _usable(self, record: memoryview) -> Iterable[Assignment]:
         """The assignments of a record, without those that a newer agent wrote and we cannot read."""
         for data in self._decoded(record):
-            if referred(data) is None:
+            if referenced_group(data) is None:
                 try:
                     one = Assignment.from_data(data)
                     compile_predicate(one.when)
@@ -196,7 +196,7 @@ class SnapshotReader:
     def _read_uploads(self) -> None:
         """Take the uploads anew when they were written; those in use stay when they cannot be read."""
         try:
-            raw = reading(self._environment, _raw_uploads)
+            raw = read_transaction(self._environment, _raw_uploads)
             if raw[:STAMP] != self._uploads_stamp:
                 self.uploads = tuple(map(Upload.from_data, decode_record(raw))) if raw else ()
                 self._uploads_stamp = raw[:STAMP]
@@ -206,8 +206,8 @@ class SnapshotReader:
     def _open(self, path: Path) -> None:
         environment = lmdb_adapter.open_environment(path)
         try:
-            with translated(path):
-                meta = Meta.decode(reading(environment, _raw_meta))
+            with lmdb_errors(path):
+                meta = Meta.decode(read_transaction(environment, _raw_meta))
         except (SnapshotError, DecodeError) as error:
             lmdb_adapter.release(path)
             raise SnapshotError(f"snapshot `{path}`: {error}") from error
@@ -220,7 +220,7 @@ class SnapshotReader:
         if self._environment is None:
             return None
         try:
-            return Meta.decode(reading(self._environment, _raw_meta))
+            return Meta.decode(read_transaction(self._environment, _raw_meta))
         except (lmdb.Error, DecodeError) as error:
             self.problem = f"snapshot in `{self._folder}`: {error}"
             return None

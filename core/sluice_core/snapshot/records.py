@@ -68,7 +68,7 @@ class Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class IndexEntry:
     """An index entry: the record's key; or nothing, and what is refused and why.
 
     ``data`` is None for a refused assignment that cannot even be decoded.
@@ -86,7 +86,7 @@ class Filed:
         return packed
 
     @classmethod
-    def decode(cls, raw: bytes | memoryview) -> Filed:
+    def decode(cls, raw: bytes | memoryview) -> IndexEntry:
         """The index entry in ``raw``.
 
         :raises DecodeError: when it is none
@@ -97,7 +97,7 @@ class Filed:
             raise DecodeError(f"not an entry of the snapshot's index: {error}", bytes(raw)) from error
 
 
-def key_of(assignment: Assignment) -> bytes:
+def record_key(assignment: Assignment) -> bytes:
     """The record that ``assignment`` is filed in: its named target's, its group's, else that of everything."""
     path, level = assignment.path(), assignment.target.level
     if path and level in _NAMED:
@@ -118,7 +118,7 @@ def encode_members(members: Mapping[str, dict[str, Any]]) -> bytes:
     return packed
 
 
-def stamped(serial: int, payload: bytes) -> bytes:
+def encode_record(serial: int, payload: bytes) -> bytes:
     """A record."""
     return serial.to_bytes(STAMP, "big") + payload
 

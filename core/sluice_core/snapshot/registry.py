@@ -32,7 +32,7 @@ from sluice_core.snapshot.keys import snapshot_group_key, snapshot_key
 log = logging.getLogger(__name__)
 
 #: Which kinds are kept, and how.  Whoever keeps more of the registry must change it.
-KEPT: Final = b"2"
+REGISTRY_FORMAT: Final = b"2"
 #: Levels that groups can be of.
 GROUP_LEVELS: Final = (TENANT, CONTAINER)
 #: Kind of a group's members → their level.
@@ -46,7 +46,7 @@ def reference(level: str, name: str) -> Reference:
     return {"id": f"\0{level}/{name}", "group": snapshot_group_key(level, name)}
 
 
-def referred(data: Mapping[str, Any]) -> bytes | None:
+def referenced_group(data: Mapping[str, Any]) -> bytes | None:
     """The key of the group's record when ``data`` of a record is a reference; None for an assignment."""
     return data.get("group")
 
@@ -60,7 +60,7 @@ class Membership:
     record: bytes
 
 
-def member_of(key: str) -> Membership | None:
+def membership(key: str) -> Membership | None:
     """What the ``kind/name`` of an entry says of a member; None when it is about something else."""
     kind, name = kind_and_name(key)
     level = MEMBER_LEVELS.get(kind)

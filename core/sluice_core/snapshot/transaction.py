@@ -17,15 +17,31 @@ from sluice_core.snapshot.keys import (
     snapshot_index_key,
     snapshot_placement_key,
 )
-from sluice_core.snapshot.records import STAMP, Filed, Meta, decode_record, encode_members, is_record, key_of, stamped
-from sluice_core.snapshot.registry import KEPT, is_kept, kind_and_name, member_of, reference, storage_policy_of
+from sluice_core.snapshot.records import (
+    STAMP,
+    IndexEntry,
+    Meta,
+    decode_record,
+    encode_members,
+    encode_record,
+    is_record,
+    record_key,
+)
+from sluice_core.snapshot.registry import (
+    REGISTRY_FORMAT,
+    is_kept,
+    kind_and_name,
+    membership,
+    reference,
+    storage_policy_of,
+)
 from sluice_core.store.records import FullState
 
 Judge = Callable[[Assignment], str]
 Members = dict[str, dict[str, Any]]
 
 
-class Edit:
+class SnapshotEdit:
     """Changes to some records within one transaction; each record is read and written once."""
 
     def __init__(self, transaction: Any, serial: int) -> None:
@@ -40,7 +56,7 @@ class Edit:
         raw = self._transaction.pop(snapshot_index_key(name))
         if raw is None:
             return
-        key = Filed.decode(raw).key
+        key = IndexEntry.decode(raw).key
         if key and self._members(key).pop(name, None) is not None:
             self.grown -= 1
 
@@ -48,9 +64,9 @@ class Edit:
         """File an assignment that is not there, or keep it aside as refused."""
         data = assignment.to_data()
         if refused:
-            filed = Filed(b"", assignment.id, refused, data)
+            filed = IndexEntry(b"", assignment.id, refused, data)
         else:
-            filed = Filed(key_of(assignment))
+            filed = IndexEntry(record_key(assignment))
             self._members(filed.key)[assignment.id] = data
             self.grown += 1
         self._transaction.put(snapshot_index_key(assignment.id), filed.encode())
@@ -66,7 +82,7 @@ class Edit:
         """Take over what stands in the registry under ``key``, or, where None, that it is gone."""
         if not is_kept(key):
             return
-        member = member_of(key)
+        member = membership(key)
         if member is None:
             self._keep(snapshot_placement_key(kind_and_name(key)[1]), storage_policy_of(entry).encode())
             return
@@ -96,7 +112,7 @@ class Edit:
     def _write(self, key: bytes, members: Members, there: bool) -> None:
         if there:
             self.serial += 1
-            self._transaction.put(key, stamped(self.serial, encode_members(members)))
+            self._transaction.put(key, encode_record(self.serial, encode_members(members)))
         else:
             self._transaction.delete(key)
 
@@ -113,22 +129,22 @@ class Edit:
         return found
 
 
-class Contents:
+class SnapshotContents:
     """What a whole snapshot holds: ``entries`` are index entries and records without their stamps."""
 
     def __init__(self, loaded: FullState, judge: Judge) -> None:
         self.refused = dict(loaded.broken)
         self.entries: dict[bytes, bytes] = {
-            snapshot_index_key(name): Filed(b"", name, reason).encode() for name, reason in loaded.broken.items()
+            snapshot_index_key(name): IndexEntry(b"", name, reason).encode() for name, reason in loaded.broken.items()
         }
         records: dict[bytes, Members] = {}
         for one in loaded.assignments:
             reason, data = judge(one), one.to_data()
             if reason:
                 self.refused[one.id] = reason
-                filed = Filed(b"", one.id, reason, data)
+                filed = IndexEntry(b"", one.id, reason, data)
             else:
-                filed = Filed(key_of(one))
+                filed = IndexEntry(record_key(one))
                 records.setdefault(filed.key, {})[one.id] = data
             self.entries[snapshot_index_key(one.id)] = filed.encode()
         self.count = len(loaded.assignments) + len(loaded.broken) - len(self.refused)
@@ -140,12 +156,12 @@ class Contents:
         if loaded.uploads:
             uploads = {one.key: one.to_data() for one in loaded.uploads}
             self.entries[SNAPSHOT_UPLOADS_KEY] = encode_members(uploads)
-        self.entries[SNAPSHOT_REGISTRY_KEY] = KEPT
+        self.entries[SNAPSHOT_REGISTRY_KEY] = REGISTRY_FORMAT
 
     def _learn(self, entry: Entry, records: dict[bytes, Members]) -> None:
         if not is_kept(entry.key):
             return
-        member = member_of(entry.key)
+        member = membership(entry.key)
         if member is None:
             storage_policy = storage_policy_of(entry)
             if storage_policy:
@@ -190,7 +206,7 @@ def _write_entries(transaction: Any, entries: Sequence[tuple[bytes, bytes]], met
     for key, value in entries:
         if is_record(key):
             serial += 1
-            transaction.put(key, stamped(serial, value))
+            transaction.put(key, encode_record(serial, value))
         else:
             transaction.put(key, value)
     meta = replace(meta, serial=serial)

@@ -34,12 +34,12 @@ from sluice_core.snapshot.lmdb_adapter import (
     SnapshotError,
     boot_id,
     current_generation,
-    reading,
-    translated,
+    lmdb_errors,
+    read_transaction,
 )
-from sluice_core.snapshot.records import Filed, Meta, decode_record, is_record
-from sluice_core.snapshot.registry import KEPT, referred
-from sluice_core.snapshot.transaction import Contents, Edit, Judge, fill, make_equal
+from sluice_core.snapshot.records import IndexEntry, Meta, decode_record, is_record
+from sluice_core.snapshot.registry import REGISTRY_FORMAT, referenced_group
+from sluice_core.snapshot.transaction import Judge, SnapshotContents, SnapshotEdit, fill, make_equal
 from sluice_core.store.records import FullState, Head
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class SnapshotWriter:
 
         :raises SnapshotError: when the folder cannot be made
         """
-        with translated(self.folder):
+        with lmdb_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(0o755)
             self._claim()
@@ -139,7 +139,7 @@ class SnapshotWriter:
         A sound snapshot is changed in place, only where it differs; else a new one is built beside
         it and takes its name.
         """
-        contents = Contents(loaded, judge)
+        contents = SnapshotContents(loaded, judge)
         replaced = self._environment is None
         if replaced:
             self._build(contents, Meta(uuid.uuid4().hex, loaded.history, loaded.epoch))
@@ -157,27 +157,29 @@ class SnapshotWriter:
             for key, raw in transaction.cursor():
                 key = bytes(key)
                 if key.startswith(SNAPSHOT_INDEX_PREFIX):
-                    filed = Filed.decode(raw)
+                    filed = IndexEntry.decode(raw)
                     found.extend([filed.data] if filed.data is not None else [])
                 elif is_record(key) and key != SNAPSHOT_UPLOADS_KEY:
-                    found.extend(one for one in decode_record(raw) if referred(one) is None)
+                    found.extend(one for one in decode_record(raw) if referenced_group(one) is None)
 
         if self._environment is not None:
-            reading(self._environment, work)
+            read_transaction(self._environment, work)
         return [Assignment.from_data(one) for one in found]
 
     def uploads(self) -> list[Upload]:
         """The filters registered at run time."""
         if self._environment is None:
             return []
-        raw = reading(self._environment, lambda transaction: bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b""))
+        raw = read_transaction(
+            self._environment, lambda transaction: bytes(transaction.get(SNAPSHOT_UPLOADS_KEY) or b"")
+        )
         return [Upload.from_data(one) for one in decode_record(raw)] if raw else []
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose old transactions would fill the map; how many."""
         if self._environment is None:
             return 0
-        with translated(self.folder):
+        with lmdb_errors(self.folder):
             freed: int = self._environment.reader_check()
             return freed
 
@@ -227,15 +229,15 @@ class SnapshotWriter:
                 for key, raw in cursor:
                     if not bytes(key).startswith(SNAPSHOT_INDEX_PREFIX):
                         break
-                    filed = Filed.decode(raw)
+                    filed = IndexEntry.decode(raw)
                     counted += not filed.refused
                     if filed.refused:
                         refused[filed.name] = filed.refused
             return meta
 
-        with translated(path):
-            self._meta = reading(environment, work)
-        self._count, self.refused, self.problem, self.incomplete = counted, refused, "", kept != KEPT
+        with lmdb_errors(path):
+            self._meta = read_transaction(environment, work)
+        self._count, self.refused, self.problem, self.incomplete = counted, refused, "", kept != REGISTRY_FORMAT
 
     def _edit(
         self,
@@ -248,8 +250,8 @@ class SnapshotWriter:
         """Put (or, where None, drop) the assignments in ``wanted``, the ``uploads`` and ``entries``."""
         judged = {name: "" if one is None else judge(one) for name, one in wanted.items()}
 
-        def work(transaction: Any) -> Edit:
-            edit = Edit(transaction, meta.serial)
+        def work(transaction: Any) -> SnapshotEdit:
+            edit = SnapshotEdit(transaction, meta.serial)
             for name, one in wanted.items():
                 edit.drop(name)
                 if one is not None:
@@ -284,19 +286,19 @@ class SnapshotWriter:
             self.open()
             raise
 
-    def _build(self, contents: Contents, meta: Meta) -> None:
+    def _build(self, contents: SnapshotContents, meta: Meta) -> None:
         """A new generation beside the old one, then the rename that makes it the current one."""
         path = self.folder / f"gen-{self._next_number()}-{self._boot_id()}"
         environment = lmdb_adapter.open_environment(path, write=True)
         try:
-            with translated(path):
+            with lmdb_errors(path):
                 path.chmod(0o755)
                 (path / "data.mdb").chmod(0o644)
                 (path / "lock.mdb").chmod(LOCK_MODE)
                 if self._group:
                     shutil.chown(path / "lock.mdb", group=self._group)
             self._meta = _transact(path, environment, lambda transaction: fill(transaction, contents.entries, meta))
-            with translated(path):
+            with lmdb_errors(path):
                 link = self.folder / f".{CURRENT}"
                 link.unlink(missing_ok=True)
                 link.symlink_to(path.name)
@@ -323,7 +325,7 @@ class SnapshotWriter:
 
 
 def _transact(path: Path, environment: Any, work: Callable[[Any], T]) -> T:
-    with translated(path):
+    with lmdb_errors(path):
         while True:
             try:
                 with environment.begin(write=True) as transaction:

@@ -37,7 +37,7 @@ def _parse_changes(reply: Any, epoch: int) -> list[Change] | Gap:
         return []
     changes: list[Change] = []
     for entry, raw in reply[0][1]:
-        fields = fields_of(raw)
+        fields = stream_fields(raw)
         expected = epoch + len(changes) + 1
         found = int(entry.partition(b"-")[0])
         if found != expected:
@@ -58,7 +58,7 @@ def changes_before(keys: Keys, epoch: int, count: int) -> Operation[list[Change]
         for entry, raw in replies[0]:
             number = int(entry.partition(b"-")[0])
             try:
-                found.append(_parse_change(number, fields_of(raw)))
+                found.append(_parse_change(number, stream_fields(raw)))
             except DecodeError as error:
                 log.error("change %d cannot be decoded: %s; raw %r", number, error, error.raw[:200])
         return found
@@ -75,7 +75,7 @@ def oldest_change(keys: Keys) -> Operation[int]:
     return Operation((("XRANGE", keys.changes, "-", "+", "COUNT", 1),), parse)
 
 
-def fields_of(raw: Any) -> Mapping[bytes, bytes]:
+def stream_fields(raw: Any) -> Mapping[bytes, bytes]:
     """The fields of one entry of a stream, which some clients make a mapping of and others do not."""
     return dict(zip(raw[::2], raw[1::2], strict=True)) if isinstance(raw, list) else raw
 

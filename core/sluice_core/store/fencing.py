@@ -74,18 +74,18 @@ def owners(keys: Keys) -> Operation[dict[str, str]]:
     return Operation((("HGETALL", keys.owners),), parse)
 
 
-def term_of(owner: str) -> int:
+def owner_term(owner: str) -> int:
     """The term in an ownership; 0 when it is none."""
     term = owner.partition(" ")[0]
     return int(term) if term.isdigit() else 0
 
 
-def host_of(owner: str) -> str:
+def owner_host(owner: str) -> str:
     """The host in an ownership."""
     return owner.partition(" ")[2]
 
 
-def names(key: str) -> Operation[list[str]]:
+def hash_fields(key: str) -> Operation[list[str]]:
     """The fields of a hash: ids of policies, of states, of assignments."""
     return Operation((("HKEYS", key),), lambda replies: [name.decode() for name in replies[0]])
 
@@ -128,11 +128,11 @@ def chunks(wanted: Sequence[str]) -> Iterator[Sequence[str]]:
     return (wanted[at : at + CHUNK] for at in range(0, len(wanted), CHUNK))
 
 
-def in_slots(policies: Iterable[str], slots: Collection[str]) -> list[str]:
+def policies_in_slots(policies: Iterable[str], slots: Collection[str]) -> list[str]:
     """Those policy ids that lie in ``slots``."""
     return [name for name in policies if slot_of(name) in slots]
 
 
-def of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
+def assignments_of_policies(assignments: Iterable[str], policies: Collection[str]) -> list[str]:
     """Those assignment ids that belong to ``policies``."""
     return [name for name in assignments if policy_of_assignment(name) in policies]

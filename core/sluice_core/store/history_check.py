@@ -37,7 +37,7 @@ return ''
 _AT: Final = re.compile(rb'\{"at":([0-9.eE+-]+)[,}]')
 
 
-def made_at(keys: Keys, epoch: int) -> Operation[float | None]:
+def change_time(keys: Keys, epoch: int) -> Operation[float | None]:
     """When change ``epoch`` was made; None when it is not in the stream."""
     return scripted(BEGINNING, (keys.changes,), (f"{epoch}-0",), _parse_beginning)
 
@@ -60,7 +60,7 @@ class HistoryCheck:
     def broken(self, position: Head, found: float | None) -> bool:
         """True when another change has the number of the one that we stand at.
 
-        :param found: what :func:`made_at` says of it; learned when nothing is known of ``position`` yet
+        :param found: what :func:`change_time` says of it; learned when nothing is known of ``position`` yet
         """
         if found is None:
             return False
@@ -87,6 +87,6 @@ class HistoryCheck:
             self._known = (str(history), int(epoch), float(at))
 
     def restart(self, position: Head, found: float | None) -> None:
-        """Everything was taken anew, at ``position``, of which :func:`made_at` says ``found``."""
+        """Everything was taken anew, at ``position``, of which :func:`change_time` says ``found``."""
         self._known = None
         self.broken(position, found)

@@ -31,7 +31,7 @@ import redis.exceptions
 import redis.retry
 import redis.sentinel
 
-from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, read_link, tls_context, whole_number
+from sluice_core.connections.urls import TLS_OPTIONS, check_hostname, parse_url, tls_context, whole_number
 from sluice_core.errors import PeerError
 from sluice_core.options import OptionError
 from sluice_core.store.blocking_connection import BlockingConnection
@@ -58,7 +58,7 @@ class RedisAddress:
     """
 
     def __init__(self, url: str) -> None:
-        link = read_link(url, _SCHEMES, _OPTIONS, FORMS)
+        link = parse_url(url, _SCHEMES, _OPTIONS, FORMS)
         path = link.path
         #: The name that Sentinels know the master by; empty without Sentinels.
         self.master = ""

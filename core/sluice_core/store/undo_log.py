@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sluice_core.store.change_stream import fields_of
+from sluice_core.store.change_stream import stream_fields
 from sluice_core.store.keys import Keys
 from sluice_core.store.operation import Operation
 from sluice_core.store.records import Head
@@ -72,7 +72,7 @@ def _since(oldest: list[Any], head: Head) -> int:
         return head.epoch
     entry, raw = oldest[0]
     epoch, part = _place(entry)
-    return int(fields_of(raw)[_BEFORE]) if part == 0 else epoch
+    return int(stream_fields(raw)[_BEFORE]) if part == 0 else epoch
 
 
 def _place(entry: bytes) -> tuple[int, int]:
@@ -81,6 +81,6 @@ def _place(entry: bytes) -> tuple[int, int]:
 
 
 def _documents(raw: Any) -> Iterator[tuple[str, bytes]]:
-    for name, document in fields_of(raw).items():
+    for name, document in stream_fields(raw).items():
         if name != _BEFORE:
             yield name.decode(), document

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from sluice_core.connections.bus_connection import bus_place
+from sluice_core.connections.bus_connection import bus_hosts
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.publisher import Publisher
 from sluice_core.options import OptionError
@@ -179,9 +179,9 @@ def test_a_wrong_url_is_an_error_without_its_password(url):
 
 
 def test_place_names_host_and_port_only():
-    assert bus_place("amqp://u:p@broker/") == "broker:5672"
-    assert bus_place("amqps://u:p@broker:99/v") == "broker:99"
-    assert bus_place("amqp://u:p@one,u:q@two:99/v") == "one:5672,two:99"
+    assert bus_hosts("amqp://u:p@broker/") == "broker:5672"
+    assert bus_hosts("amqps://u:p@broker:99/v") == "broker:99"
+    assert bus_hosts("amqp://u:p@one,u:q@two:99/v") == "one:5672,two:99"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.connections.bus_urls import bus_link, parameters
+from sluice_core.connections.bus_urls import connection_parameters, parse_bus_url
 from sluice_core.connections.publisher import Publisher
-from sluice_core.connections.urls import Host, read_link
+from sluice_core.connections.urls import Host, parse_url
 from sluice_core.options import OptionError
 from sluice_core.store.redis_urls import RedisAddress
 from sluice_core.store.store import AsyncStore, Store
@@ -78,15 +78,15 @@ def test_a_refusal_names_what_is_wrong_and_the_forms(url, reason):
 
 
 def test_brokers_stand_in_their_order_each_with_its_login():
-    link = bus_link("amqp://u:p@a,b:7,v:q@[::1]/vh%2Fost?heartbeat=30")
+    link = parse_bus_url("amqp://u:p@a,b:7,v:q@[::1]/vh%2Fost?heartbeat=30")
     assert link.hosts == (Host("a", 5672, "u", "p"), Host("b", 7, "u", "p"), Host("::1", 5672, "v", "q"))
-    found = parameters(link)
+    found = connection_parameters(link)
     assert [(one.host, one.port, one.credentials.username) for one in found] == [
         ("a", 5672, "u"), ("b", 7, "u"), ("::1", 5672, "v"),
     ]  # fmt: skip
     assert {(one.virtual_host, one.heartbeat) for one in found} == {("vh/ost", 30)}
     for text in ("amqp://h", "amqp://h/", "amqp://h/%2F"):
-        assert parameters(bus_link(text))[0].virtual_host == "/"
+        assert connection_parameters(parse_bus_url(text))[0].virtual_host == "/"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_file_that_tls_cannot_use_is_named_with_its_option(option, tmp_path):
     (tmp_path / "bad.pem").write_text("nothing of use")
     for name in ("bad.pem", "absent.pem"):
         with pytest.raises(OptionError, match=f"option `{option}`: cannot use `{tmp_path}/{name}`"):
-            parameters(bus_link(f"amqps://h/?{option}={tmp_path}/{name}"))
+            connection_parameters(parse_bus_url(f"amqps://h/?{option}={tmp_path}/{name}"))
 
 
 ANY_TEXT = st.text(string.printable, max_size=40)
@@ -133,7 +133,7 @@ def test_no_text_at_all_makes_the_reader_fail_otherwise_than_by_refusing(scheme,
         f"amqp://{middle}@{end}",
         f"redis+sentinel://{scheme}/{end}",
     ):
-        for make in (RedisAddress, bus_link):
+        for make in (RedisAddress, parse_bus_url):
             assert refusal(make, url) != ""
 
 
@@ -141,12 +141,12 @@ def test_no_text_at_all_makes_the_reader_fail_otherwise_than_by_refusing(scheme,
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
 def test_any_user_and_password_arrive_when_they_are_encoded(user, password):
     url = f"redis://{quote(user, safe='')}:{quote(password, safe='')}@h/0"
-    link = read_link(url, {"redis": 1}, (), "a URL")
+    link = parse_url(url, {"redis": 1}, (), "a URL")
     assert (link.user, link.password) == (user, password)
 
 
 def test_what_is_printed_of_a_link_has_no_login():
     for url in ("redis://somebody:hunter2@h/0?password=hunter2", "unix://somebody:hunter2@/run/s"):
-        link = read_link(url, {"redis": 1, "unix": 0}, ("password",), "a URL")
+        link = parse_url(url, {"redis": 1, "unix": 0}, ("password",), "a URL")
         assert SECRET not in f"{link!r} {link.place} {link.hosts}"
         assert "somebody" not in f"{link!r} {link.hosts}"

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.merge import Merged
+from sluice_core.metrics.merge import MergedBatches
 
 
 def batch(values, weights=None, node="n1"):
@@ -11,7 +11,7 @@ def batch(values, weights=None, node="n1"):
 
 
 def merged(*batches):
-    found = Merged()
+    found = MergedBatches()
     for one in batches:
         found.add(one)
     return found.values()

@@ -24,8 +24,8 @@ def test_every_claim_has_a_term_that_nobody_had(store):
     assert first == {"3": "1 h1", "7": "1 h1"}
     assert claim(store, "h2", "7") == {"7": "2 h2"}
     assert run(store, fencing.owners(store.keys)) == {"3": "1 h1", "7": "2 h2"}
-    assert (fencing.term_of("2 h2"), fencing.host_of("2 h2 and more")) == (2, "h2 and more")
-    assert (fencing.term_of(""), fencing.host_of("")) == (0, "")
+    assert (fencing.owner_term("2 h2"), fencing.owner_host("2 h2 and more")) == (2, "h2 and more")
+    assert (fencing.owner_term(""), fencing.owner_host("")) == (0, "")
 
 
 def test_the_owner_commits_and_the_former_one_is_refused(store):
@@ -91,11 +91,11 @@ def test_policies_and_assignments_are_read_by_name(store):
     assert [(one.id, version, state and state.status) for one, version, state in found] == [
         ("b", 1, None), ("a", 1, "active"),
     ]  # fmt: skip
-    names = run(store, fencing.names(store.keys.assignments))
-    mine = fencing.of_policies(names, {"a"})
+    names = run(store, fencing.hash_fields(store.keys.assignments))
+    mine = fencing.assignments_of_policies(names, {"a"})
     assert sorted(mine) == ["a.0", "a.1@x.y@z"]
     assert {one.id for one in run(store, fencing.assignments(store.keys, [*mine, "gone.0"]))} == set(mine)
-    assert fencing.in_slots(["a", "b"], {fencing.slot_of("a")}) == ["a"]
+    assert fencing.policies_in_slots(["a", "b"], {fencing.slot_of("a")}) == ["a"]
     assert run(store, fencing.policies(store.keys, [])) == run(store, fencing.assignments(store.keys, [])) == []
     assert [len(part) for part in fencing.chunks(["x"] * (2 * fencing.CHUNK + 1))] == [1000, 1000, 1]
 

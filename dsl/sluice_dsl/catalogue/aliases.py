@@ -12,7 +12,7 @@ from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.syntax.ast import Action, Parameter, Sentence, Word
 
 
-def expand(sentence: Sentence, catalogue: Catalogue) -> Sentence:
+def expand_aliases(sentence: Sentence, catalogue: Catalogue) -> Sentence:
     """``sentence`` with keywords of the vocabulary in place of aliases."""
     if not any(one.keyword.text in catalogue.actions_by_alias for one in sentence.actions):
         return sentence

@@ -14,8 +14,8 @@ from sluice_core.describe import ActionInfo, MetricInfo, Scalar
 from sluice_core.messages.policies import CONTAINER, LEVELS, NAME, OBJECT, TENANT, VOLUME, Target
 
 #: Answers of :meth:`Catalogue.erasure_coding`; the third one is empty.
-ALL_OF_IT: Final = "all"
-SOME_OF_IT: Final = "some"
+ALL_ERASURE_CODED: Final = "all"
+SOME_ERASURE_CODED: Final = "some"
 #: Stands in ``erasure_coded`` for containers that nobody has listed.
 ANY_CONTAINER: Final = "*"
 
@@ -83,14 +83,14 @@ class Catalogue:
         return self.tenants.get(tenant, tenant)
 
     def erasure_coding(self, target: Target) -> str:
-        """How much of ``target`` is erasure-coded: ``ALL_OF_IT``, ``SOME_OF_IT`` (or unknown), or nothing."""
+        """How much of ``target`` is erasure-coded: all, some (or unknown), or (empty) nothing."""
         if not self.erasure_coded or target.level == VOLUME:
             return ""
         if target.select == NAME and target.level in (CONTAINER, OBJECT):
             if "/".join(target.name.split("/", 2)[:2]) in self.erasure_coded:
-                return ALL_OF_IT
-            return SOME_OF_IT if ANY_CONTAINER in self.erasure_coded else ""
+                return ALL_ERASURE_CODED
+            return SOME_ERASURE_CODED if ANY_CONTAINER in self.erasure_coded else ""
         if target.select == NAME and target.level == TENANT:
             inside = any(path == ANY_CONTAINER or path.startswith(f"{target.name}/") for path in self.erasure_coded)
-            return SOME_OF_IT if inside else ""
-        return SOME_OF_IT
+            return SOME_ERASURE_CODED if inside else ""
+        return SOME_ERASURE_CODED

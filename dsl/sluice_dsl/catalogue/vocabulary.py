@@ -80,7 +80,7 @@ KNOWN_ACTIONS: Final = _by_keyword(
 )
 
 #: Filters that are set for the sake of the bytes they save.
-SAVES_SPACE: Final = frozenset({"compression"})
+SPACE_SAVING_FILTERS: Final = frozenset({"compression"})
 
 #: Coined terms: extensions and media types.
 TERMS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -16,7 +16,7 @@ from sluice_dsl.checks.placement import Step
 from sluice_dsl.diagnostics import VALUE, Reporter, Span, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
-from sluice_dsl.syntax.units import is_bare, write_value
+from sluice_dsl.syntax.units import has_no_unit, write_value
 
 #: Kinds that promise something.
 GUARANTEE_KINDS: Final = (BANDWIDTH, REPLICATION)
@@ -143,7 +143,7 @@ def _check_place(step: Step, reporter: Reporter) -> None:
 def _note_bare_rates(step: Step, reporter: Reporter) -> None:
     for written in step.written.parameters:
         parameter = step.info.parameter(written.name.text)
-        if parameter is None or parameter.type != "rate" or not is_bare(written.value.text):
+        if parameter is None or parameter.type != "rate" or not has_no_unit(written.value.text):
             continue
         if not reporter.has_error_within(written.value.span):
             value = _number(step.planned.params, parameter.name)

@@ -13,8 +13,8 @@ from itertools import combinations
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, STORLET, ActionInfo
 from sluice_core.messages.policies import Target
-from sluice_dsl.catalogue.base import ALL_OF_IT, Catalogue
-from sluice_dsl.catalogue.vocabulary import SAVES_SPACE
+from sluice_dsl.catalogue.base import ALL_ERASURE_CODED, Catalogue
+from sluice_dsl.catalogue.vocabulary import SPACE_SAVING_FILTERS
 from sluice_dsl.diagnostics import Reporter, join_words
 from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
@@ -110,14 +110,14 @@ def _check_fragments(step: Step, target: Target | None, catalogue: Catalogue, re
     if not share:
         return
     keyword = f"`{step.info.keyword}` ON STORAGE_NODE"
-    if step.info.keyword in SAVES_SPACE:
-        where = "" if share == ALL_OF_IT else "where the storage policy is erasure-coded, "
+    if step.info.keyword in SPACE_SAVING_FILTERS:
+        where = "" if share == ALL_ERASURE_CODED else "where the storage policy is erasure-coded, "
         reporter.warn(
             f"{where}{keyword} saves little: each node compresses fragments, and parity does not compress"
             " (0.47 of the size is left, against 0.35); consider `ON PROXY`",
             step.span,
         )
-    elif share == ALL_OF_IT and _reads(step.info) and step.written.place:
+    elif share == ALL_ERASURE_CODED and _reads(step.info) and step.written.place:
         message = f"{keyword} will run on the proxy: nodes of an erasure-coded policy hold fragments of objects"
         reporter.warn(message, step.span)
 

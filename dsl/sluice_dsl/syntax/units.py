@@ -89,7 +89,7 @@ class TooLargeError(UnitError):
     """A value beyond everything that is counted here."""
 
 
-def is_bare(text: str) -> bool:
+def has_no_unit(text: str) -> bool:
     """Whether ``text`` is a number without a unit."""
     match = _quantity.fullmatch(text.strip())
     return match is not None and not match[2]

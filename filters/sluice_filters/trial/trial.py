@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from sluice_core.code.code_store import BadUpload
 from sluice_core.code.loader import load_class
-from sluice_core.code.sandbox_trial import Trial, Verdict, serve
+from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision
@@ -287,4 +287,4 @@ def _read(made: Filter, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    serve(judge)
+    serve_trial(judge)

@@ -29,10 +29,10 @@ LIMIT: Final = 1000
 #: Seconds after which hits are worth half.
 AGEING: Final = 10.0
 #: Requests from which on an object is worth telling of.
-WORTH_TELLING: Final = 2
+REPORTED_FROM: Final = 2
 
 
-class Busiest:
+class BusiestObjects:
     """The cells of the busiest objects; ``make`` gives a new one for a path."""
 
     def __init__(self, make: Callable[[str], Cell], limit: int = LIMIT) -> None:
@@ -70,7 +70,7 @@ class Busiest:
         """Halve the hits; objects that have none left and no news give their cells back."""
         for path, cell in list(self._cells.items()):
             cell.hits //= 2
-            if not cell.hits and not (cell.dirty and cell.seen >= WORTH_TELLING):
+            if not cell.hits and not (cell.dirty and cell.seen >= REPORTED_FROM):
                 del self._cells[path]
                 cell.leave()
         self._heap.clear()

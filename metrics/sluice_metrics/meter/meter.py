@@ -29,7 +29,7 @@ from typing import Final
 from sluice_core.messages.policies import OBJECT
 from sluice_core.metrics.totals import WEIGHT, WORKER_FORGETS, birth
 from sluice_metrics.api import Metric
-from sluice_metrics.meter.busiest import AGEING, LIMIT, WORTH_TELLING, Busiest
+from sluice_metrics.meter.busiest import AGEING, LIMIT, REPORTED_FROM, BusiestObjects
 from sluice_metrics.meter.cell import MOST_COLUMNS, Cell
 from sluice_metrics.meter.sampling import Sample, Sampler
 
@@ -50,7 +50,7 @@ _KNOWN_METHODS: Final = 32
 _SWEEPS: Final = 4
 
 
-class Handle:
+class RequestHandle:
     """One request: tell it what happens, in the order of ``sluice_metrics.api``.
 
     ``admitted`` and ``ended`` count once however often they are called, and ``ended`` of a request
@@ -165,7 +165,7 @@ class Meter:
         self.gauges: tuple[str, ...] = ()
         self.sampler = Sampler(self, (), clock)
         #: The busiest objects; None when no metric counts objects.
-        self.objects: Busiest | None = None
+        self.objects: BusiestObjects | None = None
         #: Event and metric → how often it failed (once: it is then switched off for that event).
         self.failures: dict[str, int] = {}
         self.on_admitted: dict[str, _Additions] = {}
@@ -216,18 +216,18 @@ class Meter:
                     cell.leave()
             self.objects = None
         elif self.objects is None and self._most_objects:
-            self.objects = Busiest(self._make, self._most_objects)
+            self.objects = BusiestObjects(self._make, self._most_objects)
         for cell in self._all_cells():
             cell.values = [0 if column is None else cell.values[column] for column in moved]
 
     def _all_cells(self) -> list[Cell]:
         return [*self._cells.values(), *(() if self.objects is None else self.objects.cells())]
 
-    def begin(self, account: str, container: str, name: str = "") -> Handle:
+    def begin(self, account: str, container: str, name: str = "") -> RequestHandle:
         """The handle of a request for the object ``name`` in ``account/container``."""
         cells = self._cells
         path = f"{account}/{container}"
-        return Handle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path), name)
+        return RequestHandle(self, cells.get(account) or self._new(account), cells.get(path) or self._new(path), name)
 
     def changed(self) -> list[Row]:
         """Rows that changed since they got through, for ``Counters.rows``; forgets idle ones."""
@@ -375,4 +375,4 @@ def _is_total(metric: Metric) -> bool:
 
 def _is_news(cell: Cell) -> bool:
     """Whether the agent shall hear of a cell; of objects only those that are asked for again."""
-    return not cell.seen or cell.seen >= WORTH_TELLING
+    return not cell.seen or cell.seen >= REPORTED_FROM

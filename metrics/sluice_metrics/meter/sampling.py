@@ -19,9 +19,9 @@ ONE_IN: Final = 8
 PER_SECOND: Final = 10.0
 KEPT: Final = 0.8
 #: Uploads below this tell too little.
-LEAST: Final = 1024
+MIN_SAMPLE: Final = 1024
 #: Seconds after the last sample for which a value stands.
-STANDS: Final = 300.0
+VALUE_LIFETIME: Final = 300.0
 
 
 class Sampled(Protocol):
@@ -56,7 +56,7 @@ class Sample:
         """No more comes, or no more is wanted; to be told once."""
         data = b"".join(self._pieces)
         self._pieces = []
-        if len(data) >= LEAST:
+        if len(data) >= MIN_SAMPLE:
             self._sampler.measure(self._cells, data)
 
 
@@ -116,7 +116,7 @@ class Sampler:
     def age(self, now: float) -> None:
         """Take back values that are too old to stand."""
         for cell, last in list(self._last.items()):
-            if now - last >= STANDS:
+            if now - last >= VALUE_LIFETIME:
                 del self._last[cell]
                 cell.uploads = 0
                 for number, weights, _ in self._metrics:

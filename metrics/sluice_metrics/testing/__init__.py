@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_metrics.api import Metric
-from sluice_metrics.meter.meter import Handle, Meter, Row
+from sluice_metrics.meter.meter import Meter, RequestHandle, Row
 
 METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
 SIZES: Final = (0, 1, 512, 65536, 5 << 30)
@@ -35,7 +35,7 @@ class FakeClock:
 
 
 def whole_request(
-    handle: Handle, method: str, received: tuple[int, ...] = (), sent: tuple[int, ...] = (), end: bool = True
+    handle: RequestHandle, method: str, received: tuple[int, ...] = (), sent: tuple[int, ...] = (), end: bool = True
 ) -> None:
     """Tell ``handle`` the life of one request."""
     handle.admitted(method)
@@ -47,7 +47,7 @@ def whole_request(
         handle.ended(method)
 
 
-def upload(handle: Handle, *pieces: bytes) -> bool:
+def upload(handle: RequestHandle, *pieces: bytes) -> bool:
     """Tell ``handle`` of a PUT with ``pieces`` of a body; True when it was looked into."""
     handle.admitted("PUT")
     sample = taken = handle.sample()

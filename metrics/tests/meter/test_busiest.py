@@ -14,7 +14,7 @@ from sluice_core.metrics.totals import Totals
 from sluice_metrics.builtin.active_requests import ActiveRequests
 from sluice_metrics.builtin.get_bw import GetBw
 from sluice_metrics.builtin.gets_sec import GetsSec
-from sluice_metrics.meter.busiest import AGEING, Busiest
+from sluice_metrics.meter.busiest import AGEING, BusiestObjects
 from sluice_metrics.meter.cell import Cell
 from sluice_metrics.meter.meter import Meter
 from sluice_metrics.testing import FakeClock, values, whole_request
@@ -127,7 +127,7 @@ def test_who_gets_more_than_one_request_in_limit_keeps_its_place_and_is_counted_
         made.append(path)
         return Cell(path, len(made), 1)
 
-    busiest = Busiest(make, limit)
+    busiest = BusiestObjects(make, limit)
     for number in stream:
         busiest.hit(str(number)).values[0] += 1
     assert len(busiest) <= limit

@@ -12,7 +12,7 @@ from sluice_metrics.api import Metric
 from sluice_metrics.builtin.compressibility import Compressibility
 from sluice_metrics.builtin.puts_sec import PutsSec
 from sluice_metrics.meter.meter import Meter
-from sluice_metrics.meter.sampling import LEAST, ONE_IN, PER_SECOND, STANDS
+from sluice_metrics.meter.sampling import MIN_SAMPLE, ONE_IN, PER_SECOND, VALUE_LIFETIME
 from sluice_metrics.testing import FakeClock, upload, values
 
 TEXT = b"the same words again and again, " * 4096
@@ -68,7 +68,7 @@ def test_no_more_are_looked_into_than_so_many_each_second(meter, clock):
 
 
 def test_tiny_uploads_tell_nothing(meter):
-    upload(meter.begin("acme", "logs"), TEXT[: LEAST - 1])
+    upload(meter.begin("acme", "logs"), TEXT[: MIN_SAMPLE - 1])
     assert values(meter, meter.changed())["acme"]["COMPRESSIBILITY"] == 0
 
 
@@ -85,7 +85,7 @@ def test_older_samples_fade(meter, clock):
 def test_a_value_stands_for_a_while_and_then_there_is_none(meter, clock):
     upload(meter.begin("acme", "logs"), TEXT)
     meter.delivered(meter.changed())
-    clock.now += STANDS - 20
+    clock.now += VALUE_LIFETIME - 20
     assert meter.changed() == []
     clock.now += 21
     row = values(meter, meter.changed())["acme"]

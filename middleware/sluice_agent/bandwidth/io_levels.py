@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import COPIES, NO_CLASS, Flow, Share, Shares
+from sluice_core.messages.bandwidth import NO_CLASS, REPLICATION_FLOW, Flow, Share, Shares
 from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, pack
 
 #: Below its floor counts who moves less than this part of it, until it moves all of it.
@@ -92,8 +92,8 @@ class IoLevels:
         self._above = {flow for flow, state in states.items() if self._is_above(flow, state, others[flow])}
         found = [(self._level(flow, state), flow) for flow, state in states.items()]
         found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
-        if self._below and COPIES not in states:  # what comes from other nodes is not counted here
-            found.insert(0, (IDLE, COPIES))
+        if self._below and REPLICATION_FLOW not in states:  # what comes from other nodes is not counted here
+            found.insert(0, (IDLE, REPLICATION_FLOW))
         for level, flow in found:
             if level != NO_CLASS:
                 yield Level(flow.account, flow.container, flow.method, flow.policy, level)

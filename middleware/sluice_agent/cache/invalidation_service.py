@@ -9,8 +9,8 @@ from typing import Final
 
 from sluice_agent.cache.write_exchange import WriteExchange
 from sluice_agent.settings import Settings
-from sluice_core.cache.write_journal import JournalReader
-from sluice_core.cache.write_marks import Marks, open_marks
+from sluice_core.cache.write_journal import WriteJournalReader
+from sluice_core.cache.write_marks import WriteMarks, open_write_marks
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import WRITES_EXCHANGE
 from sluice_core.connections.publisher import Publisher
@@ -38,7 +38,7 @@ class InvalidationService:
     async def run(self) -> None:
         """Exchange writes until cancelled; a folder that cannot be used is tried again."""
         marks = await self._open()
-        journal = JournalReader(self._folder, marks)
+        journal = WriteJournalReader(self._folder, marks)
         self._exchange = WriteExchange(
             self._settings.node, marks, journal, self._publisher, self._folder / "nodes", self._settings.cache_forget
         )
@@ -54,10 +54,10 @@ class InvalidationService:
             journal.close()
             marks.close()
 
-    async def _open(self) -> Marks:
+    async def _open(self) -> WriteMarks:
         while True:
             try:
-                return open_marks(self._folder, self._settings.worker_group)
+                return open_write_marks(self._folder, self._settings.worker_group)
             except PeerError as error:  # the node's policies matter more than its cache
                 log.error("%s; again in %g s", error, _RETRY_SECONDS)
             await asyncio.sleep(_RETRY_SECONDS)

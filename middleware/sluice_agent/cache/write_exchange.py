@@ -31,8 +31,8 @@ from typing import Final
 
 from sluice_agent.cache.write_notice import WriteNotice, encode_record
 from sluice_agent.metrics.publisher import Bus
-from sluice_core.cache.write_journal import JournalReader, Record
-from sluice_core.cache.write_marks import BEGUN, ENDED, Marks
+from sluice_core.cache.write_journal import Record, WriteJournalReader
+from sluice_core.cache.write_marks import BEGUN, ENDED, WriteMarks
 from sluice_core.connections.exchanges import writes_routing_key
 
 log = logging.getLogger(__name__)
@@ -63,8 +63,8 @@ class WriteExchange:
     """The protocol without a broker: call :meth:`tick` often, and :meth:`receive` for each message."""
 
     node: str
-    marks: Marks
-    journal: JournalReader
+    marks: WriteMarks
+    journal: WriteJournalReader
     publisher: Bus
     peers_file: Path
     forget: float = 600.0

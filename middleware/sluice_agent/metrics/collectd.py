@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
-from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, readings
+from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, parse_collectd
 from sluice_core.metrics.totals import Sums
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class NodeValues:
     def received(self, routing_key: str, body: bytes) -> None:
         """Take a message."""
         try:
-            found = readings(body)
+            found = parse_collectd(body)
         except DecodeError as error:
             self.undecodable += 1
             if self.undecodable == 1:

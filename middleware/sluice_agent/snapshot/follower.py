@@ -35,7 +35,7 @@ from sluice_agent.snapshot.storage_daemons import READY
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.snapshot.reader import SnapshotError, SnapshotWriter
-from sluice_core.store.history_check import HistoryCheck, made_at
+from sluice_core.store.history_check import HistoryCheck, change_time
 from sluice_core.store.records import Gap, Head
 from sluice_core.store.store import AsyncStore
 
@@ -176,7 +176,7 @@ class SnapshotFollower:
         """Why the history in the store is not the one of this node; empty when it is."""
         if head.history != position.history or head.epoch < position.epoch:
             return _describe_divergence(position, head)
-        made = await self._store.run(made_at(self._store.keys, position.epoch))
+        made = await self._store.run(change_time(self._store.keys, position.epoch))
         if self._history_check.broken(position, made):
             return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
         return ""
@@ -234,7 +234,7 @@ class SnapshotFollower:
         """Load everything; wait for the workers when they must open a replaced snapshot."""
         loaded = await self._store.load()
         position = Head(loaded.history, loaded.epoch)
-        self._history_check.restart(position, await self._store.run(made_at(self._store.keys, loaded.epoch)))
+        self._history_check.restart(position, await self._store.run(change_time(self._store.keys, loaded.epoch)))
         self._is_loading = True
         try:
             replaced = await _finish(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.cache.write_journal import Journal
-from sluice_core.cache.write_marks import BEGUN, ENDED, Marks, digest, open_marks, stamp
+from sluice_core.cache.write_journal import WriteJournal
+from sluice_core.cache.write_marks import BEGUN, ENDED, WriteMarks, object_digest, open_write_marks, timestamp_units
 from sluice_core.describe import Scalar
 from sluice_core.errors import PeerError
 from sluice_core.options import Option, OptionError
@@ -62,8 +62,8 @@ class NodeCache:
         self._alone: bool = options["cache_alone"]
         self._free: int = options["cache_buffer"]
         self._folder = Path(options["cache_dir"])
-        self._marks: Marks | None = None
-        self._journal: Journal | None = None
+        self._marks: WriteMarks | None = None
+        self._journal: WriteJournal | None = None
         self._store: CacheStore | None = None
         self._process = 0
         self._next_try = {"marks": 0.0, "store": 0.0}
@@ -98,7 +98,7 @@ class NodeCache:
         try:
             answer = UpstreamResponse(app, env)
             if answer.code in _STORED[env["REQUEST_METHOD"]]:
-                found = stamp(env.get("HTTP_X_TIMESTAMP", ""))
+                found = timestamp_units(env.get("HTTP_X_TIMESTAMP", ""))
         finally:
             self._marks.end(key, found)
             self._journal.tell(key, found)
@@ -111,11 +111,11 @@ class NodeCache:
         if not self._is_time("marks"):
             return False
         try:
-            self._marks = open_marks(self._folder)
+            self._marks = open_write_marks(self._folder)
         except PeerError as error:
             self._logger.error("sluice: cache: writes through this worker are not told: %s", error)
             return False
-        self._journal = Journal(self._folder, self._marks)
+        self._journal = WriteJournal(self._folder, self._marks)
         self._store = None
         self._process = os.getpid()
         return True
@@ -248,4 +248,4 @@ def object_key(env: Env) -> bytes | None:
         return None
     if "\0" in path and "HTTP_X_BACKEND_ALLOW_RESERVED_NAMES" not in env:
         return None  # Swift refuses it
-    return digest("/".join(parts[2:]).encode("latin-1"))
+    return object_digest("/".join(parts[2:]).encode("latin-1"))

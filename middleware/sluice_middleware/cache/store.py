@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_core.cache.write_marks import Marks, stamp
+from sluice_core.cache.write_marks import WriteMarks, timestamp_units
 from sluice_core.errors import PeerError
 from sluice_middleware.cache.files import CachedFile, DataFiles, pack_headers
 from sluice_middleware.cache.index import LFU, LRU, IndexEntry, IndexTable, new_serial, open_table
@@ -52,7 +52,7 @@ class CacheStore:
     """The parts, opened; see :func:`open_store`."""
 
     def __init__(
-        self, marks: Marks, table: IndexTable, files: DataFiles, sketch: CountMinSketch, limit: int, logger: Logger
+        self, marks: WriteMarks, table: IndexTable, files: DataFiles, sketch: CountMinSketch, limit: int, logger: Logger
     ) -> None:
         """
         :param marks: closed by whoever opened them
@@ -198,7 +198,7 @@ class CacheStore:
                 self.table.age()
 
 
-def open_store(folder: Path, marks: Marks, limit: int, policy: str, window: float, logger: Logger) -> CacheStore:
+def open_store(folder: Path, marks: WriteMarks, limit: int, policy: str, window: float, logger: Logger) -> CacheStore:
     """The store in ``folder``, made when there is none.
 
     :raises PeerError: when it can be neither opened nor made
@@ -222,7 +222,7 @@ def expiry_time(headers: Mapping[str, str]) -> int:
 
 def write_stamp(headers: Mapping[str, str]) -> int:
     """The stamp of the write that an answer shows."""
-    return stamp(headers.get("X-Backend-Timestamp") or headers.get("X-Timestamp") or "")
+    return timestamp_units(headers.get("X-Backend-Timestamp") or headers.get("X-Timestamp") or "")
 
 
 def _now() -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from sluice_metrics.meter.meter import Handle
+from sluice_metrics.meter.meter import RequestHandle
 from sluice_metrics.meter.sampling import Sample
 from sluice_middleware.bandwidth.limiter import ThrottledBody
 from sluice_middleware.swift.proxy_api import close_if_possible
@@ -41,7 +41,7 @@ class RequestMetrics:
     )
 
     def __init__(
-        self, handle: Handle, method: str, source: str | None, alive: set[RequestMetrics] | None = None
+        self, handle: RequestHandle, method: str, source: str | None, alive: set[RequestMetrics] | None = None
     ) -> None:
         """
         :param alive: those that somebody looks at each second; it is among them until it ended

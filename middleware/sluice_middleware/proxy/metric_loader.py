@@ -11,7 +11,7 @@ from sluice_core.code.proven import ProvenCode
 from sluice_core.messages.uploads import METRIC_CODE, Upload
 from sluice_metrics.api import Metric
 from sluice_metrics.meter.meter import Meter
-from sluice_metrics.native import made
+from sluice_metrics.native import create_metric
 
 
 class WorkerMetrics:
@@ -30,7 +30,9 @@ class WorkerMetrics:
         self._logger = logger
         self.meter = Meter(self._installed.values(), objects=options["busiest_objects"])
         folder = options["code_dir"]
-        self._uploaded = ProvenCode(METRIC_CODE, CodeStore(folder), made, logger, self._installed) if folder else None
+        self._uploaded = (
+            ProvenCode(METRIC_CODE, CodeStore(folder), create_metric, logger, self._installed) if folder else None
+        )
 
     def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
         """Count the running metrics of ``uploads`` beside those installed; True when the agent must be told."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.wait_queue import Transfer
@@ -77,7 +77,7 @@ class AgentThrottledCopy:
         self._throttle = throttle
         self._client = client
         self._device = device
-        self._transfer: Transfer = client.open(COPIES, device)
+        self._transfer: Transfer = client.open(REPLICATION_FLOW, device)
         self._heard = False
         self._reserved = 0
 
@@ -168,7 +168,7 @@ class AgentThrottledCopy:
             queue.serve()
 
     def _count(self, size: int) -> None:
-        counted = self._client.open(COPIES, self._device, governed=False)
+        counted = self._client.open(REPLICATION_FLOW, self._device, governed=False)
         counted.acquire(size)
         counted.close()
 

@@ -15,7 +15,7 @@ from sluice_agent.settings import OPTIONS, SECTION, Settings
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.errors import CallerError, PeerError
 from sluice_core.messages.bandwidth import GET, PUT, REPLICATION
-from sluice_core.options import OptionError, read_file, sample
+from sluice_core.options import OptionError, read_file, sample_section
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_disk_that_failed_is_named_and_none_that_stopped_for_it(tmp_path, mo
 
 def test_the_command_prints_options_and_writes_them(tmp_path, capsys):
     conf = tmp_path / "agent.conf"
-    conf.write_text("# ours\n" + sample(SECTION, OPTIONS) + "\n[other]\nx = 1\n")
+    conf.write_text("# ours\n" + sample_section(SECTION, OPTIONS) + "\n[other]\nx = 1\n")
     conf.chmod(0o640)
     given = ["--device", str(tmp_path), "--seconds", "0.02", "--size", "2", "--link", "90MBps", "--copies", "3"]
     assert main(["calibrate", *given, "--write", "--config", str(conf)]) == 0

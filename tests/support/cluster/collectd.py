@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio.cluster.services import Child
-from sluice_core.connections.bus_urls import bus_link
+from sluice_core.connections.bus_urls import parse_bus_url
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
-from sluice_core.connections.urls import Link, check_hostname
+from sluice_core.connections.urls import ServerUrl, check_hostname
 from sluice_core.metrics.node_metrics import collectd_routing_key
 
 _PROGRAM: Final = "/usr/sbin/collectd"
@@ -71,7 +71,7 @@ _SENDS: Final = """\
 
 def configuration(node: str, amqp_url: str, folder: Path, interval: int = 10, links: Sequence[str] = ()) -> str:
     """The text of a collectd.conf; ``links`` are the network interfaces that count, by default all but ``lo``."""
-    link = bus_link(amqp_url)
+    link = parse_bus_url(amqp_url)
     chosen = [f'  Interface "{name}"' for name in links or ("lo",)] + [f"  IgnoreSelected {str(not links).lower()}"]
     sends = _SENDS.format(
         hosts=" ".join(_quoted(host.name) for host in link.hosts),
@@ -87,7 +87,7 @@ def configuration(node: str, amqp_url: str, folder: Path, interval: int = 10, li
     return general + _MEASURES.format(links="\n".join(chosen)) + sends
 
 
-def _tls(link: Link) -> list[str]:
+def _tls(link: ServerUrl) -> list[str]:
     if link.scheme != "amqps":
         return []
     files = {"ssl_ca_certs": "TLSCACert", "ssl_certfile": "TLSClientCert", "ssl_keyfile": "TLSClientKey"}

@@ -24,7 +24,7 @@ from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAIT
 from sluice_actors.bandwidth.objectives import FlowObjectives
 from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import NOBODY, REPLICATION, SIDES, Flow, Objective
+from sluice_core.messages.bandwidth import NO_ACCOUNT, REPLICATION, SIDES, Flow, Objective
 
 #: The part of the cap that is divided evenly; and of what a node carries, where that is less.
 _EVEN: Final = 0.05
@@ -82,7 +82,7 @@ def _everywhere(table: LoadTable) -> tuple[list[Flow], FlowParts]:
     names, nodes = table.flow_index, table.serving(STORAGE_NODE)
     told = np.concatenate([table.stats.flow_sides[table.indexes(REPLICATION, side)] for side in SIDES])
     found = {names.flows[number] for number in np.unique(flow_numbers(told)).tolist()}
-    flows = sorted(found | {Flow(NOBODY, REPLICATION)}) if len(nodes) else []
+    flows = sorted(found | {Flow(NO_ACCOUNT, REPLICATION)}) if len(nodes) else []
     places = [names.flow_side(STORAGE_NODE, flow) for flow in flows]
     node, place = np.tile(nodes, len(flows)), np.repeat(np.array(places, dtype=np.intp), len(nodes))
     stats = FlowStats(place, np.zeros((COLUMNS, len(place))))

@@ -12,7 +12,7 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, REPLICATION, Flow
 from sluice_core.messages.policies import Change, Entry, Target
-from sluice_core.resolve import Candidates, spoken
+from sluice_core.resolve import Candidates, bandwidth_aspects
 from sluice_core.testing import assignment
 
 GOLD = Target("tenant", "group", "gold")
@@ -157,9 +157,8 @@ def test_it_is_what_is_resolved_for_an_object(drawn):
     candidates = Candidates(every)
     pipeline = candidates.constant.get("bandwidth", ())
     for method, (policy, name) in itertools.product((GET, PUT), enumerate(("gold", "silver"))):
-        speaks = [
-            one for one in pipeline if any(aspect in spoken(one) for aspect in ((method, name), (method, "")))
-        ]  # fmt: skip
+        aspects = {(method, name), (method, "")}
+        speaks = [one for one in pipeline if aspects & bandwidth_aspects(one)]
         expected = min(
             speaks,
             key=lambda one: (one.target.rank(), not one.params.get("storage_policy"), -one.created, one.id),

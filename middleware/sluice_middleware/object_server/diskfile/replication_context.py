@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Final
 
-from sluice_core.messages.bandwidth import COPIES, Flow
+from sluice_core.messages.bandwidth import REPLICATION_FLOW, Flow
 
 _REPLICATION_ENV: Final = "HTTP_X_BACKEND_REPLICATION"
 
@@ -20,7 +20,7 @@ _AS_IT_IS: Final = nullcontext()
 
 def current_flow() -> Flow | None:
     """The flow of copies while one is served in this thread of control; None for what clients want."""
-    return COPIES if _current.get() else None
+    return REPLICATION_FLOW if _current.get() else None
 
 
 def replication_scope(env: Mapping[str, Any]) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ import pytest
 
 from sluice_agent.bandwidth.io_levels import SILENCE, IoLevels, encode_update
 from sluice_core.describe import PROXY, STORAGE_NODE
-from sluice_core.messages.bandwidth import COPIES, GET, Flow, Share, Shares
+from sluice_core.messages.bandwidth import GET, REPLICATION_FLOW, Flow, Share, Shares
 from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, unpack
 
 
@@ -74,9 +74,9 @@ def test_copies_stand_last_while_anybody_is_below_though_none_is_sent_from_here(
     levels, rows = IoLevels(), [share("a", floor=100.0)]
     assert look(levels, rows, a=(50, 0))[""] == IDLE
     assert look(levels, rows, a=(150, 0)) == {}
-    sent = {flow("a"): (50.0, 1.0, 0.0), COPIES: (90.0, 1.0, 0.0)}
+    sent = {flow("a"): (50.0, 1.0, 0.0), REPLICATION_FLOW: (90.0, 1.0, 0.0)}
     levels.update(Shares("n1", 1, 1, 0.0, tuple(rows)), sent)
-    assert [row.level for row in levels.updates[STORAGE_NODE].rows if row.flow == COPIES] == [IDLE]
+    assert [row.level for row in levels.updates[STORAGE_NODE].rows if row.flow == REPLICATION_FLOW] == [IDLE]
 
 
 def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():

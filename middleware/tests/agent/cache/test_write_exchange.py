@@ -4,12 +4,12 @@ import pytest
 
 from sluice_agent.cache.write_exchange import HEARTBEAT_SECONDS, TRUST_SECONDS, WriteExchange
 from sluice_agent.cache.write_notice import WriteNotice
-from sluice_core.cache.write_journal import Journal, JournalReader
-from sluice_core.cache.write_marks import BEGUN, digest, open_marks
+from sluice_core.cache.write_journal import WriteJournal, WriteJournalReader
+from sluice_core.cache.write_marks import BEGUN, object_digest, open_write_marks
 from sluice_core.errors import DecodeError
 
 FORGET = 10.0
-ONE, TWO = digest(b"/a/c/one"), digest(b"/a/c/two")
+ONE, TWO = object_digest(b"/a/c/one"), object_digest(b"/a/c/two")
 
 
 class Broker:
@@ -43,8 +43,8 @@ class Broker:
 class Node:
     def __init__(self, broker, folder, name, offset):
         self.broker, self.folder, self.name, self.offset = broker, folder / name, name, offset
-        self.marks = open_marks(self.folder, slots=1024)
-        self.journal = Journal(self.folder, self.marks)
+        self.marks = open_write_marks(self.folder, slots=1024)
+        self.journal = WriteJournal(self.folder, self.marks)
         self.until = 0.0
         self.alive = self.listening = True
         self.marks.trust = self.trust
@@ -52,7 +52,7 @@ class Node:
         broker.nodes[name] = self
 
     def start(self):
-        reader = JournalReader(self.folder, self.marks)
+        reader = WriteJournalReader(self.folder, self.marks)
         known = self.folder / "nodes"
         self.exchange = WriteExchange(self.name, self.marks, reader, self.broker, known, FORGET, self.clock)
         self.alive = True

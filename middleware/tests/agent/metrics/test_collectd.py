@@ -18,7 +18,7 @@ from sluice_aio.cluster.services import HOST, RedisServer, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch
-from sluice_core.metrics.node_metrics import NODE_METRICS, readings
+from sluice_core.metrics.node_metrics import NODE_METRICS, parse_collectd
 
 pytestmark = pytest.mark.service
 
@@ -132,7 +132,7 @@ def test_no_message_at_all_does_harm(body):
 @pytest.mark.parametrize("body", [b"[", b"{}x", b'[{"plugin": 1}]'])
 def test_a_message_that_is_none_keeps_its_bytes(body):
     with pytest.raises(DecodeError) as refused:
-        readings(body)
+        parse_collectd(body)
     assert refused.value.raw == body
 
 

@@ -9,7 +9,7 @@ from sluice_agent.agent import Agent
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_core.messages.policies import Change
 from sluice_core.options import OptionError
-from sluice_core.store.history_check import HistoryCheck, made_at
+from sluice_core.store.history_check import HistoryCheck, change_time
 from sluice_core.store.records import Draft, Head
 from sluice_core.store.store import AsyncStore
 from sluice_core.testing import assignment
@@ -159,8 +159,8 @@ def test_the_time_of_a_change_is_read_without_reading_the_change(store):
     for name in ("a", "b"):
         commit(store, name)
     (change,) = store.changes_after(1)
-    assert store.run(made_at(store.keys, 2)) == change.at
-    assert store.run(made_at(store.keys, 3)) is None
+    assert store.run(change_time(store.keys, 2)) == change.at
+    assert store.run(change_time(store.keys, 3)) is None
 
 
 @pytest.mark.parametrize("text", ["", "null", "[1]", '["h", "x", null]', "\udcff", None])

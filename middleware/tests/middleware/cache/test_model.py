@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.middleware.cache import PATH, Disks, Worker
 
-from sluice_core.cache.write_journal import JournalReader
-from sluice_core.cache.write_marks import open_marks
+from sluice_core.cache.write_journal import WriteJournalReader
+from sluice_core.cache.write_marks import open_write_marks
 
 NODES = (0, 1)
 STEPS = st.tuples(
@@ -27,8 +27,10 @@ class Model:
     def __init__(self, folder):
         self.disks = Disks()
         self.workers = [Worker(self.disks, folder / str(node)) for node in NODES]
-        self.marks = [open_marks(folder / str(node)) for node in NODES]
-        self.readers = [JournalReader(folder / str(node), marks) for node, marks in zip(NODES, self.marks, strict=True)]
+        self.marks = [open_write_marks(folder / str(node)) for node in NODES]
+        self.readers = [
+            WriteJournalReader(folder / str(node), marks) for node, marks in zip(NODES, self.marks, strict=True)
+        ]
         self.version = 0
         self.heard = [0, 0]
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice_core.cache.write_marks import digest, open_marks
+from sluice_core.cache.write_marks import object_digest, open_write_marks
 from sluice_middleware.cache import files as cache_files
 from sluice_middleware.cache import store as cache_store
 from sluice_middleware.cache.files import DataFiles
@@ -24,11 +24,11 @@ HEADERS = {"Content-Type": "text/plain", "Etag": "e"}
 
 
 def key(number):
-    return digest(b"a/c/%d" % number)
+    return object_digest(b"a/c/%d" % number)
 
 
 def opened(folder, limit=1 << 20, policy=LRU):
-    return open_store(folder, open_marks(folder), limit, policy, 60.0, log)
+    return open_store(folder, open_write_marks(folder), limit, policy, 60.0, log)
 
 
 @pytest.fixture

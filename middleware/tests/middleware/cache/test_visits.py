@@ -5,10 +5,10 @@ import time
 import pytest
 from tests.support.middleware.cache import PATH, Disks, Stored, Worker
 
-from sluice_core.cache.write_marks import digest
+from sluice_core.cache.write_marks import object_digest
 
 BODY = bytes(range(256)) * 40
-KEY = digest(b"AUTH_a/c/o")
+KEY = object_digest(b"AUTH_a/c/o")
 
 
 @pytest.fixture

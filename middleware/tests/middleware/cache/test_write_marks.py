@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice_core.cache import write_journal as journal_module
-from sluice_core.cache.write_journal import Journal, JournalReader
-from sluice_core.cache.write_marks import BEGUN, ENDED, digest, open_marks, stamp
+from sluice_core.cache.write_journal import WriteJournal, WriteJournalReader
+from sluice_core.cache.write_marks import BEGUN, ENDED, object_digest, open_write_marks, timestamp_units
 from sluice_core.errors import PeerError
 
-ONE, OTHER = digest(b"/a/c/one"), digest(b"/a/c/other")
+ONE, OTHER = object_digest(b"/a/c/one"), object_digest(b"/a/c/other")
 
 
 @pytest.fixture
 def marks(tmp_path):
-    opened = open_marks(tmp_path, slots=1024)
+    opened = open_write_marks(tmp_path, slots=1024)
     yield opened
     opened.close()
 
@@ -34,7 +34,7 @@ def marks(tmp_path):
     ],
 )
 def test_a_timestamp_becomes_a_stamp(text, wanted):
-    assert stamp(text) == wanted
+    assert timestamp_units(text) == wanted
 
 
 @settings(deadline=None)
@@ -42,7 +42,9 @@ def test_a_timestamp_becomes_a_stamp(text, wanted):
 def test_a_later_timestamp_has_a_greater_stamp(seconds, fraction, later):
     first = seconds * 100_000 + fraction
     second = first + later
-    assert stamp(f"{first // 100_000}.{first % 100_000:05}") < stamp(f"{second // 100_000}.{second % 100_000:05}")
+    assert timestamp_units(f"{first // 100_000}.{first % 100_000:05}") < timestamp_units(
+        f"{second // 100_000}.{second % 100_000:05}"
+    )
 
 
 def test_every_write_changes_the_token_and_a_begun_one_makes_it_odd(marks):
@@ -65,7 +67,7 @@ def test_the_newest_write_is_remembered_whatever_the_order(marks):
 
 
 def test_a_slot_shared_by_two_objects_gives_no_wrong_answer(tmp_path):
-    marks = open_marks(tmp_path, slots=1)
+    marks = open_write_marks(tmp_path, slots=1)
     marks.end(ONE, 100)
     before = marks.token(ONE)
     marks.end(OTHER, 50)
@@ -75,21 +77,21 @@ def test_a_slot_shared_by_two_objects_gives_no_wrong_answer(tmp_path):
 
 
 def test_processes_share_write_marks(tmp_path, marks):
-    second = open_marks(tmp_path, slots=1024)
+    second = open_write_marks(tmp_path, slots=1024)
     second.end(ONE, 5)
     assert marks.newest(ONE) == 5
     assert marks.token(ONE) == second.token(ONE)
 
 
 def test_write_marks_are_not_trusted_after_a_reboot(tmp_path):
-    first = open_marks(tmp_path, slots=1024, boot=1)
+    first = open_write_marks(tmp_path, slots=1024, boot=1)
     first.trust(1 << 62)
     epoch = first.epoch
     assert first.trusted()
-    again = open_marks(tmp_path, slots=1024, boot=1)
+    again = open_write_marks(tmp_path, slots=1024, boot=1)
     assert again.trusted()
     assert again.epoch == epoch
-    booted = open_marks(tmp_path, slots=1024, boot=2)
+    booted = open_write_marks(tmp_path, slots=1024, boot=2)
     assert not booted.trusted()
     assert booted.epoch != epoch
 
@@ -102,9 +104,9 @@ def test_trust_expires(marks):
 
 @pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"x" * 10), lambda file: file.write_bytes(b"")])
 def test_a_damaged_file_is_made_anew(tmp_path, damage):
-    open_marks(tmp_path, slots=1024).close()
+    open_write_marks(tmp_path, slots=1024).close()
     damage(tmp_path / "marks")
-    marks = open_marks(tmp_path, slots=1024)
+    marks = open_write_marks(tmp_path, slots=1024)
     marks.end(ONE, 5)
     assert marks.newest(ONE) == 5
     assert sorted(one.name for one in tmp_path.iterdir()) == ["marks"]
@@ -113,11 +115,15 @@ def test_a_damaged_file_is_made_anew(tmp_path, damage):
 def test_an_unusable_folder_is_reported(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PeerError, match="cannot share marks"):
-        open_marks(tmp_path / "file" / "below")
+        open_write_marks(tmp_path / "file" / "below")
 
 
 def test_the_agent_reads_what_all_workers_wrote_in_order(tmp_path, marks):
-    first, second, reader = Journal(tmp_path, marks), Journal(tmp_path, marks), JournalReader(tmp_path, marks)
+    first, second, reader = (
+        WriteJournal(tmp_path, marks),
+        WriteJournal(tmp_path, marks),
+        WriteJournalReader(tmp_path, marks),
+    )
     assert reader.read() == []
     first.tell(ONE, BEGUN)
     second.tell(OTHER, BEGUN)
@@ -128,16 +134,16 @@ def test_the_agent_reads_what_all_workers_wrote_in_order(tmp_path, marks):
 
 
 def test_what_was_written_before_the_agent_started_is_read(tmp_path, marks):
-    Journal(tmp_path, marks).tell(ONE, 5)
-    assert JournalReader(tmp_path, marks).read() == [(ONE, 5)]
+    WriteJournal(tmp_path, marks).tell(ONE, 5)
+    assert WriteJournalReader(tmp_path, marks).read() == [(ONE, 5)]
 
 
 def test_no_write_is_lost_when_the_agent_rotates_the_journal(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "TURN", 320)
-    slow, reader = Journal(tmp_path, marks), JournalReader(tmp_path, marks)
+    slow, reader = WriteJournal(tmp_path, marks), WriteJournalReader(tmp_path, marks)
     slow.tell(ONE, 1)
     told, heard = [(ONE, 1)], reader.read()
-    quick = Journal(tmp_path, marks)
+    quick = WriteJournal(tmp_path, marks)
     for number in range(2, 100):
         (slow if number % 7 == 0 else quick).tell(OTHER, number)
         told.append((OTHER, number))
@@ -151,7 +157,7 @@ def test_no_write_is_lost_when_the_agent_rotates_the_journal(tmp_path, marks, mo
 
 def test_without_an_agent_the_journal_stays_bounded_and_the_loss_is_recorded(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "LIMIT", 320)
-    journal = Journal(tmp_path, marks)
+    journal = WriteJournal(tmp_path, marks)
     for number in range(2, 100):
         journal.tell(ONE, number)
     assert os.stat(tmp_path / "told").st_size <= 352
@@ -161,5 +167,5 @@ def test_without_an_agent_the_journal_stays_bounded_and_the_loss_is_recorded(tmp
 
 def test_an_unwritable_journal_is_logged(tmp_path, marks):
     (tmp_path / "told").mkdir()
-    Journal(tmp_path, marks).tell(ONE, 5)
+    WriteJournal(tmp_path, marks).tell(ONE, 5)
     assert marks.take_complaint()

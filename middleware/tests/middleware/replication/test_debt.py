@@ -6,7 +6,7 @@ import time
 import pytest
 
 from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.messages.credit import PriorityUpdate
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
@@ -36,7 +36,7 @@ def line(tmp_path, agent, monkeypatch):
 
 def moved(line):
     line._update_counters()
-    return line._counters.counter(COPIES, "sda").moved
+    return line._counters.counter(REPLICATION_FLOW, "sda").moved
 
 
 def test_debt_is_bounded_and_every_byte_is_counted(agent, line):
@@ -68,7 +68,7 @@ def test_reserved_bytes_are_counted_when_moved_and_the_rest_refunded(agent, line
 
 
 def test_wait_for_debt_lasts_longer_than_one_patience(agent, line):
-    agent.set_rate(COPIES, 1e6)
+    agent.set_rate(REPLICATION_FLOW, 1e6)
     throttle = AgentThrottle({"sluice_agent_socket": "named"})
 
     def alive():
@@ -79,7 +79,7 @@ def test_wait_for_debt_lasts_longer_than_one_patience(agent, line):
     with throttle.open("sda") as payment:
         assert payment.rate() == 1e6
         agent.wait_briefly()
-        agent.set_rate(COPIES, 0.1e6)  # a cap that was lowered
+        agent.set_rate(REPLICATION_FLOW, 0.1e6)  # a cap that was lowered
         payment.record(700_000)
         saying = green.start_green(alive)
         began = time.monotonic()

@@ -7,7 +7,7 @@ import pytest
 from tests.support.middleware.object_server import CODED, StorageNode, swift_conf
 
 from sluice_core.describe import STORAGE_NODE
-from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.token_account import BURST
@@ -123,12 +123,12 @@ def line(path, agent, monkeypatch):
 
 def moved(line):
     line._update_counters()
-    return line._counters.counter(COPIES, "sda").moved
+    return line._counters.counter(REPLICATION_FLOW, "sda").moved
 
 
 def test_when_the_agent_dies_the_last_rate_stays_for_a_transfer_that_runs(pair, paid, agent, line):
     left, right = pair
-    agent.set_rate(COPIES, RATE)
+    agent.set_rate(REPLICATION_FLOW, RATE)
     body = BODY * 10
     left.put(body)
     sent = green.start_green(paid, left, right, AgentThrottle({"sluice_agent_socket": "named"}))

@@ -13,7 +13,7 @@ from swift.common.ring import RingBuilder
 from tests.support.middleware.object_server import Log, swift_conf
 
 from sluice_aio.cluster.services import Server, ask, free_port
-from sluice_core.messages.bandwidth import COPIES
+from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_core.options import OptionError
 from sluice_middleware.bandwidth import agent_client
@@ -165,7 +165,7 @@ def send(replicator, job):
 
 def moved(line):
     line._update_counters()
-    return line._counters.counter(COPIES, "sda").moved
+    return line._counters.counter(REPLICATION_FLOW, "sda").moved
 
 
 def same(job, target):
@@ -215,7 +215,7 @@ def test_an_invalid_sluice_option_stops_the_daemon():
 
 
 def test_a_capped_job_is_split_into_runs_at_the_rate(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.set_rate(COPIES, 1e6)
+    agent.set_rate(REPLICATION_FLOW, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()  # as if it had copied just now
     job = job_of(tmp_path, [2 * MB] * 4)
@@ -232,20 +232,20 @@ def test_a_capped_job_is_split_into_runs_at_the_rate(tmp_path, agent, line, rsyn
 
 
 def test_a_run_uses_the_rate_current_at_its_start(tmp_path, agent, line, rsync, monkeypatch):
-    agent.set_rate(COPIES, 2e6)
+    agent.set_rate(REPLICATION_FLOW, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
     job = job_of(tmp_path, [6 * MB] * 2)
     with commands(replicator, monkeypatch) as found:
         sent = green.start_green(replicator.rsync, NODE, job, sorted(os.listdir(job["path"])))
         agent.wait_until(lambda: found)
-        agent.set_rate(COPIES, 8e6)
+        agent.set_rate(REPLICATION_FLOW, 8e6)
         assert sent.wait() == (True, {})
     assert limits(found) == ["2322", "21450"]
 
 
 def test_the_last_rate_stays_when_the_agent_dies(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.set_rate(COPIES, 1e6)
+    agent.set_rate(REPLICATION_FLOW, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
     job = job_of(tmp_path, [3 * MB] * 2)
@@ -262,7 +262,7 @@ def test_the_last_rate_stays_when_the_agent_dies(tmp_path, agent, line, rsync, t
 
 
 def test_concurrent_jobs_share_one_rate(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.set_rate(COPIES, 2e6)
+    agent.set_rate(REPLICATION_FLOW, 2e6)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     replicator.throttle.copy_closed()
     jobs = [job_of(tmp_path, [MB], str(number)) for number in range(4)]
@@ -275,19 +275,19 @@ def test_concurrent_jobs_share_one_rate(tmp_path, agent, line, rsync, target, mo
 
 
 def test_an_idle_node_waits_for_its_share_before_a_large_job(tmp_path, agent, line, rsync, monkeypatch):
-    agent.set_rate(COPIES, 1e5)
+    agent.set_rate(REPLICATION_FLOW, 1e5)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [2 * MB])
     with commands(replicator, monkeypatch) as found:
         sent = green.start_green(replicator.rsync, NODE, job, ["000"])
-        agent.wait_until(lambda: line._counters.counter(COPIES, "sda").waiting)
-        agent.set_rate(COPIES, 4e6)  # what the dividing host makes of it
+        agent.wait_until(lambda: line._counters.counter(REPLICATION_FLOW, "sda").waiting)
+        agent.set_rate(REPLICATION_FLOW, 4e6)  # what the dividing host makes of it
         assert sent.wait() == (True, {})
     assert limits(found) == ["15625"]
 
 
 def test_a_suffix_deleted_after_job_creation_is_handled_as_in_swift(tmp_path, agent, line, rsync, target, monkeypatch):
-    agent.set_rate(COPIES, 1e8)
+    agent.set_rate(REPLICATION_FLOW, 1e8)
     replicator = replicator_of(tmp_path, monkeypatch, rsync.port)
     job = job_of(tmp_path, [KB, KB])
     assert replicator.rsync(NODE, job, ["000", "fff"]) == (True, {})
@@ -296,7 +296,7 @@ def test_a_suffix_deleted_after_job_creation_is_handled_as_in_swift(tmp_path, ag
 
 
 def test_a_run_that_fails_ends_the_job(tmp_path, agent, line, monkeypatch):
-    agent.set_rate(COPIES, 1e6)
+    agent.set_rate(REPLICATION_FLOW, 1e6)
     replicator = replicator_of(tmp_path, monkeypatch, port=free_port())
     replicator.throttle.copy_closed()
     job = job_of(tmp_path, [4 * MB, 4 * MB])
@@ -339,7 +339,7 @@ def runs(agent, line, monkeypatch):
 
 def give(agent, size):
     agent.wait_until(lambda: agent.workers)
-    agent.send(Grant((CreditGrant("", "", COPIES.method, COPIES.policy, size, RATE),)))
+    agent.send(Grant((CreditGrant("", "", REPLICATION_FLOW.method, REPLICATION_FLOW.policy, size, RATE),)))
     agent.wait_briefly()
 
 
@@ -383,7 +383,7 @@ def test_reserved_bytes_that_did_not_move_delay_no_other_run(tmp_path, agent, li
 
 
 def test_long_runs_are_serialized_and_counted_as_waiting(tmp_path, agent, line, runs, replicator):
-    tally = line._counters.counter(COPIES, "sda")
+    tally = line._counters.counter(REPLICATION_FLOW, "sda")
     sent = sending(replicator, tmp_path, 600_000, 600_000)
     give(agent, 1000)
     agent.wait_until(lambda: runs.begun)

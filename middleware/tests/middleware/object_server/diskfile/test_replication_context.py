@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.support.middleware.object_server import StorageNode, swift_conf
 
-from sluice_core.messages.bandwidth import COPIES, GET, NO_CLASS, PUT, Flow
+from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, REPLICATION_FLOW, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context
@@ -31,7 +31,7 @@ def node(tmp_path, monkeypatch):
         yield StorageNode(tmp_path / "node", {"sluice_io_threads": "always"})
 
 
-@pytest.mark.parametrize(("told", "level"), [({COPIES: IDLE}, IDLE), ({}, NO_CLASS)])
+@pytest.mark.parametrize(("told", "level"), [({REPLICATION_FLOW: IDLE}, IDLE), ({}, NO_CLASS)])
 def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, told, level):
     found = []
     monkeypatch.setattr(io_priority, "set_level", found.append)
@@ -47,8 +47,8 @@ def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, 
 def test_a_nested_request_has_its_own_replication_flag():
     assert replication_context.current_flow() is None
     with replication_context.replication_scope(ENV):
-        assert replication_context.current_flow() == COPIES
+        assert replication_context.current_flow() == REPLICATION_FLOW
         with replication_context.replication_scope({}):
             assert replication_context.current_flow() is None
-        assert replication_context.current_flow() == COPIES
+        assert replication_context.current_flow() == REPLICATION_FLOW
     assert replication_context.current_flow() is None
