@@ -124,6 +124,12 @@ def rule_for(view: Any, method: str) -> str | None:
     return str(view.rules.get(name, f"none for {method} of {type(view).__name__}"))
 
 
+def named_rules(view: Any) -> dict[str, str]:
+    """The rules that the methods of ``view`` were declared with."""
+    handlers: dict[str, Any] = {name: getattr(view, name, None) for name in view.http_method_names}
+    return {name: handler.rule for name, handler in handlers.items() if hasattr(handler, "rule")}
+
+
 def undecided(request: Request, view: Any) -> str:
     """The rule that a view should have decided and did not; empty when all is well."""
     rule = rule_for(view, request.method)

@@ -41,6 +41,11 @@ class UsedDependency:
     found: StoredRecord[Dependency]
     filters: tuple[str, ...]
 
+    @property
+    def version(self) -> int:
+        """The version of its entry."""
+        return self.found.version
+
 
 def list_all(backend: Backend) -> dict[str, UsedDependency]:
     """All dependencies by name."""

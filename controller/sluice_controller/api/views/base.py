@@ -11,8 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sluice_controller.api.permissions import authorize_plans, undecided
+from sluice_controller.api.permissions import authorize_plans, named_rules, undecided
 from sluice_controller.catalog.backend import Backend, current
+from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
 from sluice_dsl.plan import Plan
@@ -22,12 +23,18 @@ class View(APIView):
     """A resource; ``self.backend`` is what services work with."""
 
     backend: Backend
-    #: Method in lower case → name of its rule; a method without one is refused, and found by a system check
+    #: Method in lower case → name of its rule, as methods declare it; a method without one is refused, and found by
+    #: a system check
     rules: ClassVar[Mapping[str, str]] = {}
     #: rules that it asks besides, of some requests
     further: ClassVar[tuple[str, ...]] = ()
     #: OPTIONS is left out: ``/schema`` says more
-    http_method_names: tuple[str, ...] = ("get", "post", "delete", "head")
+    http_method_names: tuple[str, ...] = ("get", "post", "put", "delete", "head")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Collect the rules of the methods."""
+        super().__init_subclass__(**options)
+        cls.rules = {**named_rules(cls), **vars(cls).get("rules", {})}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Called by REST framework before the method: who asks is known after this."""
@@ -45,12 +52,21 @@ class View(APIView):
 
     def allowing(self, request: Request) -> Callable[[Iterable[Plan]], None]:
         """What decides the method's rule for plans: called with those that are shown, written or taken away."""
-        rule = self.rules[request.method.lower().replace("head", "get")]
+        rule = self.rule(request)
         return lambda plans: authorize_plans(request, rule, plans, self.backend.policy_cache.contents().uploads)
+
+    def rule(self, request: Request) -> str:
+        """The name of the method's rule."""
+        return self.rules[request.method.lower().replace("head", "get")]
 
     def foreknown(self) -> Mapping[str, str]:
         """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""
         return {}
+
+    @classmethod
+    def wait_seconds(cls, request: Request) -> float:
+        """What the query says in ``wait``, the only parameter that it may have."""
+        return cls.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
 
     @staticmethod
     def query(request: Request, *known: str) -> Query:

@@ -59,13 +59,13 @@ def test_a_policy_that_was_changed_meanwhile_is_shown_as_it_is(api):
 
 
 def test_a_request_whose_answer_was_lost_after_the_change_is_known_again(api, backend, monkeypatch):
-    commit = type(backend.store).commit
+    commit = backend.store.commit
 
-    def lost(store, draft):
-        commit(store, draft)
+    def lost(draft):
+        commit(draft)
         raise PeerError("redis at `x`: timed out")
 
-    monkeypatch.setattr(type(backend.store), "commit", lost)
+    monkeypatch.setattr(backend.store, "commit", lost)
     answer = post(api, STATIC, "k1")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     monkeypatch.undo()

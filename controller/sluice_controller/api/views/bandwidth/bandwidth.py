@@ -7,24 +7,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api import prometheus_bandwidth
-from sluice_controller.api.openapi import REQUEST_ID, answers, query
+from sluice_controller.api.openapi import LIST, operation, query
 from sluice_controller.api.permissions import seen
 from sluice_controller.api.prometheus import CONTENT_TYPE
-from sluice_controller.api.serializers.bandwidth import (
-    DeviceBandwidthPageSerializer,
-    FlowPageSerializer,
-    NodeBandwidthPageSerializer,
-    PartPageSerializer,
-)
+from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.listing import LIST, page
 from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
+from sluice_controller.api.views.resources import render_page
 from sluice_controller.bandwidth import report_tables
 from sluice_controller.bandwidth.report_tables import ReportTable
 from sluice_controller.catalog import bandwidth_report
@@ -50,7 +45,6 @@ def chosen(given: Query, filters: Iterable[OpenApiParameter]) -> dict[str, str]:
 class MeasuredView(View):
     """A list out of the last report."""
 
-    http_method_names = ("get", "head")
     #: what a list can be narrowed by
     filters: tuple[OpenApiParameter, ...] = ()
 
@@ -63,35 +57,32 @@ class MeasuredView(View):
     def listed(self, request: Request, name: str, table: ReportTable, *more: str) -> Response:
         """A page of ``table``."""
         names = [one.name for one in self.filters]
-        return page(self, request, name, table.rows, lambda one: one, *names, *more, **table.metadata())
+        return render_page(self, request, name, table.rows, lambda one: one, *names, *more, **table.metadata())
 
 
-def described(name: str, what: str, shape: Any, *filters: OpenApiParameter) -> Any:
-    """Describes the list ``name``."""
-    return extend_schema(
-        operation_id=f"list_bandwidth_{name}",
-        summary=what,
-        description="As it was in the last second; pages of one list may be of different seconds.",
-        parameters=[*filters, *LIST],
-        responses=answers({200: shape}, 400),
-    )
+def _list(name: str, page: Any, *filters: OpenApiParameter) -> Any:
+    """Declares the list ``name``."""
+    description = "As it was in the last second; pages of one list may be of different seconds."
+    rule, parameters = f"sluice:bandwidth:{name}", [*filters, *LIST]
+    return operation(rule, f"list_bandwidth_{name}", page, *parameters, description=description)
 
 
 class FlowsView(MeasuredView):
     """Tenants and containers."""
 
-    rules = {"get": "sluice:bandwidth:flows"}
     filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY)
 
-    @described(
+    @_list(
         "flows",
-        "List what tenants and containers are promised, get and move",
-        FlowPageSerializer,
+        shapes.FlowPageSerializer,
         *filters,
         query("short", OpenApiTypes.BOOL, "only those whose floor cannot be met", default=False),
     )
     def get(self, request: Request) -> Response:
-        """A page of flows, of one's own project unless one may see all."""
+        """List what tenants and containers are promised, get and move.
+
+        Those of one's own project unless one may see all.
+        """
         given, wanted = self.wanted(request, "short")
         accounts = seen(request, self.rules["get"])
         table = report_tables.flows(bandwidth_report.current_report(self.backend, idle=True), accounts, **wanted)
@@ -103,12 +94,11 @@ class FlowsView(MeasuredView):
 class NodeBandwidthView(MeasuredView):
     """Proxies and storage nodes."""
 
-    rules = {"get": "sluice:bandwidth:nodes"}
     filters = (_NODE, _SIDE, _METHOD)
 
-    @described("nodes", "List what nodes can move, are given and move", NodeBandwidthPageSerializer, *filters)
+    @_list("nodes", shapes.NodeBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
-        """A page of sides of nodes."""
+        """List what nodes can move, are given and move."""
         _, wanted = self.wanted(request)
         table = report_tables.nodes(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "nodes", table)
@@ -117,12 +107,11 @@ class NodeBandwidthView(MeasuredView):
 class PartsView(MeasuredView):
     """Where flows move."""
 
-    rules = {"get": "sluice:bandwidth:parts"}
     filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY, _NODE, _SIDE, _DEVICE)
 
-    @described("parts", "List on which nodes and devices flows move how much", PartPageSerializer, *filters)
+    @_list("parts", shapes.PartPageSerializer, *filters)
     def get(self, request: Request) -> Response:
-        """A page of parts."""
+        """List on which nodes and devices flows move how much."""
         _, wanted = self.wanted(request)
         table = report_tables.parts(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "parts", table)
@@ -131,12 +120,11 @@ class PartsView(MeasuredView):
 class DevicesView(MeasuredView):
     """Disks."""
 
-    rules = {"get": "sluice:bandwidth:devices"}
     filters = (_NODE, _DEVICE, _METHOD)
 
-    @described("devices", "List what devices move", DeviceBandwidthPageSerializer, *filters)
+    @_list("devices", shapes.DeviceBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
-        """A page of devices."""
+        """List what devices move."""
         _, wanted = self.wanted(request)
         table = report_tables.devices(bandwidth_report.current_report(self.backend), **wanted)
         return self.listed(request, "devices", table)
@@ -145,22 +133,15 @@ class DevicesView(MeasuredView):
 class BandwidthMetricsView(OtherView):
     """The same for Prometheus."""
 
-    http_method_names = ("get", "head")
     renderer_classes = (TextRenderer, JSONRenderer)
-    rules = {"get": "sluice:bandwidth:metrics"}
     filters = PartsView.filters
 
-    @extend_schema(
-        operation_id="bandwidth_metrics",
-        summary="Give what tenants get and move, by node and device too, in Prometheus' text format",
-        description=(
-            "The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are "
-            "parts alone, since flows are of the whole cluster."
-        ),
-        parameters=[*filters, REQUEST_ID],
-        responses=answers({(200, TEXT): OpenApiTypes.STR}, 400),
-    )
+    @operation("sluice:bandwidth:metrics", "bandwidth_metrics", {(200, TEXT): OpenApiTypes.STR}, *filters)
     def get(self, request: Request) -> Response:
-        """All of them, or those that the query chooses."""
+        """Give what tenants get and move, by node and device too, in Prometheus' text format.
+
+        The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are
+        parts alone, since flows are of the whole cluster.
+        """
         wanted = chosen(self.query(request, *(one.name for one in self.filters)), self.filters)
         return Response(prometheus_bandwidth.exposition(self.backend, **wanted), content_type=CONTENT_TYPE)

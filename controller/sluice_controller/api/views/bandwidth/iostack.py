@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header
+from sluice_controller.api.openapi import ETAG, WAIT, header, in_path, operation
 from sluice_controller.api.serializers.bandwidth import TABLE, ClearedSerializer, PromiseSerializer
 from sluice_controller.api.serializers.policies import PolicySerializer
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.listing import ETAG, in_path, shown
+from sluice_controller.api.views.resources import render_entry
 from sluice_controller.bandwidth import iostack, services
 from sluice_controller.catalog import bandwidth_report, selectors
-from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.validation.parameters import empty_body
 from sluice_controller.validation.times import iso_time
 
@@ -30,45 +30,32 @@ _SHAPE: Final = "Of reads; rates are MB/s (10^6). Empty where nobody measures, w
 _FLOOR: Final = "It becomes a policy `FOR TENANT … DO SET bandwidth WITH node_get_bw=… ON STORAGE_NODE`."
 
 
-def told(name: str, summary: str, *parameters: Any) -> Any:
-    """Describes a call that shows the table."""
-    return extend_schema(
-        operation_id=name,
-        summary=summary,
-        description=_SHAPE,
-        parameters=[*parameters, REQUEST_ID, _AT, _LEFT_OUT],
-        responses=answers({200: OpenApiResponse(TABLE, "the table")}, 400),
-    )
+def _table(name: str, *path: Any) -> Any:
+    table = {200: OpenApiResponse(TABLE, "the table")}
+    parameters = [*path, _AT, _LEFT_OUT]
+    return operation("sluice:bandwidth:show", name, table, *parameters, description=_SHAPE)
 
 
-def promised(name: str, summary: str, *parameters: Any) -> Any:
-    """Describes a call that promises something."""
-    return extend_schema(
-        operation_id=name,
-        summary=summary,
+def _promise(name: str, *path: Any) -> Any:
+    return operation(
+        "sluice:bandwidth:set",
+        name,
+        PromiseSerializer,
+        *path,
+        WAIT,
+        ETAG,
+        errors=(404, 409),
+        takes=None,
         description=_FLOOR,
-        parameters=[*parameters, WAIT, REQUEST_ID, ETAG],
-        request=None,
-        responses=answers({200: PromiseSerializer}, 404, 409, *WITH_BODY),
     )
 
 
-def taken_back(name: str, summary: str, *parameters: Any) -> Any:
-    """Describes a call that takes values back."""
-    return extend_schema(
-        operation_id=name,
-        summary=summary,
-        parameters=[*parameters, WAIT, REQUEST_ID],
-        request=None,
-        responses=answers({200: ClearedSerializer}, 409, *WITH_BODY),
-    )
+def _clear(name: str, *path: Any) -> Any:
+    return operation("sluice:bandwidth:clear", name, ClearedSerializer, *path, WAIT, errors=(409,), takes=None)
 
 
 class TableView(View):
     """A call that shows the table."""
-
-    http_method_names = ("get", "head")
-    rules = {"get": "sluice:bandwidth:show"}
 
     def table(self, request: Request, account: str = "") -> Response:
         """The table, of one account if given."""
@@ -84,80 +71,83 @@ class TableView(View):
 class BandwidthView(TableView):
     """All accounts."""
 
-    @told("show_bandwidth", "Show what object servers give to each tenant and storage policy, device by device")
+    @_table("show_bandwidth")
     def get(self, request: Request) -> Response:
-        """The table."""
+        """Show what object servers give to each tenant and storage policy, device by device.
+
+        The table.
+        """
         return self.table(request)
 
 
 class OsinfoView(TableView):
     """The same, by its other name."""
 
-    @told("show_bandwidth_osinfo", "Show what object servers give, with the objects that are read")
+    @_table("show_bandwidth_osinfo")
     def get(self, request: Request) -> Response:
-        """The table."""
+        """Show what object servers give, with the objects that are read.
+
+        The table.
+        """
         return self.table(request)
 
 
 class AccountBandwidthView(TableView):
     """One account."""
 
-    @told("show_bandwidth_of_account", "Show what object servers give to one tenant", ACCOUNT)
+    @_table("show_bandwidth_of_account", ACCOUNT)
     def get(self, request: Request, account: str) -> Response:
-        """Its lines of the table."""
+        """Show what object servers give to one tenant.
+
+        Its lines of the table.
+        """
         return self.table(request, account)
 
 
 class PromiseView(View):
     """A call that promises something."""
 
-    http_method_names = ("put",)
-    rules = {"put": "sluice:bandwidth:set"}
-
     def promise(self, request: Request, account: str, policy: str, value: str) -> Response:
         """The policy that it became."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        seconds = self.wait_seconds(request)
         empty_body(request.data)
         where = services.scope(self.backend, account, policy)
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)
-        return shown({**PolicySerializer.show(found), **done.to_data()}, found.cached.version)
+        return render_entry({**PolicySerializer.show(found), **done.to_data()}, found.cached.version)
 
 
 class SetBandwidthView(PromiseView):
     """For all storage policies."""
 
-    @promised("set_bandwidth", "Let each object server give a tenant at least so much", ACCOUNT, _VALUE)
+    @_promise("set_bandwidth", ACCOUNT, _VALUE)
     def put(self, request: Request, account: str, value: str) -> Response:
-        """The policy that it became."""
+        """Let each object server give a tenant at least so much.
+
+        The policy that it became.
+        """
         return self.promise(request, account, "", value)
 
 
 class SetPolicyBandwidthView(PromiseView):
     """For one storage policy."""
 
-    @promised(
-        "set_bandwidth_of_policy",
-        "Let each object server give a tenant at least so much of what lies under a storage policy",
-        ACCOUNT,
-        POLICY,
-        _VALUE,
-    )
+    @_promise("set_bandwidth_of_policy", ACCOUNT, POLICY, _VALUE)
     def put(self, request: Request, account: str, policy: str, value: str) -> Response:
-        """The policy that it became."""
+        """Let each object server give a tenant at least so much of what lies under a storage policy.
+
+        The policy that it became.
+        """
         return self.promise(request, account, policy, value)
 
 
 class TakeBackView(View):
     """A call that takes values back."""
 
-    http_method_names = ("put",)
-    rules = {"put": "sluice:bandwidth:clear"}
-
     def clear(self, request: Request, account: str = "", policy: str = "") -> Response:
         """The ids of policies that are gone."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        seconds = self.wait_seconds(request)
         empty_body(request.data)
         gone = services.clear_node_floors(self.backend, account, policy, request.user.name)
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
@@ -167,25 +157,34 @@ class TakeBackView(View):
 class ClearView(TakeBackView):
     """Those of everybody."""
 
-    @taken_back("clear_bandwidth", "Take all values for object servers back")
+    @_clear("clear_bandwidth")
     def put(self, request: Request) -> Response:
-        """What is gone."""
+        """Take all values for object servers back.
+
+        What is gone.
+        """
         return self.clear(request)
 
 
 class ClearAccountView(TakeBackView):
     """Those of a tenant."""
 
-    @taken_back("clear_bandwidth_of_account", "Take a tenant's values for object servers back", ACCOUNT)
+    @_clear("clear_bandwidth_of_account", ACCOUNT)
     def put(self, request: Request, account: str) -> Response:
-        """What is gone."""
+        """Take a tenant's values for object servers back.
+
+        What is gone.
+        """
         return self.clear(request, account)
 
 
 class ClearPolicyView(TakeBackView):
     """That of a tenant under one storage policy."""
 
-    @taken_back("clear_bandwidth_of_policy", "Take a tenant's value for one storage policy back", ACCOUNT, POLICY)
+    @_clear("clear_bandwidth_of_policy", ACCOUNT, POLICY)
     def put(self, request: Request, account: str, policy: str) -> Response:
-        """What is gone."""
+        """Take a tenant's value for one storage policy back.
+
+        What is gone.
+        """
         return self.clear(request, account, policy)

@@ -6,26 +6,20 @@ from typing import Any, Final
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, query
+from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, query
 from sluice_controller.api.permissions import authorize, project_of, seen
-from sluice_controller.api.serializers.bandwidth import (
-    VALUES,
-    ObjectivePageSerializer,
-    ObjectiveResultSerializer,
-    ObjectiveSerializer,
-    ObjectiveValueSerializer,
-)
+from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.listing import ETAG, GONE, LIST, gone, page, shown
+from sluice_controller.api.views.resources import no_content, render_entry, render_page
 from sluice_controller.bandwidth import services
 from sluice_controller.bandwidth.services import NAMES, Objective
 from sluice_controller.catalog import bandwidth_report
-from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.validation.bodies import Body
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
@@ -41,28 +35,25 @@ _TOGETHER: Final = (
 def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
     infeasible = bandwidth_report.shortfall(report, one.policy.policy.id, one.name)
-    return ObjectiveSerializer.show(one, infeasible=infeasible)
+    return shapes.ObjectiveSerializer.show(one, infeasible=infeasible)
 
 
 class ObjectivesView(View):
     """All objectives."""
 
-    http_method_names = ("get", "head")
-    rules = {"get": "sluice:slos:list"}
-
-    @extend_schema(
-        operation_id="list_slo",
-        summary="List the service level objectives of tenants",
-        description="Those that were set here; what policies promise besides is among the policies.",
-        parameters=[
-            query("account", OpenApiTypes.STR, "only of this account"),
-            query("name", OpenApiTypes.STR, "only of this name", enum=NAMES),
-            *LIST,
-        ],
-        responses=answers({200: ObjectivePageSerializer}, 400),
+    @operation(
+        "sluice:slos:list",
+        "list_slo",
+        shapes.ObjectivePageSerializer,
+        query("account", OpenApiTypes.STR, "only of this account"),
+        query("name", OpenApiTypes.STR, "only of this name", enum=NAMES),
+        *LIST,
     )
     def get(self, request: Request) -> Response:
-        """A page of objectives."""
+        """List the service level objectives of tenants.
+
+        Those that were set here; what policies promise besides is among the policies.
+        """
         given = self.query(request, "limit", "marker", "prefix", "account", "name")
         account, name = given.text("account"), given.one_of("name", NAMES)
         accounts = seen(request, self.rules["get"])
@@ -72,14 +63,34 @@ class ObjectivesView(View):
             if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
         }
         report = bandwidth_report.current_report(self.backend)
-        return page(self, request, "slos", known, lambda one: objective_data(one, report), "account", "name")
+        return render_page(self, request, "slos", known, lambda one: objective_data(one, report), "account", "name")
+
+
+def _show(name: str, *path: OpenApiParameter) -> Any:
+    return operation("sluice:slos:show", name, shapes.ObjectiveSerializer, *path, ETAG, errors=(404,))
+
+
+def _set(name: str, *path: OpenApiParameter) -> Any:
+    return operation(
+        "sluice:slos:set",
+        name,
+        shapes.ObjectiveResultSerializer,
+        *path,
+        WAIT,
+        ETAG,
+        errors=(404, 409),
+        takes=shapes.ObjectiveValueSerializer,
+        examples=shapes.VALUES,
+        description=_TOGETHER,
+    )
+
+
+def _delete(name: str, *path: OpenApiParameter) -> Any:
+    return operation("sluice:slos:delete", name, GONE, *path, WAIT, errors=(404, 409))
 
 
 class OneView(View):
     """A call about one objective."""
-
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {"get": "sluice:slos:show", "put": "sluice:slos:set", "delete": "sluice:slos:delete"}
 
     def show(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
@@ -87,95 +98,79 @@ class OneView(View):
         where = services.scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_of(where.target.name, settings.SLUICE.reseller_prefix))
         found = services.find_objective(self.backend.policy_cache.contents(), where, name)
-        return shown(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
+        return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 
     def set(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        seconds = self.wait_seconds(request)
         value = Body(request.data, "value").value("value")
         where = services.scope(self.backend, account, policy)
         done = services.set_objective(self.backend, where, name, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = services.find_objective(self.backend.policy_cache.contents(), where, name)
         data = objective_data(found, bandwidth_report.current_report(self.backend))
-        return shown({**data, **done.to_data()}, found.policy.version)
+        return render_entry({**data, **done.to_data()}, found.policy.version)
 
     def take_back(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        seconds = self.wait_seconds(request)
         where = services.scope(self.backend, account, policy)
         done = services.delete_objective(self.backend, where, name, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        return gone()
-
-
-def _shown(name: str, summary: str, *parameters: Any) -> Any:
-    found = answers({200: ObjectiveSerializer}, 400, 404)
-    return extend_schema(
-        operation_id=name, summary=summary, parameters=[*parameters, REQUEST_ID, ETAG], responses=found
-    )
-
-
-def _set(name: str, summary: str, *parameters: Any) -> Any:
-    return extend_schema(
-        operation_id=name,
-        summary=summary,
-        description=_TOGETHER,
-        parameters=[*parameters, WAIT, REQUEST_ID, ETAG],
-        request=ObjectiveValueSerializer,
-        responses=answers({200: ObjectiveResultSerializer}, 404, 409, *WITH_BODY),
-        examples=VALUES,
-    )
-
-
-def _taken_back(name: str, summary: str, *parameters: Any) -> Any:
-    found = answers(GONE, 400, 404, 409)
-    return extend_schema(
-        operation_id=name, summary=summary, parameters=[*parameters, WAIT, REQUEST_ID], responses=found
-    )
+        return no_content()
 
 
 class ObjectiveView(OneView):
     """One objective, for all storage policies."""
 
-    @_shown("show_slo", "Show an objective of a tenant", ACCOUNT, _NAME)
+    @_show("show_slo", ACCOUNT, _NAME)
     def get(self, request: Request, account: str, name: str) -> Response:
-        """The objective."""
+        """Show an objective of a tenant.
+
+        The objective.
+        """
         return self.show(request, account, name)
 
-    @_set("update_slo", "Promise a tenant a rate over the whole cluster, or hold it to one", ACCOUNT, _NAME)
+    @_set("update_slo", ACCOUNT, _NAME)
     def put(self, request: Request, account: str, name: str) -> Response:
-        """The objective as it is now."""
+        """Promise a tenant a rate over the whole cluster, or hold it to one.
+
+        The objective as it is now.
+        """
         return self.set(request, account, name)
 
-    @_taken_back("delete_slo", "Take an objective of a tenant back", ACCOUNT, _NAME)
+    @_delete("delete_slo", ACCOUNT, _NAME)
     def delete(self, request: Request, account: str, name: str) -> Response:
-        """204."""
+        """Take an objective of a tenant back.
+
+        204.
+        """
         return self.take_back(request, account, name)
 
 
 class PolicyObjectiveView(OneView):
     """One objective, for one storage policy."""
 
-    @_shown("show_slo_of_policy", "Show an objective of a tenant under a storage policy", ACCOUNT, _NAME, POLICY)
+    @_show("show_slo_of_policy", ACCOUNT, _NAME, POLICY)
     def get(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """The objective."""
+        """Show an objective of a tenant under a storage policy.
+
+        The objective.
+        """
         return self.show(request, account, name, policy)
 
-    @_set(
-        "update_slo_of_policy",
-        "Promise a tenant a rate over the whole cluster under a storage policy, or hold it to one",
-        ACCOUNT,
-        _NAME,
-        POLICY,
-    )
+    @_set("update_slo_of_policy", ACCOUNT, _NAME, POLICY)
     def put(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """The objective as it is now."""
+        """Promise a tenant a rate over the whole cluster under a storage policy, or hold it to one.
+
+        The objective as it is now.
+        """
         return self.set(request, account, name, policy)
 
-    @_taken_back(
-        "delete_slo_of_policy", "Take an objective of a tenant under a storage policy back", ACCOUNT, _NAME, POLICY
-    )
+    @_delete("delete_slo_of_policy", ACCOUNT, _NAME, POLICY)
     def delete(self, request: Request, account: str, name: str, policy: str) -> Response:
-        """204."""
+        """Take an objective of a tenant under a storage policy back.
+
+        204.
+        """
         return self.take_back(request, account, name, policy)

@@ -8,7 +8,7 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 
-from sluice_controller.api.openapi import answers, header, query
+from sluice_controller.api.openapi import header, query
 from sluice_controller.api.permissions import authorize
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions
@@ -31,7 +31,7 @@ NATIVE_WARNING: Final = (
 )
 #: A body of bytes, for the schema.
 BYTES: Final[Any] = {MEDIA_TYPE: OpenApiTypes.BINARY}
-BYTES_OUT: Final[Any] = answers({(200, MEDIA_TYPE): OpenApiTypes.BINARY}, 400, 404)
+BYTES_OUT: Final[Any] = {(200, MEDIA_TYPE): OpenApiTypes.BINARY}
 
 
 #: Kind of code → the rule by which native one comes.

@@ -5,17 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query
-from sluice_controller.api.serializers.changes import (
-    ChangeDetailSerializer,
-    ChangePageSerializer,
-    DifferenceSerializer,
-    OutcomeSerializer,
-)
+from sluice_controller.api.openapi import WAIT, header, operation, query
+from sluice_controller.api.serializers import changes as shapes
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
 from sluice_controller.catalog.selectors import LARGEST_PAGE
@@ -61,74 +55,74 @@ def read_epoch(text: str) -> int:
 class ChangesView(View):
     """The change stream."""
 
-    rules = {"get": "sluice:changes:list"}
-
-    @extend_schema(
-        operation_id="list_changes",
-        summary="List changes, newest first: who changed what when",
-        description=(
-            "What actors set and take back is listed as well, by `actors@host`. Only the newest changes are kept: "
-            "`trimmed` says whether older ones were forgotten, `oldest` from where on they are known. With a filter a "
-            "page may hold few changes, or none, and still have a next one."
-        ),
-        parameters=[
-            query("limit", OpenApiTypes.INT, "changes on a page, 1 to 1000", default=100),
-            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-            query("policy", OpenApiTypes.STR, "only changes about this policy"),
-            query("by", OpenApiTypes.STR, "only changes by this identity"),
-            query("since", OpenApiTypes.STR, "only changes from this time on, ISO 8601 or unix seconds"),
-            REQUEST_ID,
-        ],
-        responses=answers({200: ChangePageSerializer}, 400),
+    @operation(
+        "sluice:changes:list",
+        "list_changes",
+        shapes.ChangePageSerializer,
+        query("limit", OpenApiTypes.INT, "changes on a page, 1 to 1000", default=100),
+        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+        query("policy", OpenApiTypes.STR, "only changes about this policy"),
+        query("by", OpenApiTypes.STR, "only changes by this identity"),
+        query("since", OpenApiTypes.STR, "only changes from this time on, ISO 8601 or unix seconds"),
     )
     def get(self, request: Request) -> Response:
-        """A page of changes."""
+        """List changes, newest first: who changed what when.
+
+        What actors set and take back is listed as well, by `actors@host`. Only the newest changes are kept:
+        `trimmed` says whether older ones were forgotten, `oldest` from where on they are known. With a filter a
+        page may hold few changes, or none, and still have a next one.
+        """
         given = self.query(request, "limit", "marker", "policy", "by", "since")
         wanted = changes.ChangeFilter(given.text("policy"), given.text("by"), read_since(given.text("since")))
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = changes.list_changes(self.backend, wanted, limit, given.text("marker"))
-        return Response(ChangePageSerializer.show(page))
+        return Response(shapes.ChangePageSerializer.show(page))
 
 
 class ChangeView(View):
     """One change."""
 
-    rules = {"get": "sluice:changes:show"}
-
-    @extend_schema(
-        operation_id="show_change",
-        summary="Show a change, with what it replaced",
-        parameters=[REQUEST_ID, header("ETag", "the epoch: a change never changes", 200)],
-        responses=answers({200: ChangeDetailSerializer}, 400, 404),
+    @operation(
+        "sluice:changes:show",
+        "show_change",
+        shapes.ChangeDetailSerializer,
+        header("ETag", "the epoch: a change never changes", 200),
+        errors=(404,),
     )
     def get(self, request: Request, epoch: str) -> Response:
-        """The change."""
+        """Show a change, with what it replaced.
+
+        The change.
+        """
         self.query(request)
         found = changes.find_change(self.backend, read_epoch(epoch))
         known = found.differences
-        differences = None if known is None else DifferenceSerializer.show_all(known)
-        data = ChangeDetailSerializer.show(found.change, differences=differences)
+        differences = None if known is None else shapes.DifferenceSerializer.show_all(known)
+        data = shapes.ChangeDetailSerializer.show(found.change, differences=differences)
         return Response(data, headers={"ETag": etag(found.change.epoch)})
 
 
 class RollbackView(View):
     """Going back."""
 
-    rules = {"post": "sluice:changes:rollback"}
-
-    @extend_schema(
-        operation_id="roll_back",
-        summary="Go back to the configuration as it stood after a change, as a new change",
-        description=(
-            "Policies, the registry and uploaded code become what they were; what is the same is not touched. "
-            "Actors of policies that come back begin anew. 409 when what was replaced since is not known any more."
-        ),
-        parameters=[PLAN, FORCE, WAIT, IF_MATCH, REQUEST_ID, VERSION],
-        request=None,
-        responses=answers({200: OutcomeSerializer}, 404, 409, 412, *WITH_BODY),
+    @operation(
+        "sluice:changes:rollback",
+        "roll_back",
+        shapes.OutcomeSerializer,
+        PLAN,
+        FORCE,
+        WAIT,
+        IF_MATCH,
+        VERSION,
+        errors=(404, 409),
+        takes=None,
     )
     def post(self, request: Request, epoch: str) -> Response:
-        """What was changed, or would be."""
+        """Go back to the configuration as it stood after a change, as a new change.
+
+        Policies, the registry and uploaded code become what they were; what is the same is not touched. Actors
+        of policies that come back begin anew. 409 when what was replaced since is not known any more.
+        """
         given = self.query(request, "plan", "force", "wait")
         seconds = given.number("wait", 0.0, 0.0, LONGEST)
         empty_body(request.data)
@@ -137,4 +131,4 @@ class RollbackView(View):
         expected, allow = expected_version(request), allowing_code(request)
         outcome = replace_configuration(self.backend, wanted, request.user.name, plan, force, expected, allow)
         wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})
+        return Response(shapes.OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import IO, Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
+from sluice_controller.api.openapi import WAIT, operation
 from sluice_controller.api.serializers.changes import OutcomeSerializer
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.api.views.code.code import allowing_code
@@ -55,18 +55,19 @@ class YamlParser(BaseParser):
 class ExportView(OtherView):
     """The configuration as it stands."""
 
-    rules = {"get": "sluice:configuration:export"}
     renderer_classes = (YamlRenderer, JSONRenderer)
 
-    @extend_schema(
-        operation_id="export_configuration",
-        summary="Give the whole configuration as YAML",
-        description="Policies, the registry and uploaded code; of the code itself the digests.",
-        parameters=[REQUEST_ID, VERSION],
-        responses=answers({(200, yaml_adapter.MEDIA_TYPE): OpenApiTypes.OBJECT}, 400),
+    @operation(
+        "sluice:configuration:export",
+        "export_configuration",
+        {(200, yaml_adapter.MEDIA_TYPE): OpenApiTypes.OBJECT},
+        VERSION,
     )
     def get(self, request: Request) -> Response:
-        """The document."""
+        """Give the whole configuration as YAML.
+
+        Policies, the registry and uploaded code; of the code itself the digests.
+        """
         self.query(request)
         # the version comes first: whoever imports by an older one is refused rather than too late
         version = self.backend.store.version(CONFIGURATION)
@@ -76,20 +77,19 @@ class ExportView(OtherView):
 class ImportView(View):
     """The configuration as it shall be."""
 
-    http_method_names = ("put",)
-    rules = {"put": "sluice:configuration:import"}
     parser_classes = (YamlParser,)
 
-    @extend_schema(
-        operation_id="import_configuration",
-        summary="Replace the whole configuration: all of it, or nothing",
-        description=(
-            "What is not in the document is deleted, what is as it stands is not touched. Importing what was exported "
-            "changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing is."
-        ),
-        parameters=[PLAN, FORCE, WAIT, IF_MATCH, REQUEST_ID, VERSION],
-        request={yaml_adapter.MEDIA_TYPE: OpenApiTypes.OBJECT},
-        responses=answers({200: OutcomeSerializer}, 409, 412, *WITH_BODY),
+    @operation(
+        "sluice:configuration:import",
+        "import_configuration",
+        OutcomeSerializer,
+        PLAN,
+        FORCE,
+        WAIT,
+        IF_MATCH,
+        VERSION,
+        errors=(409,),
+        takes={yaml_adapter.MEDIA_TYPE: OpenApiTypes.OBJECT},
         examples=[
             OpenApiExample(
                 "a small one",
@@ -100,7 +100,12 @@ class ImportView(View):
         ],
     )
     def put(self, request: Request) -> Response:
-        """What was changed, or would be."""
+        """Replace the whole configuration: all of it, or nothing.
+
+        What is not in the document is deleted, what is as it stands is not touched. Importing what was exported
+        changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing
+        is.
+        """
         given = self.query(request, "plan", "force", "wait")
         seconds = given.number("wait", 0.0, 0.0, LONGEST)
         plan, force = given.flag("plan"), given.flag("force")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers, query
+from sluice_controller.api.openapi import operation, query
 from sluice_controller.api.serializers.nodes import NODE_STATES, HeadSerializer, NodeListSerializer, NodeSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog import selectors
@@ -20,22 +20,20 @@ from sluice_controller.validation.parameters import empty_body
 class NodesView(View):
     """All nodes."""
 
-    rules = {"get": "sluice:nodes:list"}
-
-    @extend_schema(
-        operation_id="list_nodes",
-        summary="List nodes and how far each of them is, by name",
-        parameters=[
-            query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
-            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-            query("state", OpenApiTypes.STR, "only nodes in this state", enum=NODE_STATES),
-            query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
-            REQUEST_ID,
-        ],
-        responses=answers({200: NodeListSerializer}, 400),
+    @operation(
+        "sluice:nodes:list",
+        "list_nodes",
+        NodeListSerializer,
+        query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
+        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+        query("state", OpenApiTypes.STR, "only nodes in this state", enum=NODE_STATES),
+        query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
     )
     def get(self, request: Request) -> Response:
-        """A page of nodes."""
+        """List nodes and how far each of them is, by name.
+
+        A page of nodes.
+        """
         given = self.query(request, "limit", "marker", "state", "refusing")
         limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
         cluster = selectors.cluster_now(self.backend)
@@ -52,29 +50,23 @@ class NodesView(View):
 class NodeView(View):
     """One node."""
 
-    rules = {"get": "sluice:nodes:show", "delete": "sluice:nodes:forget"}
-
-    @extend_schema(
-        operation_id="show_node",
-        summary="Show a node",
-        parameters=[REQUEST_ID],
-        responses=answers({200: NodeSerializer}, 400, 404),
-    )
+    @operation("sluice:nodes:show", "show_node", NodeSerializer, errors=(404,))
     def get(self, request: Request, node: str) -> Response:
-        """The node's last report."""
+        """Show a node.
+
+        The node's last report.
+        """
         self.query(request)
         cluster = selectors.cluster_now(self.backend)
         found = selectors.find_node(cluster, node)
         return Response(NodeSerializer.show(found, state=cluster.state(found)))
 
-    @extend_schema(
-        operation_id="forget_node",
-        summary="Forget a node that is no more; one that lives reports itself again",
-        parameters=[REQUEST_ID],
-        responses=answers({204: OpenApiResponse(description="forgotten")}, 400, 404),
-    )
+    @operation("sluice:nodes:forget", "forget_node", {204: OpenApiResponse(description="forgotten")}, errors=(404,))
     def delete(self, request: Request, node: str) -> Response:
-        """204."""
+        """Forget a node that is no more; one that lives reports itself again.
+
+        204.
+        """
         self.query(request)
         services.forget_node(self.backend, node)
         return Response(status=HTTPStatus.NO_CONTENT)
@@ -83,21 +75,13 @@ class NodeView(View):
 class AdoptView(View):
     """The command after a wiped or failed-over Redis."""
 
-    rules = {"post": "sluice:nodes:adopt"}
-
-    @extend_schema(
-        operation_id="adopt_history",
-        summary="Tell all nodes to take the current history as it is",
-        description=(
-            "After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`. "
-            "This makes them load what Redis holds now, even if that is nothing."
-        ),
-        parameters=[REQUEST_ID],
-        request=None,
-        responses=answers({200: HeadSerializer}, *WITH_BODY),
-    )
+    @operation("sluice:nodes:adopt", "adopt_history", HeadSerializer, takes=None)
     def post(self, request: Request) -> Response:
-        """The history that is adopted."""
+        """Tell all nodes to take the current history as it is.
+
+        After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`.
+        This makes them load what Redis holds now, even if that is nothing.
+        """
         self.query(request)
         empty_body(request.data)
         return Response(HeadSerializer.show(services.adopt_history(self.backend, request.user.name)))

@@ -7,11 +7,10 @@ from typing import Final
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, answers, query
+from sluice_controller.api.openapi import operation, query
 from sluice_controller.api.permissions import authorize, project_of
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
@@ -28,28 +27,23 @@ _LARGEST: Final = 10**18
 class EffectiveView(View):
     """What holds for one request."""
 
-    rules = {"get": "sluice:effective:show"}
-
-    @extend_schema(
-        operation_id="show_effective",
-        summary="Show which policies decide for a request, and which are overridden and why",
-        description=(
-            "Resolved from the same assignments and by the same rules as on the nodes. What is not said of the request "
-            "is unknown, as the size of an upload without length is, and satisfies no condition."
-        ),
-        parameters=[
-            query("target", OpenApiTypes.STR, "account[/container[/object]]", required=True),
-            query("method", OpenApiTypes.STR, "of the request", enum=METHODS, default="PUT"),
-            query("size", OpenApiTypes.INT, "bytes of the object"),
-            query("type", OpenApiTypes.STR, "media type, or an extension such as pdf"),
-            query("tag", OpenApiTypes.STR, "tags of the object, separated by commas"),
-            query("limit", OpenApiTypes.INT, "overridden actions shown of each kind, 1 to 1000", default=100),
-            REQUEST_ID,
-        ],
-        responses=answers({200: EffectiveSerializer}, 400),
+    @operation(
+        "sluice:effective:show",
+        "show_effective",
+        EffectiveSerializer,
+        query("target", OpenApiTypes.STR, "account[/container[/object]]", required=True),
+        query("method", OpenApiTypes.STR, "of the request", enum=METHODS, default="PUT"),
+        query("size", OpenApiTypes.INT, "bytes of the object"),
+        query("type", OpenApiTypes.STR, "media type, or an extension such as pdf"),
+        query("tag", OpenApiTypes.STR, "tags of the object, separated by commas"),
+        query("limit", OpenApiTypes.INT, "overridden actions shown of each kind, 1 to 1000", default=100),
     )
     def get(self, request: Request) -> Response:
-        """Kind by kind."""
+        """Show which policies decide for a request, and which are overridden and why.
+
+        Resolved from the same assignments and by the same rules as on the nodes. What is not said of the
+        request is unknown, as the size of an upload without length is, and satisfies no condition.
+        """
         given = self.query(request, "target", "method", "size", "type", "tag", "limit")
         contents = self.backend.policy_cache.contents()
         place = ResourcePath.read(given.text("target"), contents.entries)

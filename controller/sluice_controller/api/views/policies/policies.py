@@ -8,25 +8,19 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers, header, query, sentence_examples
-from sluice_controller.api.permissions import seen
-from sluice_controller.api.serializers.policies import (
-    REVISIONS,
-    CheckedPolicySerializer,
-    CheckResultSerializer,
-    CreatedListSerializer,
-    CreatedSerializer,
-    PolicyPageSerializer,
-    PolicySerializer,
-    PolicyTextSerializer,
-    ProblemSerializer,
-    RevisionSerializer,
-    ShownPolicySerializer,
+from sluice_controller.api.openapi import (
+    SENTENCES,
+    WAIT,
+    header,
+    operation,
+    query,
 )
+from sluice_controller.api.permissions import seen
+from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog import selectors
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
@@ -44,7 +38,7 @@ REPEATED = OpenApiParameter(
 ETAG = header("ETag", "the policy's version, for `If-Match`; it changes with its text, not with its state", 200, 201)
 CREATED = PolymorphicProxySerializer(
     "Creation",
-    [CreatedSerializer, CreatedListSerializer],
+    [shapes.CreatedSerializer, shapes.CreatedListSerializer],
     resource_type_field_name=None,
 )
 
@@ -57,22 +51,20 @@ def read_text(request: Request) -> str:
 class PoliciesView(View):
     """All policies."""
 
-    rules = {"get": "sluice:policies:list", "post": "sluice:policies:create"}
-
-    @extend_schema(
-        operation_id="list_policies",
-        summary="List policies, oldest first",
-        parameters=[
-            query("limit", OpenApiTypes.INT, "policies on a page, 1 to 1000", default=100),
-            query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-            query("tenant", OpenApiTypes.STR, "only policies about this tenant and what is in it"),
-            query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
-            REQUEST_ID,
-        ],
-        responses=answers({200: PolicyPageSerializer}, 400),
+    @operation(
+        "sluice:policies:list",
+        "list_policies",
+        shapes.PolicyPageSerializer,
+        query("limit", OpenApiTypes.INT, "policies on a page, 1 to 1000", default=100),
+        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
+        query("tenant", OpenApiTypes.STR, "only policies about this tenant and what is in it"),
+        query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
     )
     def get(self, request: Request) -> Response:
-        """A page of policies."""
+        """List policies, oldest first.
+
+        A page of policies.
+        """
         given = self.query(request, "limit", "marker", "tenant", "state")
         page = selectors.list_policies(
             self.backend,
@@ -82,24 +74,28 @@ class PoliciesView(View):
             state=given.one_of("state", selectors.STATES),
             accounts=seen(request, self.rules["get"]),
         )
-        return Response(PolicyPageSerializer.show(page))
+        return Response(shapes.PolicyPageSerializer.show(page))
 
-    @extend_schema(
-        operation_id="create_policies",
-        summary="Create policies: all sentences of the text, or none",
-        description=(
-            "With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing: the "
-            "answer shows, without warnings, the policies that it became then, as far as they still exist. So who "
-            "got no answer can ask again."
-        ),
-        parameters=[WAIT, REPEATED, REQUEST_ID, LOCATION, ETAG],
-        request=PolicyTextSerializer,
-        responses=answers({201: CREATED}, 409, *WITH_BODY),
-        examples=sentence_examples(),
+    @operation(
+        "sluice:policies:create",
+        "create_policies",
+        {201: CREATED},
+        WAIT,
+        REPEATED,
+        LOCATION,
+        ETAG,
+        errors=(409,),
+        takes=shapes.PolicyTextSerializer,
+        examples=SENTENCES,
     )
     def post(self, request: Request) -> Response:
-        """One policy for one sentence, a list for several."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        """Create policies: all sentences of the text, or none.
+
+        With `Idempotency-Key`, a text that the same identity sent before under the same key creates nothing:
+        the answer shows, without warnings, the policies that it became then, as far as they still exist. So who
+        got no answer can ask again.
+        """
+        seconds = self.wait_seconds(request)
         text, by, allow = read_text(request), request.user.name, self.allowing(request)
         key = idempotency.read_key(request)
         if key:
@@ -109,7 +105,7 @@ class PoliciesView(View):
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
         data = [
-            CreatedSerializer.show(view, warnings=ProblemSerializer.show_all(warnings))
+            shapes.CreatedSerializer.show(view, warnings=shapes.ProblemSerializer.show_all(warnings))
             for view, warnings in zip(views, written.warnings, strict=True)
         ]
         if len(data) > 1:
@@ -121,24 +117,25 @@ class PoliciesView(View):
 class CheckView(View):
     """Sentences that are only checked."""
 
-    rules = {"post": "sluice:policies:check"}
-
-    @extend_schema(
-        operation_id="check_policies",
-        summary="Check sentences; changes nothing",
-        parameters=[REQUEST_ID],
-        request=PolicyTextSerializer,
-        responses=answers({200: CheckResultSerializer}, 409, *WITH_BODY),
-        examples=sentence_examples(),
+    @operation(
+        "sluice:policies:check",
+        "check_policies",
+        shapes.CheckResultSerializer,
+        errors=(409,),
+        takes=shapes.PolicyTextSerializer,
+        examples=SENTENCES,
     )
     def post(self, request: Request) -> Response:
-        """What the sentences would become."""
+        """Check sentences; changes nothing.
+
+        What the sentences would become.
+        """
         self.query(request)
         compiled = services.check_text(self.backend, read_text(request))
         self.allowing(request)([one.plan for one in compiled])
         entries = self.backend.policy_cache.contents().entries
         checked = [
-            CheckedPolicySerializer.show(one, activations=activations.activation_calls(one.plan, entries))
+            shapes.CheckedPolicySerializer.show(one, activations=activations.activation_calls(one.plan, entries))
             for one in compiled
         ]
         return Response({"policies": checked})
@@ -147,82 +144,63 @@ class CheckView(View):
 class PolicyView(View):
     """One policy."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {
-        "get": "sluice:policies:show",
-        "put": "sluice:policies:update",
-        "delete": "sluice:policies:delete",
-    }
-
-    @extend_schema(
-        operation_id="show_policy",
-        summary="Show a policy, what its actor observes, and which nodes enforce it",
-        parameters=[REQUEST_ID, ETAG],
-        responses=answers({200: ShownPolicySerializer}, 400, 404),
-    )
+    @operation("sluice:policies:show", "show_policy", shapes.ShownPolicySerializer, ETAG, errors=(404,))
     def get(self, request: Request, policy_id: str) -> Response:
-        """The policy."""
+        """Show a policy, what its actor observes, and which nodes enforce it.
+
+        The policy.
+        """
         self.query(request)
         found = selectors.find_policy(self.backend, policy_id)
         self.allowing(request)([found.cached.plan])
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
-        data = ShownPolicySerializer.show(found, activations=calls, **status)
+        data = shapes.ShownPolicySerializer.show(found, activations=calls, **status)
         return Response(data, headers={"ETag": etag(data["version"])})
 
-    @extend_schema(
-        operation_id="update_policy",
-        summary="Give a policy another text, or switch it on or off",
-        description=(
-            "The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew. "
-            "A policy that is disabled sets nothing. When nothing would change, nothing happens."
-        ),
-        parameters=[
-            WAIT,
-            header("If-Match", "the `ETag` that the policy must still have"),
-            REQUEST_ID,
-            ETAG,
-        ],
-        request=RevisionSerializer,
-        responses=answers({200: CreatedSerializer}, 404, 409, 412, *WITH_BODY),
-        examples=REVISIONS,
+    @operation(
+        "sluice:policies:update",
+        "update_policy",
+        shapes.CreatedSerializer,
+        WAIT,
+        header("If-Match", "the `ETag` that the policy must still have"),
+        ETAG,
+        errors=(404, 409),
+        takes=shapes.RevisionSerializer,
+        examples=shapes.REVISIONS,
     )
     def put(self, request: Request, policy_id: str) -> Response:
-        """The policy as it is now."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        """Give a policy another text, or switch it on or off.
+
+        The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew.
+        A policy that is disabled sets nothing. When nothing would change, nothing happens.
+        """
+        seconds = self.wait_seconds(request)
         revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
         expected, allow = expected_version(request), self.allowing(request)
         written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
-        data = CreatedSerializer.show(view, warnings=ProblemSerializer.show_all(written.warnings[0]))
+        data = shapes.CreatedSerializer.show(view, warnings=shapes.ProblemSerializer.show_all(written.warnings[0]))
         return Response(data, headers={"ETag": etag(data["version"])})
 
-    @extend_schema(
-        operation_id="delete_policy",
-        summary="Delete a policy and take back what it set",
-        description=(
-            "With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer "
-            "shows (200) and which can be deleted in turn. When nothing is in force there is none (204)."
-        ),
-        parameters=[
-            query("keep", OpenApiTypes.BOOL, "leave what is in force, under a new static policy", default=False),
-            WAIT,
-            header("If-Match", "the `ETag` that the policy must still have"),
-            REQUEST_ID,
-            ETAG,
-        ],
-        responses=answers(
-            {200: PolicySerializer, 204: OpenApiResponse(description="deleted")},
-            400,
-            404,
-            409,
-            412,
-        ),
+    @operation(
+        "sluice:policies:delete",
+        "delete_policy",
+        {200: shapes.PolicySerializer, 204: OpenApiResponse(description="deleted")},
+        query("keep", OpenApiTypes.BOOL, "leave what is in force, under a new static policy", default=False),
+        WAIT,
+        header("If-Match", "the `ETag` that the policy must still have"),
+        ETAG,
+        errors=(404, 409),
     )
     def delete(self, request: Request, policy_id: str) -> Response:
-        """204, or what was kept."""
+        """Delete a policy and take back what it set.
+
+        With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer shows
+        (200) and which can be deleted in turn. When nothing is in force there is none (204).
+        """
         given = self.query(request, "keep", "wait")
         seconds = given.number("wait", 0.0, 0.0, LONGEST)
         change = services.keep_policy if given.flag("keep") else services.delete_policy
@@ -235,5 +213,5 @@ class PolicyView(View):
 def _kept(views: list[Any]) -> Response:
     if not views:
         return Response(status=HTTPStatus.NO_CONTENT)
-    data = PolicySerializer.show(views[0])
+    data = shapes.PolicySerializer.show(views[0])
     return Response(data, headers={"ETag": etag(data["version"])})

@@ -1,141 +1,221 @@
-"""``/registry/gtenants``: groups of tenants and their members."""
+"""``/registry/gtenants`` and ``/registry/gcontainers``: groups of tenants and of containers, and their members.
+
+Both kinds have the same operations, which :func:`_operations` declares in the words of each.
+"""
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema
+from collections.abc import Callable
+from typing import Any
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.serializers.groups import (
-    GTENANT,
-    MemberPageSerializer,
-    MemberSerializer,
-    NewTenantGroupSerializer,
-    TenantGroupPageSerializer,
-    TenantGroupSerializer,
-    TenantsSerializer,
+from sluice_controller.api.openapi import (
+    ETAG,
+    FORCE,
+    LIST,
+    create_operation,
+    delete_operation,
+    in_path,
+    list_operation,
+    operation,
+    operations,
+    show_operation,
+    update_operation,
 )
-from sluice_controller.api.views.listing import ETAG, FORCE, GONE, IF_MATCH, LIST, LOCATION
-from sluice_controller.api.views.registry.group_views import ONE, TENANT, GroupsView, GroupView, MembersView, MemberView
-from sluice_controller.catalog.groups import TENANTS
+from sluice_controller.api.serializers import groups as shapes
+from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.resources import CollectionView, EntryView, no_content, render_entry, render_page
+from sluice_controller.catalog import groups
+from sluice_controller.catalog.groups import CONTAINERS, TENANTS, GroupKind
+from sluice_controller.validation.parameters import empty_body
+
+_GROUP = in_path("group", "the group's name")
+_TENANT = in_path("member", "an account, or the name that it was added by")
+_CONTAINER = in_path("member", "`account/container`, or the name that it was added by")
 
 
+class GroupsView(CollectionView):
+    """All groups of one kind, which is the ``service``."""
+
+    def create(self, data: Any, by: str) -> Any:
+        """The new group."""
+        return groups.create(self.backend, self.service, data, by)
+
+
+class GroupView(EntryView):
+    """One group."""
+
+    def update(self, name: str, data: Any, by: str, **options: Any) -> Any:
+        """The group as it is now."""
+        return groups.update(self.backend, self.service, name, data, by, **options)
+
+
+class MembersView(View):
+    """The members of one group."""
+
+    service: GroupKind
+
+    def get(self, request: Request, group: str) -> Response:
+        """A page of members."""
+        found = self.service.find(self.backend, group)
+        known = {one.path: one for one in groups.members(found.record)}
+        response = render_page(self, request, "members", known, shapes.MemberSerializer.show)
+        response["ETag"] = f'"{found.version}"'
+        return response
+
+
+class MemberView(View):
+    """One member of one group."""
+
+    service: GroupKind
+
+    def get(self, request: Request, group: str, member: str) -> Response:
+        """The member."""
+        self.query(request)
+        return self._rendered(self.service.find(self.backend, group), member)
+
+    def put(self, request: Request, group: str, member: str) -> Response:
+        """The member, in the group now."""
+        self.query(request)
+        empty_body(request.data)
+        expected = expected_version(request)
+        return self._rendered(
+            groups.add(self.backend, self.service, group, member, request.user.name, expected), member
+        )
+
+    def delete(self, request: Request, group: str, member: str) -> Response:
+        """204."""
+        self.query(request)
+        groups.remove(self.backend, self.service, group, member, request.user.name, expected_version(request))
+        return no_content()
+
+    def _rendered(self, found: Any, member: str) -> Response:
+        one = groups.find_member(self.service, found.record, member, self.backend.catalogue)
+        return render_entry(shapes.MemberSerializer.show(one), found.version)
+
+
+def _collection(kind: str, many: str, page: Any, shape: Any, new: Any, examples: Any) -> Callable[[Any], Any]:
+    return operations(
+        get=list_operation("sluice:groups:list", f"list_{kind}", f"List groups of {many}", page),
+        post=create_operation(
+            "sluice:groups:create", f"create_{kind}", f"Put {many} under one name", shape, new, examples
+        ),
+    )
+
+
+def _entry(kind: str, one: str, shape: Any, members: Any) -> Callable[[Any], Any]:
+    return operations(
+        get=show_operation("sluice:groups:show", f"show_{kind}", f"Show a group's {one}s", shape, _GROUP),
+        put=update_operation(
+            "sluice:groups:update",
+            f"update_{kind}",
+            f"Add a {one} to a group, or name all its {one}s anew",
+            shape,
+            members,
+            _GROUP,
+        ),
+        delete=delete_operation("sluice:groups:delete", f"delete_{kind}", f"Forget a group of {one}s", _GROUP, FORCE),
+    )
+
+
+def _members(kind: str, many: str) -> Callable[[Any], Any]:
+    page = shapes.MemberPageSerializer
+    return operations(
+        get=operation(
+            "sluice:groups:show",
+            f"list_{kind}_members",
+            page,
+            _GROUP,
+            ETAG,
+            *LIST,
+            errors=(404,),
+            summary=f"List the {many} of a group",
+        )
+    )
+
+
+def _member(kind: str, one: str, path: Any) -> Callable[[Any], Any]:
+    shape, where = shapes.MemberSerializer, [_GROUP, path]
+    return operations(
+        get=show_operation(
+            "sluice:groups:show", f"show_{kind}_member", f"Show whether a {one} is in a group", shape, *where
+        ),
+        put=update_operation(
+            "sluice:groups:update", f"add_{kind}_member", f"Add a {one} to a group", shape, None, *where
+        ),
+        delete=delete_operation(
+            "sluice:groups:update", f"remove_{kind}_member", f"Take a {one} out of a group", *where
+        ),
+    )
+
+
+@_collection(
+    "gtenants",
+    "tenants",
+    shapes.TenantGroupPageSerializer,
+    shapes.TenantGroupSerializer,
+    shapes.NewTenantGroupSerializer,
+    shapes.GTENANT,
+)
 class TenantGroupsView(GroupsView):
     """Groups of tenants."""
 
-    sort, folder = TENANTS, "gtenants"
-    serializer = TenantGroupSerializer
-
-    @extend_schema(
-        operation_id="list_gtenants",
-        summary="List groups of tenants",
-        parameters=LIST,
-        responses=answers({200: TenantGroupPageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of groups."""
-        return self.listed(request)
-
-    @extend_schema(
-        operation_id="create_gtenants",
-        summary="Put tenants under one name",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewTenantGroupSerializer,
-        responses=answers({201: TenantGroupSerializer}, 409, *WITH_BODY),
-        examples=GTENANT,
-    )
-    def post(self, request: Request) -> Response:
-        """The new group."""
-        return self.created(request)
+    service, path, serializer = TENANTS, ("registry", "gtenants"), shapes.TenantGroupSerializer
 
 
+@_entry("gtenants", "tenant", shapes.TenantGroupSerializer, shapes.TenantsSerializer)
 class TenantGroupView(GroupView):
     """One group of tenants."""
 
-    sort = TENANTS
-    serializer = TenantGroupSerializer
-
-    @extend_schema(
-        operation_id="show_gtenants",
-        summary="Show a group's tenants",
-        parameters=ONE,
-        responses=answers({200: TenantGroupSerializer}, 400, 404),
-    )
-    def get(self, request: Request, group: str) -> Response:
-        """The group."""
-        return self.shown(request, group)
-
-    @extend_schema(
-        operation_id="update_gtenants",
-        summary="Add a tenant to a group, or name all its tenants anew",
-        parameters=[*ONE, IF_MATCH],
-        request=TenantsSerializer,
-        responses=answers({200: TenantGroupSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, group: str) -> Response:
-        """The group as it is now."""
-        return self.changed(request, group)
-
-    @extend_schema(
-        operation_id="delete_gtenants",
-        summary="Forget a group of tenants",
-        parameters=[ONE[0], FORCE, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, group: str) -> Response:
-        """204."""
-        return self.deleted(request, group)
+    service, serializer = TENANTS, shapes.TenantGroupSerializer
 
 
+@_members("gtenants", "tenants")
 class TenantMembersView(MembersView):
     """The tenants of one group."""
 
-    sort = TENANTS
-
-    @extend_schema(
-        operation_id="list_gtenants_members",
-        summary="List the tenants of a group",
-        parameters=[ONE[0], ETAG, *LIST],
-        responses=answers({200: MemberPageSerializer}, 400, 404),
-    )
-    def get(self, request: Request, group: str) -> Response:
-        """A page of members."""
-        return self.listed(request, group)
+    service = TENANTS
 
 
+@_member("gtenants", "tenant", _TENANT)
 class TenantMemberView(MemberView):
     """One tenant of one group."""
 
-    sort = TENANTS
+    service = TENANTS
 
-    @extend_schema(
-        operation_id="show_gtenants_member",
-        summary="Show whether a tenant is in a group",
-        parameters=[*ONE, TENANT],
-        responses=answers({200: MemberSerializer}, 400, 404),
-    )
-    def get(self, request: Request, group: str, member: str) -> Response:
-        """The member."""
-        return self.shown(request, group, member)
 
-    @extend_schema(
-        operation_id="add_gtenants_member",
-        summary="Add a tenant to a group",
-        parameters=[*ONE, TENANT, IF_MATCH],
-        request=None,
-        responses=answers({200: MemberSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, group: str, member: str) -> Response:
-        """The member."""
-        return self.added(request, group, member)
+@_collection(
+    "gcontainers",
+    "containers",
+    shapes.ContainerGroupPageSerializer,
+    shapes.ContainerGroupSerializer,
+    shapes.NewContainerGroupSerializer,
+    shapes.GCONTAINER,
+)
+class ContainerGroupsView(GroupsView):
+    """Groups of containers."""
 
-    @extend_schema(
-        operation_id="remove_gtenants_member",
-        summary="Take a tenant out of a group",
-        parameters=[ONE[0], TENANT, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, group: str, member: str) -> Response:
-        """204."""
-        return self.removed(request, group, member)
+    service, path, serializer = CONTAINERS, ("registry", "gcontainers"), shapes.ContainerGroupSerializer
+
+
+@_entry("gcontainers", "container", shapes.ContainerGroupSerializer, shapes.ContainersSerializer)
+class ContainerGroupView(GroupView):
+    """One group of containers."""
+
+    service, serializer = CONTAINERS, shapes.ContainerGroupSerializer
+
+
+@_members("gcontainers", "containers")
+class ContainerMembersView(MembersView):
+    """The containers of one group."""
+
+    service = CONTAINERS
+
+
+@_member("gcontainers", "container", _CONTAINER)
+class ContainerMemberView(MemberView):
+    """One container of one group."""
+
+    service = CONTAINERS

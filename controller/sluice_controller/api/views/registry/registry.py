@@ -2,188 +2,104 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.serializers.registry import (
-    ACTIVATION,
-    METRIC,
-    MeasuredPageSerializer,
-    MeasuredSerializer,
-    NewActivationSerializer,
-    NewMetricSerializer,
-    RegisteredFilterPageSerializer,
-    RegisteredFilterSerializer,
-)
-from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.listing import (
-    ETAG,
+from sluice_controller.api.openapi import (
     FORCE,
-    GONE,
-    IF_MATCH,
-    LIST,
-    LOCATION,
-    gone,
+    create_operation,
+    delete_operation,
     in_path,
-    page,
-    shown,
-    url,
+    list_operation,
+    operations,
+    show_operation,
+    update_operation,
 )
+from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.views.resources import CollectionView, EntryView
 from sluice_controller.registry import activations, metrics
 
 _KEYWORD = in_path("keyword", "what sentences call the filter")
 _METRIC = in_path("metric", "the metric's name")
 
 
-class RegistryFiltersView(View):
+@operations(
+    get=list_operation(
+        "sluice:filters:list",
+        "list_registered_filters",
+        "List every keyword of DO SET with its activation URL, also those that this cluster cannot enforce",
+        shapes.RegisteredFilterPageSerializer,
+    ),
+    post=create_operation(
+        "sluice:activations:register",
+        "register_activation",
+        "Name the federated service that activates a filter",
+        shapes.RegisteredFilterSerializer,
+        shapes.NewActivationSerializer,
+        shapes.ACTIVATION,
+        404,
+    ),
+)
+class RegistryFiltersView(CollectionView):
     """What the language knows behind SET."""
 
-    rules = {"get": "sluice:filters:list", "post": "sluice:activations:register"}
-
-    @extend_schema(
-        operation_id="list_registered_filters",
-        summary="List every keyword of DO SET with its activation URL, also those that this cluster cannot enforce",
-        parameters=LIST,
-        responses=answers({200: RegisteredFilterPageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of keywords."""
-        return page(self, request, "filters", activations.list_all(self.backend), RegisteredFilterSerializer.show)
-
-    @extend_schema(
-        operation_id="register_activation",
-        summary="Name the federated service that activates a filter",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewActivationSerializer,
-        responses=answers({201: RegisteredFilterSerializer}, 404, 409, *WITH_BODY),
-        examples=ACTIVATION,
-    )
-    def post(self, request: Request) -> Response:
-        """The keyword with its service."""
-        self.query(request)
-        one = activations.create(self.backend, request.data, request.user.name)
-        return shown(RegisteredFilterSerializer.show(one), one.version, url("registry", "filters", one.info.keyword))
+    service, serializer = activations, shapes.RegisteredFilterSerializer
+    path, name_field = ("registry", "filters"), "keyword"
 
 
-class RegistryFilterView(View):
+@operations(
+    get=show_operation(
+        "sluice:filters:show",
+        "show_activation",
+        "Show a keyword and its activation URL",
+        shapes.RegisteredFilterSerializer,
+        _KEYWORD,
+    ),
+    put=update_operation(
+        "sluice:activations:update",
+        "update_activation",
+        "Name another service that activates a filter, or the first one",
+        shapes.RegisteredFilterSerializer,
+        shapes.NewActivationSerializer,
+        _KEYWORD,
+    ),
+    delete=delete_operation(
+        "sluice:activations:delete", "delete_activation", "Let our own deploy call activate a filter again", _KEYWORD
+    ),
+)
+class RegistryFilterView(EntryView):
     """One keyword."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {
-        "get": "sluice:filters:show",
-        "put": "sluice:activations:update",
-        "delete": "sluice:activations:delete",
-    }
-
-    @extend_schema(
-        operation_id="show_activation",
-        summary="Show a keyword and its activation URL",
-        parameters=[_KEYWORD, REQUEST_ID, ETAG],
-        responses=answers({200: RegisteredFilterSerializer}, 400, 404),
-    )
-    def get(self, request: Request, keyword: str) -> Response:
-        """The keyword."""
-        self.query(request)
-        one = activations.find(self.backend, keyword)
-        return shown(RegisteredFilterSerializer.show(one), one.version)
-
-    @extend_schema(
-        operation_id="update_activation",
-        summary="Name another service that activates a filter, or the first one",
-        parameters=[_KEYWORD, IF_MATCH, REQUEST_ID, ETAG],
-        request=NewActivationSerializer,
-        responses=answers({200: RegisteredFilterSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, keyword: str) -> Response:
-        """The keyword with its service."""
-        self.query(request)
-        one = activations.update(self.backend, keyword, request.data, request.user.name, expected_version(request))
-        return shown(RegisteredFilterSerializer.show(one), one.version)
-
-    @extend_schema(
-        operation_id="delete_activation",
-        summary="Let our own deploy call activate a filter again",
-        parameters=[_KEYWORD, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, keyword: str) -> Response:
-        """204."""
-        self.query(request)
-        activations.delete(self.backend, keyword, request.user.name, expected_version(request))
-        return gone()
+    service, serializer, forced = activations, shapes.RegisteredFilterSerializer, ()
 
 
-class RegistryMetricsView(View):
+@operations(
+    get=list_operation("sluice:metrics:list", "list_metrics", "List workload metrics", shapes.MeasuredPageSerializer),
+    post=create_operation(
+        "sluice:metrics:register",
+        "register_metric",
+        "Register a metric that something else than our plugins publishes",
+        shapes.MeasuredSerializer,
+        shapes.NewMetricSerializer,
+        shapes.METRIC,
+    ),
+)
+class RegistryMetricsView(CollectionView):
     """What WHEN can ask for."""
 
-    rules = {"get": "sluice:metrics:list", "post": "sluice:metrics:register"}
-
-    @extend_schema(
-        operation_id="list_metrics",
-        summary="List workload metrics",
-        parameters=LIST,
-        responses=answers({200: MeasuredPageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of metrics."""
-        return page(self, request, "metrics", metrics.list_all(self.backend), MeasuredSerializer.show)
-
-    @extend_schema(
-        operation_id="register_metric",
-        summary="Register a metric that something else than our plugins publishes",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewMetricSerializer,
-        responses=answers({201: MeasuredSerializer}, 409, *WITH_BODY),
-        examples=METRIC,
-    )
-    def post(self, request: Request) -> Response:
-        """The metric."""
-        self.query(request)
-        one = metrics.create(self.backend, request.data, request.user.name)
-        return shown(MeasuredSerializer.show(one), one.version, url("registry", "metrics", one.info.name))
+    service, serializer, path = metrics, shapes.MeasuredSerializer, ("registry", "metrics")
 
 
-class RegistryMetricView(View):
+@operations(
+    get=show_operation("sluice:metrics:show", "show_metric", "Show a metric", shapes.MeasuredSerializer, _METRIC),
+    put=update_operation(
+        "sluice:metrics:update",
+        "update_metric",
+        "Describe a registered metric anew",
+        shapes.MeasuredSerializer,
+        shapes.NewMetricSerializer,
+        _METRIC,
+    ),
+    delete=delete_operation("sluice:metrics:delete", "delete_metric", "Forget a registered metric", _METRIC, FORCE),
+)
+class RegistryMetricView(EntryView):
     """One metric."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {"get": "sluice:metrics:show", "put": "sluice:metrics:update", "delete": "sluice:metrics:delete"}
-
-    @extend_schema(
-        operation_id="show_metric",
-        summary="Show a metric",
-        parameters=[_METRIC, REQUEST_ID, ETAG],
-        responses=answers({200: MeasuredSerializer}, 400, 404),
-    )
-    def get(self, request: Request, metric: str) -> Response:
-        """The metric."""
-        self.query(request)
-        one = metrics.find(self.backend, metric)
-        return shown(MeasuredSerializer.show(one), one.version)
-
-    @extend_schema(
-        operation_id="update_metric",
-        summary="Describe a registered metric anew",
-        parameters=[_METRIC, IF_MATCH, REQUEST_ID, ETAG],
-        request=NewMetricSerializer,
-        responses=answers({200: MeasuredSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, metric: str) -> Response:
-        """The metric as it is now."""
-        self.query(request)
-        one = metrics.update(self.backend, metric, request.data, request.user.name, expected_version(request))
-        return shown(MeasuredSerializer.show(one), one.version)
-
-    @extend_schema(
-        operation_id="delete_metric",
-        summary="Forget a registered metric",
-        parameters=[_METRIC, FORCE, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, metric: str) -> Response:
-        """204."""
-        force = self.query(request, "force").flag("force")
-        metrics.delete(self.backend, metric, request.user.name, force, expected_version(request))
-        return gone()
+    service, serializer = metrics, shapes.MeasuredSerializer

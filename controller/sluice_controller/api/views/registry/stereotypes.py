@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REQUEST_ID, WAIT, WITH_BODY, answers
-from sluice_controller.api.permissions import authorize, target_of
-from sluice_controller.api.serializers.stereotypes import (
-    STEREOTYPE,
-    ApplicationSerializer,
-    AppliedPageSerializer,
-    AppliedSerializer,
-    NewStereotypeSerializer,
-    ShownStereotypeSerializer,
-    StereotypePageSerializer,
-    StereotypeSerializer,
-)
-from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.listing import (
+from sluice_controller.api.openapi import (
     ETAG,
     FORCE,
     GONE,
-    IF_MATCH,
     LIST,
-    LOCATION,
-    gone,
+    WAIT,
+    create_operation,
+    delete_operation,
     in_path,
-    page,
-    shown,
-    url,
+    list_operation,
+    operation,
+    operations,
+    show_operation,
+    update_operation,
 )
-from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.api.permissions import authorize, target_of
+from sluice_controller.api.serializers import stereotypes as shapes
+from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.resources import CollectionView, EntryView, no_content, render_entry, render_page
+from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.policies import deployments
 from sluice_controller.registry import stereotypes
 from sluice_controller.validation.parameters import empty_body
@@ -47,179 +40,153 @@ _NAME = in_path("stereotype", "the stereotype's name")
 _TARGET = in_path("target", "a tenant, or `account/container`")
 
 
-class StereotypesView(View):
+@operations(
+    get=list_operation(
+        "sluice:stereotypes:list", "list_stereotypes", "List stereotypes", shapes.StereotypePageSerializer
+    ),
+    post=create_operation(
+        "sluice:stereotypes:create",
+        "create_stereotype",
+        "Name a set of sentences with a hole for the target",
+        shapes.StereotypeSerializer,
+        shapes.NewStereotypeSerializer,
+        shapes.STEREOTYPE,
+    ),
+)
+class StereotypesView(CollectionView):
     """All stereotypes."""
 
-    rules = {"get": "sluice:stereotypes:list", "post": "sluice:stereotypes:create"}
+    service, serializer, path = stereotypes, shapes.StereotypeSerializer, ("stereotypes",)
 
-    @extend_schema(
-        operation_id="list_stereotypes",
-        summary="List stereotypes",
-        parameters=LIST,
-        responses=answers({200: StereotypePageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of stereotypes."""
-        return page(self, request, "stereotypes", stereotypes.list_all(self.backend), StereotypeSerializer.show)
-
-    @extend_schema(
-        operation_id="create_stereotype",
-        summary="Name a set of sentences with a hole for the target",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewStereotypeSerializer,
-        responses=answers({201: StereotypeSerializer}, 409, *WITH_BODY),
-        examples=STEREOTYPE,
-    )
-    def post(self, request: Request) -> Response:
+    def create(self, data: Any, by: str) -> Any:
         """The new stereotype."""
-        self.query(request)
-        found = stereotypes.create(self.backend, request.data, request.user.name, settings.SLUICE.text_limit)
-        return shown(StereotypeSerializer.show(found), found.version, url("stereotypes", found.record.name))
+        return stereotypes.create(self.backend, data, by, settings.SLUICE.text_limit)
 
 
-class StereotypeView(View):
+@operations(
+    get=show_operation(
+        "sluice:stereotypes:show", "show_stereotype", "Show a stereotype", shapes.ShownStereotypeSerializer, _NAME
+    ),
+    delete=delete_operation("sluice:stereotypes:delete", "delete_stereotype", "Forget a stereotype", _NAME, FORCE),
+)
+class StereotypeView(EntryView):
     """One stereotype."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {
-        "get": "sluice:stereotypes:show",
-        "put": "sluice:stereotypes:update",
-        "delete": "sluice:stereotypes:delete",
-    }
+    service = stereotypes
 
-    @extend_schema(
-        operation_id="show_stereotype",
-        summary="Show a stereotype",
-        parameters=[_NAME, REQUEST_ID, ETAG],
-        responses=answers({200: ShownStereotypeSerializer}, 400, 404),
+    @update_operation(
+        "sluice:stereotypes:update",
+        "update_stereotype",
+        "Change a stereotype, and with it every target that it is applied to; in one change, or not at all",
+        shapes.ShownStereotypeSerializer,
+        shapes.NewStereotypeSerializer,
+        _NAME,
+        WAIT,
     )
-    def get(self, request: Request, stereotype: str) -> Response:
-        """The stereotype."""
-        self.query(request)
-        found = stereotypes.find(self.backend, stereotype)
-        places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
-        return shown({**StereotypeSerializer.show(found), "applied": len(places)}, found.version)
-
-    @extend_schema(
-        operation_id="update_stereotype",
-        summary="Change a stereotype, and with it every target that it is applied to; in one change, or not at all",
-        parameters=[_NAME, WAIT, IF_MATCH, REQUEST_ID, ETAG],
-        request=NewStereotypeSerializer,
-        responses=answers({200: ShownStereotypeSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, stereotype: str) -> Response:
+    def put(self, request: Request, **path: str) -> Response:
         """The stereotype as it is now."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        seconds, expected = self.wait_seconds(request), expected_version(request)
         found, done = stereotypes.update(
-            self.backend,
-            stereotype,
-            request.data,
-            request.user.name,
-            settings.SLUICE.text_limit,
-            expected_version(request),
+            self.backend, path["stereotype"], request.data, request.user.name, settings.SLUICE.text_limit, expected
         )
         wait_acknowledged(self.backend, done.epoch, seconds)
-        places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
-        return shown({**StereotypeSerializer.show(found), "applied": len(places)}, found.version)
+        return self.render(found)
 
-    @extend_schema(
-        operation_id="delete_stereotype",
-        summary="Forget a stereotype",
-        parameters=[_NAME, FORCE, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, stereotype: str) -> Response:
-        """204."""
-        force = self.query(request, "force").flag("force")
-        stereotypes.delete(self.backend, stereotype, request.user.name, force, expected_version(request))
-        return gone()
+    def render(self, found: Any) -> Response:
+        """The stereotype, with the number of targets that it is applied to."""
+        places = stereotypes.applications(self.backend.policy_cache.contents(), found.record.name)
+        return render_entry(shapes.ShownStereotypeSerializer.show(found, applied=len(places)), found.version)
 
 
 class StereotypeTargetsView(View):
     """Where one stereotype is applied."""
 
-    http_method_names = ("get", "head")
-    rules = {"get": "sluice:stereotypes:targets"}
-
-    @extend_schema(
-        operation_id="list_stereotype_targets",
-        summary="List the tenants and containers that a stereotype is applied to",
-        parameters=[_NAME, ETAG, *LIST],
-        responses=answers({200: AppliedPageSerializer}, 400, 404),
+    @operation(
+        "sluice:stereotypes:targets",
+        "list_stereotype_targets",
+        shapes.AppliedPageSerializer,
+        _NAME,
+        ETAG,
+        *LIST,
+        errors=(404,),
     )
     def get(self, request: Request, stereotype: str) -> Response:
-        """A page of targets, by path."""
+        """List the tenants and containers that a stereotype is applied to.
+
+        A page of targets, by path.
+        """
         found = stereotypes.find(self.backend, stereotype)
         places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         known = {path: policies for (_, path), policies in places.items()}
-        answer = page(self, request, "targets", known, AppliedSerializer.show)
-        answer["ETag"] = f'"{found.version}"'
-        return answer
+        response = render_page(self, request, "targets", known, shapes.AppliedSerializer.show)
+        response["ETag"] = f'"{found.version}"'
+        return response
 
 
 class StereotypeTargetView(View):
     """One stereotype at one tenant or container."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {
-        "get": "sluice:stereotypes:applied",
-        "put": "sluice:stereotypes:apply",
-        "delete": "sluice:stereotypes:take_back",
-    }
-
     def foreknown(self) -> Mapping[str, str]:
         """What rules see before the target is looked at."""
         return {"stereotype": self.kwargs["stereotype"]}
 
-    @extend_schema(
-        operation_id="show_stereotype_target",
-        summary="Show what a stereotype has set for a target",
-        parameters=[_NAME, _TARGET, REQUEST_ID, ETAG],
-        responses=answers({200: AppliedSerializer}, 400, 404),
+    @show_operation(
+        "sluice:stereotypes:applied",
+        "show_stereotype_target",
+        "Show what a stereotype has set for a target",
+        shapes.AppliedSerializer,
+        _NAME,
+        _TARGET,
     )
     def get(self, request: Request, stereotype: str, target: str) -> Response:
         """The target."""
         self.query(request)
-        policies = stereotypes.policies_applied_at(self.backend, stereotype, self._target(request, stereotype, target))
-        return shown(AppliedSerializer.show(policies), max(one.version for one in policies))
+        return self._rendered(stereotype, self._target(request, target))
 
-    @extend_schema(
-        operation_id="apply_stereotype",
-        summary="Apply a stereotype to a tenant or a container: all of its sentences, or none",
-        parameters=[_NAME, _TARGET, WAIT, REQUEST_ID, ETAG],
-        request=None,
-        responses=answers({200: ApplicationSerializer}, 404, 409, *WITH_BODY),
+    @operation(
+        "sluice:stereotypes:apply",
+        "apply_stereotype",
+        shapes.ApplicationSerializer,
+        _NAME,
+        _TARGET,
+        WAIT,
+        ETAG,
+        errors=(404, 409),
+        takes=None,
     )
     def put(self, request: Request, stereotype: str, target: str) -> Response:
-        """The target; the same again changes nothing."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
+        """Apply a stereotype to a tenant or a container: all of its sentences, or none.
+
+        The target; the same again changes nothing.
+        """
+        seconds = self.wait_seconds(request)
         empty_body(request.data)
-        where = self._target(request, stereotype, target)
+        where = self._target(request, target)
         done = stereotypes.apply(self.backend, stereotype, where, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        policies = stereotypes.policies_applied_at(self.backend, stereotype, where)
-        data = {**AppliedSerializer.show(policies), "changed": done.changed}
-        return shown(data, max(one.version for one in policies))
+        return self._rendered(stereotype, where, changed=done.changed)
 
-    @extend_schema(
-        operation_id="take_back_stereotype",
-        summary="Take back what a stereotype has set for a target",
-        parameters=[_NAME, _TARGET, WAIT, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409),
-    )
+    @operation("sluice:stereotypes:take_back", "take_back_stereotype", GONE, _NAME, _TARGET, WAIT, errors=(404, 409))
     def delete(self, request: Request, stereotype: str, target: str) -> Response:
-        """204."""
-        seconds = self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-        where = self._target(request, stereotype, target)
-        done = stereotypes.withdraw(self.backend, stereotype, where, request.user.name)
-        wait_acknowledged(self.backend, done.epoch, seconds)
-        return gone()
+        """Take back what a stereotype has set for a target.
 
-    def _target(self, request: Request, stereotype: str, path: str) -> Target:
+        204.
+        """
+        seconds = self.wait_seconds(request)
+        done = stereotypes.withdraw(self.backend, stereotype, self._target(request, target), request.user.name)
+        wait_acknowledged(self.backend, done.epoch, seconds)
+        return no_content()
+
+    def _rendered(self, stereotype: str, target: Target, **more: Any) -> Response:
+        policies = stereotypes.policies_applied_at(self.backend, stereotype, target)
+        data = {**shapes.AppliedSerializer.show(policies), **more}
+        return render_entry(data, max(one.version for one in policies))
+
+    def _target(self, request: Request, path: str) -> Target:
         """What ``path`` names, once the rule allows it."""
         target = deployments.target_of(path, self.backend.catalogue)
         known = target_of(Plan(target, ()), settings.SLUICE, {})
-        authorize(request, self.rules[request.method.lower().replace("head", "get")], {**known, **self.foreknown()})
+        authorize(request, self.rule(request), {**known, **self.foreknown()})
         if target.level not in (TENANT, CONTAINER):
             raise CallerError(f"`{path}` is an {target.level}, expected a tenant or a container")
         return target

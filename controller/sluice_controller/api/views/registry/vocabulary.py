@@ -2,186 +2,99 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
-from rest_framework.response import Response
-
-from sluice_controller.api.openapi import REQUEST_ID, WITH_BODY, answers
-from sluice_controller.api.serializers.registry import (
-    ALIAS,
-    TERM,
-    AliasPageSerializer,
-    AliasSerializer,
-    CoinedTermPageSerializer,
-    CoinedTermSerializer,
-    NewAliasSerializer,
-    NewTermSerializer,
-)
-from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.listing import (
-    ETAG,
+from sluice_controller.api.openapi import (
     FORCE,
-    GONE,
-    IF_MATCH,
-    LIST,
-    LOCATION,
-    gone,
+    create_operation,
+    delete_operation,
     in_path,
-    page,
-    shown,
-    url,
+    list_operation,
+    operations,
+    show_operation,
+    update_operation,
 )
+from sluice_controller.api.serializers import registry as shapes
+from sluice_controller.api.views.resources import CollectionView, EntryView
 from sluice_controller.registry import aliases, terms
 
 _TERM = in_path("term", "the coined word")
 _ALIAS = in_path("alias", "the alias")
 
 
-class RegistryTermsView(View):
+@operations(
+    get=list_operation(
+        "sluice:terms:list", "list_terms", "List coined terms such as DOCS", shapes.CoinedTermPageSerializer
+    ),
+    post=create_operation(
+        "sluice:terms:create",
+        "coin_term",
+        "Coin a term",
+        shapes.CoinedTermSerializer,
+        shapes.NewTermSerializer,
+        shapes.TERM,
+    ),
+)
+class RegistryTermsView(CollectionView):
     """Coined words."""
 
-    rules = {"get": "sluice:terms:list", "post": "sluice:terms:create"}
-
-    @extend_schema(
-        operation_id="list_terms",
-        summary="List coined terms such as DOCS",
-        parameters=LIST,
-        responses=answers({200: CoinedTermPageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of terms."""
-        return page(self, request, "terms", terms.list_all(self.backend), CoinedTermSerializer.show)
-
-    @extend_schema(
-        operation_id="coin_term",
-        summary="Coin a term",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewTermSerializer,
-        responses=answers({201: CoinedTermSerializer}, 409, *WITH_BODY),
-        examples=TERM,
-    )
-    def post(self, request: Request) -> Response:
-        """The new term."""
-        self.query(request)
-        found = terms.create(self.backend, request.data, request.user.name)
-        return shown(CoinedTermSerializer.show(found), found.version, url("registry", "terms", found.record.name))
+    service, serializer = terms, shapes.CoinedTermSerializer
+    path, name_field = ("registry", "terms"), "term"
 
 
-class RegistryTermView(View):
+@operations(
+    get=show_operation("sluice:terms:show", "show_term", "Show a coined term", shapes.CoinedTermSerializer, _TERM),
+    put=update_operation(
+        "sluice:terms:update",
+        "update_term",
+        "Let a coined term stand for other types; built-in ones cannot be changed",
+        shapes.CoinedTermSerializer,
+        shapes.NewTermSerializer,
+        _TERM,
+        FORCE,
+    ),
+    delete=delete_operation("sluice:terms:delete", "delete_term", "Forget a coined term", _TERM, FORCE),
+)
+class RegistryTermView(EntryView):
     """One coined word."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {"get": "sluice:terms:show", "put": "sluice:terms:update", "delete": "sluice:terms:delete"}
-
-    @extend_schema(
-        operation_id="show_term",
-        summary="Show a coined term",
-        parameters=[_TERM, REQUEST_ID, ETAG],
-        responses=answers({200: CoinedTermSerializer}, 400, 404),
-    )
-    def get(self, request: Request, term: str) -> Response:
-        """The term."""
-        self.query(request)
-        found = terms.find(self.backend, term)
-        return shown(CoinedTermSerializer.show(found), found.version)
-
-    @extend_schema(
-        operation_id="update_term",
-        summary="Let a coined term stand for other types; built-in ones cannot be changed",
-        parameters=[_TERM, FORCE, IF_MATCH, REQUEST_ID, ETAG],
-        request=NewTermSerializer,
-        responses=answers({200: CoinedTermSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, term: str) -> Response:
-        """The term as it is now."""
-        force = self.query(request, "force").flag("force")
-        expected = expected_version(request)
-        found = terms.update(self.backend, term, request.data, request.user.name, force, expected)
-        return shown(CoinedTermSerializer.show(found), found.version)
-
-    @extend_schema(
-        operation_id="delete_term",
-        summary="Forget a coined term",
-        parameters=[_TERM, FORCE, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, term: str) -> Response:
-        """204."""
-        force = self.query(request, "force").flag("force")
-        terms.delete(self.backend, term, request.user.name, force, expected_version(request))
-        return gone()
+    service, serializer, forced = terms, shapes.CoinedTermSerializer, ("put", "delete")
 
 
-class AliasesView(View):
+@operations(
+    get=list_operation(
+        "sluice:aliases:list",
+        "list_aliases",
+        "List aliases of filters, metrics and targets",
+        shapes.AliasPageSerializer,
+    ),
+    post=create_operation(
+        "sluice:aliases:create",
+        "create_alias",
+        "Give a filter with parameters, a metric at a granularity, or a target another name",
+        shapes.AliasSerializer,
+        shapes.NewAliasSerializer,
+        shapes.ALIAS,
+    ),
+)
+class AliasesView(CollectionView):
     """Further words."""
 
-    rules = {"get": "sluice:aliases:list", "post": "sluice:aliases:create"}
-
-    @extend_schema(
-        operation_id="list_aliases",
-        summary="List aliases of filters, metrics and targets",
-        parameters=LIST,
-        responses=answers({200: AliasPageSerializer}, 400),
-    )
-    def get(self, request: Request) -> Response:
-        """A page of aliases."""
-        return page(self, request, "aliases", aliases.list_all(self.backend), AliasSerializer.show)
-
-    @extend_schema(
-        operation_id="create_alias",
-        summary="Give a filter with parameters, a metric at a granularity, or a target another name",
-        parameters=[REQUEST_ID, ETAG, LOCATION],
-        request=NewAliasSerializer,
-        responses=answers({201: AliasSerializer}, 409, *WITH_BODY),
-        examples=ALIAS,
-    )
-    def post(self, request: Request) -> Response:
-        """The new alias."""
-        self.query(request)
-        found = aliases.create(self.backend, request.data, request.user.name)
-        return shown(AliasSerializer.show(found), found.version, url("registry", "aliases", found.record.name))
+    service, serializer, path = aliases, shapes.AliasSerializer, ("registry", "aliases")
 
 
-class AliasView(View):
+@operations(
+    get=show_operation("sluice:aliases:show", "show_alias", "Show an alias", shapes.AliasSerializer, _ALIAS),
+    put=update_operation(
+        "sluice:aliases:update",
+        "update_alias",
+        "Let an alias stand for something else of its sort",
+        shapes.AliasSerializer,
+        shapes.NewAliasSerializer,
+        _ALIAS,
+        FORCE,
+    ),
+    delete=delete_operation("sluice:aliases:delete", "delete_alias", "Forget an alias", _ALIAS, FORCE),
+)
+class AliasView(EntryView):
     """One further word."""
 
-    http_method_names = ("get", "put", "delete", "head")
-    rules = {"get": "sluice:aliases:show", "put": "sluice:aliases:update", "delete": "sluice:aliases:delete"}
-
-    @extend_schema(
-        operation_id="show_alias",
-        summary="Show an alias",
-        parameters=[_ALIAS, REQUEST_ID, ETAG],
-        responses=answers({200: AliasSerializer}, 400, 404),
-    )
-    def get(self, request: Request, alias: str) -> Response:
-        """The alias."""
-        self.query(request)
-        found = aliases.find(self.backend, alias)
-        return shown(AliasSerializer.show(found), found.version)
-
-    @extend_schema(
-        operation_id="update_alias",
-        summary="Let an alias stand for something else of its sort",
-        parameters=[_ALIAS, FORCE, IF_MATCH, REQUEST_ID, ETAG],
-        request=NewAliasSerializer,
-        responses=answers({200: AliasSerializer}, 404, 409, 412, *WITH_BODY),
-    )
-    def put(self, request: Request, alias: str) -> Response:
-        """The alias as it is now."""
-        force = self.query(request, "force").flag("force")
-        expected = expected_version(request)
-        found = aliases.update(self.backend, alias, request.data, request.user.name, force, expected)
-        return shown(AliasSerializer.show(found), found.version)
-
-    @extend_schema(
-        operation_id="delete_alias",
-        summary="Forget an alias",
-        parameters=[_ALIAS, FORCE, IF_MATCH, REQUEST_ID],
-        responses=answers(GONE, 400, 404, 409, 412),
-    )
-    def delete(self, request: Request, alias: str) -> Response:
-        """204."""
-        force = self.query(request, "force").flag("force")
-        aliases.delete(self.backend, alias, request.user.name, force, expected_version(request))
-        return gone()
+    service, serializer, forced = aliases, shapes.AliasSerializer, ("put", "delete")
