@@ -1,14 +1,14 @@
-"""What a node can carry, where nobody configured or calibrated it.
+"""Estimates what a node can carry, where nobody configured or calibrated it.
 
 An estimate that only remembers what it allowed locks itself in: it holds back, so it never sees more than it allows,
 so it goes on to hold back.  Hence:
 
-* Nothing is known, and nothing held back, as long as no floor suffers.
-* A floor *suffers* when its flow has transfers open, moves clearly less than it may, and does not wait for us: then
+* Nothing is known, and nothing held back, as long as no floor is violated.
+* A floor is *violated* when its flow has transfers open, moves clearly less than it may, and does not wait for us: then
   something else is full, which is the node.  Its capacity is the most that it moved lately, and shrinks slowly
-  (1 % a second, at most to half of that) while it is used up and the floor goes on to suffer.
-* A flow that suffers no less when others were held back for a while is slow by itself, and is let alone for a minute.
-* While nobody suffers and the estimate is used up it grows, by 5 % a second or 1 MB/s, whichever is more; also
+  (1 % a second, at most to half of that) while it is used up and the floor goes on to be violated.
+* A flow that gains nothing while others are held back is slow by itself, and is let alone for a minute.
+* While no floor is violated and the estimate is used up it grows, by 5 % a second or 1 MB/s, whichever is more; also
   when the floors are more than it carries, for then those that wait, wait for us.
 * When one node's capacity is estimated, those of all others of its side are: at the most that any of them moved lately.
 * An estimate that was not used up for a minute is forgotten.
@@ -59,35 +59,36 @@ class CapacityEstimate:
     _before: float = 0.0
 
     @property
-    def most(self) -> float:
-        """The most that the node moved lately."""
+    def peak(self) -> float:
+        """The most that the node moved lately, bytes per second."""
         return max(max(self._lately, default=0.0), LEAST)
 
     def begin(self, value: float) -> None:
-        """Suppose ``value`` where nothing is known."""
+        """Start with ``value`` if nothing is known."""
         if math.isinf(self.value):
             self.value = value
 
-    def step(self, moved: float, suffering: bool, seconds: float = 1.0) -> float:
-        """The estimate after another ``seconds`` in which ``moved`` (per second) went through the node.
+    def update(self, moved: float, violated: bool, seconds: float = 1.0) -> float:
+        """Update and return the estimate.
 
-        ``suffering`` says that a floor suffers here.
+        :param moved: bytes per second that the node moved in the last ``seconds``
+        :param violated: whether a floor is violated on the node
         """
         self._mean += (1.0 - math.exp(-seconds / _MEAN)) * (moved - self._mean)
         self._lately.append(self._mean)
         used_up = self._mean >= USED_UP * self.value
-        if suffering:
+        if violated:
             if not used_up:
-                self.value = min(self.value, self.most)
+                self.value = min(self.value, self.peak)
             self._before = self._before or self.value
             if used_up:
                 self.value = max(self.value * (1.0 - SHRINKING * seconds), self._before / 2, LEAST)
         elif used_up:
             self.value = max(self.value, self._mean)
             self.value += max(GROWTH * self.value, LEAST_GROWTH) * seconds
-        if not suffering:
+        if not violated:
             self._before = 0.0
-        self._spare = 0.0 if used_up or suffering else self._spare + seconds
+        self._spare = 0.0 if used_up or violated else self._spare + seconds
         if self._spare >= _FORGOTTEN:
             self.value = math.inf
         return self.value
@@ -101,18 +102,20 @@ class _Suspect:
 
 @dataclass(slots=True)
 class FloorViolations:
-    """Which flows suffer."""
+    """Finds the flows whose floors are violated: something else than us holds them back."""
 
     _suspects: dict[Flow, _Suspect] = field(default_factory=dict)
     _excused: dict[Flow, float] = field(default_factory=dict)
 
-    def step(self, flow: Flow, may: float, moved: float, open: float, held: float, now: float) -> bool:  # noqa: A002
-        """True when ``flow`` suffers at ``now``.
+    def is_violated(self, flow: Flow, allowed: float, moved: float, opened: float, waiting: float, now: float) -> bool:
+        """True when the floor of ``flow`` is violated at ``now``.
 
-        ``allowed`` is what it may move of its floor, ``moved`` what it does, ``open`` how many transfers it
-        has, of which we hold back ``held``; all are means.
+        :param allowed: bytes per second that the flow may move of its floor
+        :param moved: bytes per second that it moves, as a mean
+        :param opened: its open transfers, as a mean
+        :param waiting: of these, the ones that we hold back
         """
-        if open < _CLEARLY or moved >= _CLEARLY * may or held > 0.1 * open:
+        if opened < _CLEARLY or moved >= _CLEARLY * allowed or waiting > 0.1 * opened:
             self._suspects.pop(flow, None)
             return False
         if now < self._excused.get(flow, -math.inf):
@@ -126,21 +129,24 @@ class FloorViolations:
         return passed >= _SUFFERS
 
     def forget(self, now: float) -> None:
-        """Forget what is over."""
+        """Forget flows whose time is over."""
         self._excused = {flow: until for flow, until in self._excused.items() if until > now}
-        self._suspects = {flow: one for flow, one in self._suspects.items() if now - one.since < _EXCUSED}
+        self._suspects = {flow: suspect for flow, suspect in self._suspects.items() if now - suspect.since < _EXCUSED}
 
 
 @dataclass(slots=True)
 class NodeCapacities:
-    """What every node carries on one side for one method: configured, or else estimated."""
+    """The capacity of every node on one side for one method: configured, or else estimated."""
 
     side: str
     method: str
     _estimates: dict[str, CapacityEstimate] = field(default_factory=dict)
 
-    def of(self, node: str, configured: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
-        """Capacity (infinite when unknown) and where it is known from."""
+    def capacity(self, node: str, configured: Mapping[str, Mapping[str, float]]) -> tuple[float, str]:
+        """The capacity of ``node`` (infinite if unknown), and where it is known from.
+
+        :param configured: side → method → bytes per second, as the node reports
+        """
         given = configured.get(self.side, {}).get(self.method, 0.0)
         if given > 0:
             return given, CONFIGURED
@@ -149,12 +155,17 @@ class NodeCapacities:
             return math.inf, UNKNOWN
         return estimate.value, ESTIMATED
 
-    def step(self, moved: Mapping[str, float], suffering: Collection[str], seconds: float) -> None:
-        """Another second: node → what it moved, of those that have no configured capacity; others are forgotten."""
+    def update(self, moved: Mapping[str, float], violated: Collection[str], seconds: float) -> None:
+        """Update the estimates.
+
+        :param moved: node → bytes per second, of all nodes without a configured capacity; others are forgotten
+        :param violated: names of the nodes where a floor is violated
+        :param seconds: since the last update
+        """
         self._estimates = {node: self._estimates.get(node) or CapacityEstimate() for node in moved}
         for node, estimate in self._estimates.items():
-            estimate.step(moved[node], node in suffering, seconds)
-        if suffering:  # a node without any estimate would seem to carry all that the others cannot
-            most = max((one.most for one in self._estimates.values()), default=LEAST)
+            estimate.update(moved[node], node in violated, seconds)
+        if violated:  # a node without any estimate would seem to carry all that the others cannot
+            most = max((estimate.peak for estimate in self._estimates.values()), default=LEAST)
             for estimate in self._estimates.values():
                 estimate.begin(most)

@@ -1,9 +1,9 @@
-"""Nodes that died without a word: told from those whose agent alone is silent by what the other side moves.
+"""Tells nodes that failed from nodes whose agent alone is silent, by the bytes that the other side moves.
 
-What passes one side passes the other.  While all speak, the proportion of both is learned (answers out of caches, and
-copies of uploads, are why it is not 1).  When some are silent and the other side moves no more than what the rest of
-their own side accounts for, their bytes do not come any more: others may have their part.  Otherwise their workers go
-on at the rates that they have, and nobody else may have these before the node is forgotten.
+What passes one side passes the other.  While all nodes report, the proportion of both sides is learned; caches and the
+copies of uploads are why it is not 1.  When some are silent and the other side moves no more than the reporting nodes
+of their own side account for, the silent nodes have failed and others may have their part.  Otherwise their workers go
+on at the rates that they have, and nobody else may have these until the nodes are forgotten.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from sluice_actors.bandwidth.loads.node_loads import FRESH_SECONDS, Node, NodeLo
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, SIDES
 
-#: Bytes that are not accounted for, as a part of those that are, up to which nodes count as gone, and as gone still.
+#: Unaccounted bytes, as a part of the accounted ones, up to which nodes count as failed, and as failed still.
 _SAME, _STILL = 0.10, 0.20
-#: Less per second tells nothing, nor does less of it on the other side.
+#: Fewer bytes per second prove nothing, nor does a smaller proportion.
 _TELLS: Final = 1e6
 _LEAST: Final = 0.2
-#: So many seconds are remembered; in a few of them buffers may have taken much that had not passed the other side.
+#: So many seconds are remembered; in a few of them buffers may have taken bytes that had not passed the other side.
 _SECONDS: Final = 15
-#: Seconds since every node spoke, with which what they told is of one second.
+#: When every node reported within so many seconds, the reports are of one second.
 _SPEAKS: Final = 1.0
 
 
 @dataclass(slots=True)
 class FailureDetector:
-    """Remembers how much of each method moves on one side for what moves on the other, and who was gone."""
+    """Remembers for each method the proportion of bytes on both sides, and which nodes had failed."""
 
     failed: frozenset[str] = frozenset()
     _proportions: dict[str, deque[float]] = field(default_factory=dict)
 
-    def step(self, loads: NodeLoads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
-        """The nodes that count as gone.
+    def detect(self, loads: NodeLoads, now: float, held: Collection[tuple[str, str]]) -> frozenset[str]:
+        """The names of the nodes that count as failed.
 
+        :param now: seconds on our monotonic clock
         :param held: methods, each with the side where it is held back
         """
         nodes = list(loads.nodes.values())
@@ -50,7 +51,7 @@ class FailureDetector:
             self._learn(nodes)
         found: set[str] = set()
         for side in SIDES if silent else ():
-            # one that serves both sides would hide its own bytes
+            # a node that serves both sides would hide its own bytes
             here = {node.name for node in silent if node.served_sides == (side,)}
             limit = _STILL if here & self.failed else _SAME
             verdicts = [self._accounted(nodes, here, method, side, limit) for method, there in held if there == side]
@@ -67,7 +68,7 @@ class FailureDetector:
                 self._proportions.setdefault(method, deque(maxlen=_SECONDS)).append(stored / proxies)
 
     def _accounted(self, nodes: list[Node], silent: set[str], method: str, side: str, limit: float) -> bool | None:
-        """Whether all that the other side moves passes those that are not silent; None when nothing tells."""
+        """Whether the reporting nodes account for all that the other side moves; None when nothing proves it."""
         known, other = self._proportions.get(method), next(one for one in SIDES if one != side)
         speaking = _moved((node for node in nodes if node.name not in silent), method, side)
         if not known or speaking < _TELLS:
@@ -81,12 +82,12 @@ class FailureDetector:
 
 
 def _moved(nodes: Iterable[Node], method: str, side: str) -> float:
-    """Bytes in the last second that each told of."""
+    """Bytes of the last second that ``nodes`` reported of one method on one side."""
     return _sums(nodes)[method_side(method, side)]
 
 
 def _sums(nodes: Iterable[Node]) -> list[float]:
-    """The same of each kind of places."""
+    """The same, by ``method_side``."""
     stats = [node.stats for node in nodes]
     if not stats:
         return [0.0] * METHOD_SIDES

@@ -1,7 +1,7 @@
-"""What nodes are told, in columns, and as the bytes of :class:`~sluice_core.messages.bandwidth.Shares`.
+"""Encodes shares, which are columns, as the bytes of :class:`~sluice_core.messages.bandwidth.Shares`.
 
-A round may have some hundred thousand shares.  What they begin with (whose they are) is the same on all nodes and in
-all rounds, so it is packed once; numbers are packed as columns.
+A round may have some hundred thousand shares.  Each begins with its flow, which is the same on all nodes and in all
+rounds, so these bytes are made once; the numbers after them are encoded as columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.loads.flow_index import METHOD_SIDES, FlowIndex
 from sluice_core.messages.bandwidth import SIDES, Share, Shares
 
-#: MessagePack's marks of a double, and of a list as long as a share.
+#: MessagePack's type bytes of a double, and of a list as long as a share.
 _DOUBLE: Final = 0xCB
 _SHARE: Final = bytes((0x90 | len(Share._fields),))
 #: How a share ends: rate, floor, ceiling, and the priority, which is a small number.
@@ -29,10 +29,10 @@ _END: Final = np.dtype([*chain(*(((f"{name}:", "u1"), (name, ">f8")) for name in
 
 @dataclass(frozen=True, slots=True)
 class ShareColumns:
-    """Shares of one method: ``node`` is where it stands in ``LoadTable.nodes``, ``place`` as of ``FlowIndex``."""
+    """Shares of one method; all arrays are (shares,), rates bytes per second, a negative rate is no limit."""
 
-    node: IntArray
-    place: IntArray
+    node: IntArray  #: positions in ``LoadTable.nodes``
+    flow_side: IntArray  #: see ``flow_index``
     rate: FloatArray
     floor: FloatArray
     ceiling: FloatArray
@@ -40,53 +40,55 @@ class ShareColumns:
 
 
 class SharePrefixes:
-    """How shares begin, by place; to be made anew when flows are numbered anew."""
+    """The bytes with which shares begin, by flow-side; to be made anew when flows are numbered anew."""
 
     def __init__(self, names: FlowIndex) -> None:
         self._names = names
         self._packed: NDArray[np.object_] = np.empty(0, dtype=object)
 
-    def of(self, places: IntArray) -> list[bytes]:
-        """Packed: a list of nine that begins with side, account, container, method, policy."""
+    def packed(self, flow_sides: IntArray) -> list[bytes]:
+        """Each is the begin of a list of nine: side, account, container, method, policy."""
         grown = len(self._names.flows) * METHOD_SIDES - len(self._packed)
         if grown > 0:
             self._packed = np.append(self._packed, np.empty(grown, dtype=object))
-        found: list[bytes] = self._packed[places].tolist()
-        if None in found:
-            for place in {place for place, head in zip(places.tolist(), found, strict=True) if head is None}:
-                self._packed[place] = self._pack(place)
-            found = self._packed[places].tolist()
-        return found
+        packed: list[bytes] = self._packed[flow_sides].tolist()
+        if None in packed:
+            for flow_side in {
+                flow_side for flow_side, head in zip(flow_sides.tolist(), packed, strict=True) if head is None
+            }:
+                self._packed[flow_side] = self._pack(flow_side)
+            packed = self._packed[flow_sides].tolist()
+        return packed
 
-    def _pack(self, place: int) -> bytes:
-        flow = self._names.flows[place // METHOD_SIDES]
-        begin = (SIDES[place % len(SIDES)], flow.account, flow.container, flow.method, flow.policy)
+    def _pack(self, flow_side: int) -> bytes:
+        flow = self._names.flows[flow_side // METHOD_SIDES]
+        begin = (SIDES[flow_side % len(SIDES)], flow.account, flow.container, flow.method, flow.policy)
         return _SHARE + b"".join(map(msgpack.packb, begin))
 
 
-def together(several: Sequence[ShareColumns]) -> ShareColumns:
-    """One after the other."""
-    columns = ("node", "place", "rate", "floor", "ceiling", "priority")
-    return ShareColumns(*(np.concatenate([getattr(one, name) for one in several]) for name in columns))
+def concatenate(several: Sequence[ShareColumns]) -> ShareColumns:
+    """The shares of ``several`` one after the other."""
+    columns = ("node", "flow_side", "rate", "floor", "ceiling", "priority")
+    return ShareColumns(*(np.concatenate([getattr(each, name) for each in several]) for name in columns))
 
 
-def packed(told: ShareColumns, heads: SharePrefixes, nodes: int) -> list[tuple[int, bytes]]:
-    """For each of so many nodes how many shares it has, and these packed, one after the other."""
-    order = np.argsort(told.node.astype(np.min_scalar_type(nodes)), kind="stable")
+def pack_shares(shares: ShareColumns, prefixes: SharePrefixes, nodes: int) -> list[tuple[int, bytes]]:
+    """For each of ``nodes`` nodes the number of its shares, and these encoded one after the other."""
+    order = np.argsort(shares.node.astype(np.min_scalar_type(nodes)), kind="stable")
     ends = np.zeros(len(order), dtype=_END)
     for name in _NUMBERS:
         ends[f"{name}:"] = _DOUBLE
-        ends[name] = getattr(told, name)[order]
-    ends["priority"] = told.priority[order]
+        ends[name] = getattr(shares, name)[order]
+    ends["priority"] = shares.priority[order]
     pieces = [b""] * (2 * len(order))
-    pieces[::2] = heads.of(told.place[order])
+    pieces[::2] = prefixes.packed(shares.flow_side[order])
     pieces[1::2] = ends.view(f"V{_END.itemsize}").tolist()
-    bounds = np.searchsorted(told.node[order], np.arange(nodes + 1)).tolist()
+    bounds = np.searchsorted(shares.node[order], np.arange(nodes + 1)).tolist()
     return [(end - begin, b"".join(pieces[2 * begin : 2 * end])) for begin, end in pairwise(bounds)]
 
 
-def encoded(shares: Shares, count: int, rows: bytes, spares: bytes) -> bytes:
-    """``shares`` for the wire, with rows and spares that are packed already."""
+def encode_shares(shares: Shares, count: int, rows: bytes, spares: bytes) -> bytes:
+    """Encode ``shares`` with ``count`` rows, and spares, that are encoded already."""
     data: dict[str, Any] = {"v": shares.version, **shares.to_data()}
     del data["rows"], data["spares"]
     packer = msgpack.Packer(autoreset=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.node_loads import NodeLoads
 from sluice_core.describe import BANDWIDTH, PROXY, REPLICATION, STORAGE_NODE
-from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share
+from sluice_core.messages.bandwidth import GET, Flow, Load, NodeLoad, Share, Shares
+from sluice_core.messages.bandwidth_report import BandwidthReport
 from sluice_core.messages.policies import CLUSTER, Assignment, Target
 from sluice_core.testing import assignment
 
@@ -52,6 +54,19 @@ def flow_row(account: str, moved: float, side: str = PROXY, **more: Any) -> Load
     """One flow of downloads, in MB/s; as many transfers open as usual, half of them waiting."""
     given = {"container": "", "method": GET, "policy": 0, "device": "", "open": TRANSFERS, "waiting": 2.0, **more}
     return Load(side=side, account=account, moved=moved * MB, **given)
+
+
+@lru_cache(maxsize=2)
+def report_of(made: AllocationRound) -> BandwidthReport:
+    """The report of a round with the rows of idle floors in it, as the API shows it."""
+    report, promises = made.reports
+    return report.with_idle(promises)
+
+
+@lru_cache(maxsize=2)
+def shares_of(made: AllocationRound) -> dict[str, Shares]:
+    """Node → its shares, as it decodes them."""
+    return {node: Shares.decode(body) for node, body in made.messages.items()}
 
 
 class FlowStat(NamedTuple):
@@ -157,7 +172,7 @@ class Cluster:
         self.allocator.feed(told, self.now + 0.07)
 
     def _may(self, side: str, node: str, account: str) -> float:
-        shares = None if self.last is None else self.last.shares.get(node)
+        shares = None if self.last is None else shares_of(self.last).get(node)
         if shares is None:
             return math.inf
         found = share(shares.rows, side, Flow(account, self.method))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import numpy as np
+from tests.support.actors.bandwidth import shares_of
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -298,7 +299,7 @@ class Loop:
         self.allocator.feed(load, self.now)
 
     def _divide(self) -> None:
-        shares = self.allocator.allocate(self.now).shares
+        shares = shares_of(self.allocator.allocate(self.now))
         self._at(self.now - DIVIDED + IN_FORCE, lambda: self._take(shares))
         self._at(self.now - DIVIDED + FRESH_SECONDS, lambda: self._hear(shares["p0"].spares))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from tests.support.actors.bandwidth import MB, bandwidth_policy
+from tests.support.actors.bandwidth import MB, bandwidth_policy, shares_of
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
@@ -103,7 +103,7 @@ class WholeDecider:
 
     def allocate(self, now: float) -> Mapping[str, Shares]:
         """Divide."""
-        return self.allocator.allocate(now, now).shares
+        return shares_of(self.allocator.allocate(now, now))
 
 
 def whole(problem: AllocationProblem) -> WholeDecider:

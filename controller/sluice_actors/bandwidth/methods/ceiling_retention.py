@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import IntArray
-from sluice_actors.bandwidth.methods.method_allocator import MethodAllocation
+from sluice_actors.bandwidth.methods.allocation import MethodAllocation
 from sluice_actors.bandwidth.objectives import FlowObjectives, Objectives
 from sluice_actors.bandwidth.share_encoder import ShareColumns
 from sluice_core.messages.bandwidth import NO_CLASS, Flow

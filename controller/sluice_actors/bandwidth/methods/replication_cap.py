@@ -18,8 +18,8 @@ from sluice_actors.bandwidth.loads.flow_index import flow_numbers
 from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
 from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.allocation import Capacity, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import SATURATED, MethodDemand, flow_demands
-from sluice_actors.bandwidth.methods.method_allocator import Capacity, MethodAllocation
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, FlowParts
 from sluice_actors.bandwidth.objectives import FlowObjectives
 from sluice_actors.bandwidth.share_encoder import ShareColumns

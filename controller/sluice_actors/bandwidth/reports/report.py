@@ -24,12 +24,10 @@ from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, meth
 from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
 from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import FlowDemand
-from sluice_actors.bandwidth.methods.method_allocator import UNTHROTTLED, MethodAllocation
-from sluice_actors.bandwidth.reports.idle_report import IdleFloorRows
-from sluice_actors.bandwidth.reports.shortfall import TOLERANCE, IdleFloors
+from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
 from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
-from sluice_core.messages.bandwidth_report import IdleFlowReport
 
 #: Rows that are shown, of each list.
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
@@ -58,19 +56,6 @@ def flow_rows(made: Allocations, heard: BoolArray) -> tuple[list[Row], int]:
     return rows, sum(counts) - len(rows)
 
 
-def idle_flow_rows(
-    rows: IdleFloorRows, idle: Mapping[str, IdleFloors], lacking: Mapping[str, float], active: int
-) -> tuple[IdleFlowReport, int, int]:
-    """How promises are shown beside so many ``active`` flows, how many of the idle ones, and how many are left out.
-
-    :param lacking: method → the part of all its floors that the cluster lacks
-    """
-    most = MAX_ROWS["flows"]
-    promises = rows.step(idle, lacking, most)
-    shown = min(rows.count(idle), most - active)
-    return promises, shown, sum(several.count() for several in idle.values()) - shown
-
-
 def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, heard: BoolArray) -> tuple[list[Row], int]:
     """What each node carries, beside what it may carry; and how many rows are left out."""
     kinds = []
@@ -96,7 +81,7 @@ def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> 
     """(nodes,) what may move there, where that is held back."""
     sums = np.zeros(len(table.nodes))
     for one in () if divided is None else divided.rates:
-        which = np.flatnonzero((one.place % METHOD_SIDES == sort) & np.isfinite(one.rate))
+        which = np.flatnonzero((one.flow_side % METHOD_SIDES == sort) & np.isfinite(one.rate))
         sums += np.bincount(one.node[which], one.rate[which], minlength=len(sums))
     return sums.tolist()
 

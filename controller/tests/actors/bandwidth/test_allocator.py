@@ -3,7 +3,17 @@
 import math
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, flow_row, node_load, replication_cap, share
+from tests.support.actors.bandwidth import (
+    MB,
+    Cluster,
+    bandwidth_policy,
+    flow_row,
+    node_load,
+    replication_cap,
+    report_of,
+    share,
+    shares_of,
+)
 
 from sluice_actors.bandwidth.reports import report
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -61,8 +71,8 @@ def test_nothing_is_held_back_without_objectives():
     cluster.set_policies()
     cluster.run(3)
     assert not cluster.last.governed
-    assert all(not one.rows and not one.newcomer for one in cluster.last.shares.values())
-    assert {one["account"] for one in cluster.last.report.flows} == {"T1", "T2", "T3"}
+    assert all(not one.rows and not one.newcomer for one in shares_of(cluster.last).values())
+    assert {one["account"] for one in report_of(cluster.last).flows} == {"T1", "T2", "T3"}
 
 
 def test_a_ceiling_alone_holds_back_nobody_else():
@@ -70,10 +80,10 @@ def test_a_ceiling_alone_holds_back_nobody_else():
     cluster.set_policies(bandwidth_policy("T1", max_get_bw=10))
     moved = cluster.run(4)
     assert moved["T1"] == pytest.approx(10, rel=0.02)
-    (only,) = cluster.last.shares["p1"].rows
+    (only,) = shares_of(cluster.last)["p1"].rows
     assert (only.account, only.ceiling) == ("T1", only.rate)
-    assert not cluster.last.shares["p1"].newcomer
-    assert sum(share(cluster.last.shares[p].rows, PROXY, Flow("T1", GET)).ceiling for p in TWO) <= 10.001 * MB
+    assert not shares_of(cluster.last)["p1"].newcomer
+    assert sum(share(shares_of(cluster.last)[p].rows, PROXY, Flow("T1", GET)).ceiling for p in TWO) <= 10.001 * MB
 
 
 def test_a_ceiling_is_kept_for_who_comes_back():
@@ -82,7 +92,9 @@ def test_a_ceiling_is_kept_for_who_comes_back():
     cluster.run(3)
     del cluster.asks["T1"]
     cluster.run(10)
-    assert sum(share(cluster.last.shares[p].rows, PROXY, Flow("T1", GET)).rate for p in TWO) == pytest.approx(10 * MB)
+    assert sum(share(shares_of(cluster.last)[p].rows, PROXY, Flow("T1", GET)).rate for p in TWO) == pytest.approx(
+        10 * MB
+    )
 
 
 def test_a_ceiling_beside_a_floor():
@@ -90,7 +102,7 @@ def test_a_ceiling_beside_a_floor():
     cluster.set_policies(bandwidth_policy("T1", get_bw=30), bandwidth_policy("T2", max_get_bw=15))
     moved = cluster.run(5)
     assert moved == near(T1=52.5, T2=15, T3=22.5)
-    rows = [share(cluster.last.shares[p].rows, PROXY, Flow("T2", GET)) for p in TWO]
+    rows = [share(shares_of(cluster.last)[p].rows, PROXY, Flow("T2", GET)) for p in TWO]
     assert sum(one.ceiling for one in rows) <= 15.001 * MB
     assert all(one.rate <= one.ceiling * 1.0001 for one in rows)
 
@@ -138,7 +150,7 @@ def test_a_proxy_that_dies_with_its_agent_loses_its_part_within_three_seconds():
     silent(cluster, alive=False)
     assert cluster.run(2) == near(T1=20, T2=15, T3=10)
     cluster.run(2)
-    assert "p2" not in cluster.last.shares
+    assert "p2" not in shares_of(cluster.last)
     assert cluster.run(1) == near(T1=40, T2=30, T3=20)
     for _ in range(40):
         assert cluster.run(1) == near(T1=40, T2=30, T3=20)
@@ -152,18 +164,18 @@ def test_a_proxy_whose_agent_alone_is_silent_keeps_its_part_for_half_a_minute(bu
     cluster.run(buffered)
     cluster.copies = 1.0
     silent(cluster, alive=True)
-    before = cluster.last.shares["p2"]
+    before = shares_of(cluster.last)["p2"]
     may = cluster._may
     cluster._may = lambda side, node, account: (
         share(before.rows, side, Flow(account, GET)).rate / MB if node == "p2" else may(side, node, account)
     )
     for _ in range(28):
         cluster.run(1)
-        assert "p2" in cluster.last.shares
-        told = [one for one in cluster.last.shares["p1"].rows if one.rate >= 0]
+        assert "p2" in shares_of(cluster.last)
+        told = [one for one in shares_of(cluster.last)["p1"].rows if one.rate >= 0]
         assert sum(one.rate for one in told) < 1.05 * 45 * MB
     cluster.run(5)
-    assert "p2" not in cluster.last.shares
+    assert "p2" not in shares_of(cluster.last)
 
 
 def test_who_dies_while_answers_come_out_of_caches_is_known_all_the_same():
@@ -171,7 +183,7 @@ def test_who_dies_while_answers_come_out_of_caches_is_known_all_the_same():
     silent(cluster, alive=False)
     cluster.storage = dict.fromkeys(FOUR, 11.25)
     cluster.run(4)
-    assert "p2" not in cluster.last.shares
+    assert "p2" not in shares_of(cluster.last)
 
 
 def test_where_data_lies_on_a_slow_node_only_that_tenant_gets_less():
@@ -180,9 +192,9 @@ def test_where_data_lies_on_a_slow_node_only_that_tenant_gets_less():
     cluster.lies["T1"] = {"s1": 1.0}
     cluster.lies["T2"] = cluster.lies["T3"] = dict.fromkeys(("s2", "s3", "s4"), 1 / 3)
     assert cluster.run(6) == near(T1=20, T2=40, T3=30)
-    (flow,) = (one for one in cluster.last.report.flows if one["account"] == "T1")
+    (flow,) = (one for one in report_of(cluster.last).flows if one["account"] == "T1")
     assert flow["short"] == pytest.approx(10 * MB, rel=0.02)
-    assert cluster.last.report.infeasible == {"T1": pytest.approx(10 * MB, rel=0.02)}
+    assert report_of(cluster.last).infeasible == {"T1": pytest.approx(10 * MB, rel=0.02)}
 
 
 def test_floors_that_are_more_than_the_cluster_carries_are_said_to_be():
@@ -190,12 +202,12 @@ def test_floors_that_are_more_than_the_cluster_carries_are_said_to_be():
     cluster.set_policies(bandwidth_policy("T1", get_bw=120), bandwidth_policy("T2", get_bw=60))
     moved = cluster.run(5)
     assert moved["T1"] / moved["T2"] == pytest.approx(2, rel=0.05)
-    assert cluster.last.report.infeasible == {
+    assert report_of(cluster.last).infeasible == {
         "T1": pytest.approx(60 * MB, rel=0.1), "T2": pytest.approx(30 * MB, rel=0.1)
     }  # fmt: skip
     cluster.asks.clear()
     cluster.run(3)
-    assert sum(cluster.last.report.infeasible.values()) == pytest.approx(90 * MB)
+    assert sum(report_of(cluster.last).infeasible.values()) == pytest.approx(90 * MB)
 
 
 def test_uploads_count_once_and_their_copies_are_learned():
@@ -214,40 +226,40 @@ def test_downloads_are_held_back_at_the_storage_nodes_when_all_say_so():
         told = (flow_row(name, 10, STORAGE_NODE, device=device) for device in ("sdb1", "sdb2"))
         cluster.allocator.feed(node_load("s1", 100, *told, sides=(STORAGE_NODE,)), cluster.now)
     made = cluster.allocator.allocate(cluster.now)
-    assert {one.side for one in made.shares["s1"].rows if one.rate >= 0} == {STORAGE_NODE}
-    assert all(one.rate < 0 for one in made.shares["p1"].rows)
-    assert share(made.shares["p1"].rows, PROXY, Flow("T1", GET)).floor > 0
+    assert {one.side for one in shares_of(made)["s1"].rows if one.rate >= 0} == {STORAGE_NODE}
+    assert all(one.rate < 0 for one in shares_of(made)["p1"].rows)
+    assert share(shares_of(made)["p1"].rows, PROXY, Flow("T1", GET)).floor > 0
     cluster.set_policies(bandwidth_policy("T1", get_bw=30, place=STORAGE_NODE), bandwidth_policy("T2", get_bw=30))
     made = cluster.allocator.allocate(cluster.now)
-    assert all(one.rate < 0 for one in made.shares["s1"].rows)
+    assert all(one.rate < 0 for one in shares_of(made)["s1"].rows)
 
 
 def test_a_floor_per_object_server_counts_those_that_serve_the_tenant():
     cluster = three()
     cluster.set_policies(bandwidth_policy("T1", node_get_bw=10, place=STORAGE_NODE))
     cluster.run(2)
-    (flow,) = (one for one in cluster.last.report.flows if one["account"] == "T1")
+    (flow,) = (one for one in report_of(cluster.last).flows if one["account"] == "T1")
     assert flow["floor"] == 40 * MB
 
 
 def test_new_flows_begin_with_what_others_have():
     cluster = three()
     cluster.run(5)
-    told = cluster.last.shares["p1"]
+    told = shares_of(cluster.last)["p1"]
     assert told.newcomer == {PROXY: {GET: pytest.approx(45 * MB / 4)}}
     cluster.asks.clear()
     cluster.run(4)
-    assert cluster.last.shares["p1"].newcomer == {PROXY: {GET: pytest.approx(45 * MB)}}
+    assert shares_of(cluster.last)["p1"].newcomer == {PROXY: {GET: pytest.approx(45 * MB)}}
 
 
 def test_proxies_hear_which_object_servers_have_time():
     cluster = three()
     cluster.lies = {name: {"s1": 0.5, "s2": 0.5} for name in cluster.asks}
     cluster.run(10)
-    spares = cluster.last.shares["p1"].spares
+    spares = shares_of(cluster.last)["p1"].spares
     assert spares["s1:6200"] == pytest.approx(0.25, abs=0.05)
     assert spares["s3:6200"] == 1.0
-    assert not cluster.last.shares["s1"].spares
+    assert not shares_of(cluster.last)["s1"].spares
 
 
 def test_replication_is_capped_over_the_cluster():
@@ -258,20 +270,20 @@ def test_replication_is_capped_over_the_cluster():
     for number in range(10, 13):
         cluster.allocator.feed(node_load("s1", number, busy, sides=(STORAGE_NODE,)), cluster.now + number)
         made = cluster.allocator.allocate(cluster.now + number)
-    rates = {name: share(made.shares[name].rows, STORAGE_NODE, Flow("", REPLICATION)).rate for name in FOUR}
+    rates = {name: share(shares_of(made)[name].rows, STORAGE_NODE, Flow("", REPLICATION)).rate for name in FOUR}
     assert sum(rates.values()) == pytest.approx(8 * MB)
     assert rates["s1"] > 7 * MB
     assert rates["s2"] > 0
-    assert all(one.account == "" for name in TWO for one in made.shares[name].rows)
+    assert all(one.account == "" for name in TWO for one in shares_of(made)[name].rows)
 
 
 def test_nothing_is_held_back_where_no_capacity_is_known():
     cluster = three(known=False)
     cluster.run(3)
-    rows = cluster.last.shares["p1"].rows
+    rows = shares_of(cluster.last)["p1"].rows
     assert {one.account for one in rows} == {"T1", "T2", "T3"}
     assert all(one.rate < 0 for one in rows)
-    assert not cluster.last.shares["p1"].newcomer
+    assert not shares_of(cluster.last)["p1"].newcomer
 
 
 def test_a_floor_that_suffers_where_no_capacity_is_known():
@@ -293,10 +305,10 @@ def test_a_floor_above_what_nodes_were_estimated_to_carry_is_said_to_be():
     cluster.storage = dict.fromkeys(FOUR, 25.0)
     cluster.set_policies(bandwidth_policy("T1", get_bw=160))
     cluster.run(4)
-    assert cluster.last.report.infeasible == {}  # nobody knows yet that it is not carried
+    assert report_of(cluster.last).infeasible == {}  # nobody knows yet that it is not carried
     for second in range(50):
         cluster.run(1)
-        picture = cluster.last.report
+        picture = report_of(cluster.last)
         sources = {one["source"] for one in picture.nodes if (one["side"], one["method"]) == (STORAGE_NODE, GET)}
         assert sources == {"estimated"}
         (flow,) = (one for one in picture.flows if one["account"] == "T1")
@@ -348,10 +360,10 @@ def test_idle_tenants_with_floors_are_not_looked_at():
     cluster.set_policies(bandwidth_policy("T1", get_bw=30), *many)
     cluster.run(2)
     assert len(cluster.allocator._methods[GET].assigned) == 3 * (len(TWO) + len(FOUR))
-    assert len(cluster.last.report.flows) == 10_000
-    assert [one["account"] for one in cluster.last.report.flows if one["active"]] == ["T1", "T2", "T3"]
-    assert cluster.last.report.left_out == {"flows": 3}  # idle ones
-    assert cluster.last.report.took < 0.5
+    assert len(report_of(cluster.last).flows) == 10_000
+    assert [one["account"] for one in report_of(cluster.last).flows if one["active"]] == ["T1", "T2", "T3"]
+    assert report_of(cluster.last).left_out == {"flows": 3}  # idle ones
+    assert report_of(cluster.last).took < 0.5
 
 
 def test_the_picture_is_json_and_bounded(monkeypatch):
@@ -359,7 +371,7 @@ def test_the_picture_is_json_and_bounded(monkeypatch):
     cluster = three(known=False)
     cluster.asks = {f"T{number}": {"p1": 0.01} for number in range(1500)}
     cluster.run(2)
-    picture = cluster.last.report
+    picture = report_of(cluster.last)
     assert len(picture.flows) == len(picture.parts) == 1000
     assert picture.left_out == {"flows": 500, "parts": 6500}
     assert "Infinity" not in picture.encode().decode()

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, share
+from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, report_of, share, shares_of
 
 from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, Flow
@@ -27,7 +27,7 @@ class Containers(Cluster):
         super()._tell(name, side, carries, rows)
 
     def _may(self, side, node, account):
-        shares = None if self.last is None else self.last.shares.get(node)
+        shares = None if self.last is None else shares_of(self.last).get(node)
         found = None if shares is None else share(shares.rows, side, flow_of(account))
         if found is not None:
             return found.rate / MB if found.rate >= 0 else math.inf
@@ -46,7 +46,7 @@ def near(expected):
 
 def told(cluster, path, name):
     """The sum of one of a flow's numbers over all proxies, in MB/s."""
-    found = [share(shares.rows, PROXY, flow_of(path)) for shares in cluster.last.shares.values()]
+    found = [share(shares.rows, PROXY, flow_of(path)) for shares in shares_of(cluster.last).values()]
     return sum(getattr(one, name) for one in found if one is not None) / MB
 
 
@@ -56,7 +56,7 @@ def test_a_containers_floor_is_its_own_and_its_tenants_is_for_the_others():
     # of what is spare each tenant has the same, and each flow of a tenant
     assert cluster.run(5) == near({"T1/c": 47.5, "T1": 27.5, "T2": 15})
     assert [told(cluster, path, "floor") for path in ("T1/c", "T1", "T2")] == near([40, 20, 0])
-    shown = {(row["account"], row["container"]): row["floor"] / MB for row in cluster.last.report.flows}
+    shown = {(row["account"], row["container"]): row["floor"] / MB for row in report_of(cluster.last).flows}
     assert shown == near({("T1", "c"): 40, ("T1", ""): 20, ("T2", ""): 0})
 
 
@@ -116,7 +116,7 @@ def test_floors_of_containers_beyond_what_is_carried_are_said_to_be_short():
     moved = cluster.run(5)
     assert moved["T1/c"] / moved["T2/c"] == pytest.approx(2, rel=0.05)
     assert moved["T3"] < 0.05 * 90
-    assert cluster.last.report.infeasible == {
+    assert report_of(cluster.last).infeasible == {
         "T1/c": pytest.approx(60 * MB, rel=0.1), "T2/c": pytest.approx(30 * MB, rel=0.1)
     }  # fmt: skip
 

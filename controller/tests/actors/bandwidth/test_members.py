@@ -1,7 +1,7 @@
 """Floors of members of groups count as long as nobody asks for them, whoever was seen."""
 
 import pytest
-from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, report_of
 
 from sluice_actors.bandwidth import objectives
 from sluice_actors.bandwidth.allocator import Allocator
@@ -35,7 +35,7 @@ def second(allocator, number, *rows, side=PROXY):
         capacity = {here: {GET: 100 * MB, PUT: 100 * MB}}
         told = rows if here == side else ()
         allocator.feed(node_load(node, number, *told, sides=(here,), capacity=capacity), 100.0 + number)
-    return allocator.allocate(100.2 + number).report
+    return report_of(allocator.allocate(100.2 + number))
 
 
 def test_members_who_never_moved_anything_count():

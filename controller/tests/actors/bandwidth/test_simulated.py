@@ -10,7 +10,7 @@ from tests.support.simulation.random_clusters import Sizes, limits, most, random
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.loads.node_loads import NodeLoads
-from sluice_actors.bandwidth.loads.read_headroom import rooms
+from sluice_actors.bandwidth.loads.read_headroom import read_headroom
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_core.describe import STORAGE_NODE
@@ -120,10 +120,10 @@ def test_a_server_with_fewer_who_wait_seems_to_have_more_room():
         for name, waiting in (("s0", 8.0), ("s1", 24.0), ("s2", 16.0)):
             told = flow_row("T1", 30, STORAGE_NODE, device="sdb1", open=waiting + 1, waiting=waiting)
             known.feed(node_load(name, second, told, server=f"{name}:6200"), float(second))
-    found = rooms(LoadTable.from_loads(known), np.full(3, 30 * MB))
+    found = read_headroom(LoadTable.from_loads(known), np.full(3, 30 * MB))
     assert found == {"s0:6200": 0.55, "s1:6200": 0.45, "s2:6200": 0.5}
     known.feed(node_load("s0", 4, server="s0:6200", gone=True), 4.0)
-    assert rooms(LoadTable.from_loads(known), np.full(3, 30 * MB))["s0:6200"] == 1.0
+    assert read_headroom(LoadTable.from_loads(known), np.full(3, 30 * MB))["s0:6200"] == 1.0
 
 
 def rooms_of(*moved):
@@ -131,7 +131,7 @@ def rooms_of(*moved):
     for number, rate in enumerate(moved):
         told = flow_row("T1", rate, STORAGE_NODE, device="sdb1", open=1.0)
         known.feed(node_load(f"s{number}", 1, told, server=f"s{number}:6200"), 1.0)
-    return list(rooms(LoadTable.from_loads(known), np.full(len(moved), 100 * MB)).values())
+    return list(read_headroom(LoadTable.from_loads(known), np.full(len(moved), 100 * MB)).values())
 
 
 def test_servers_with_about_as_much_room_as_all_have_the_same():

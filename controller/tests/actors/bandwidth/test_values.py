@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, share
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, report_of, share, shares_of
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_core.describe import PROXY, STORAGE_NODE
@@ -39,7 +39,7 @@ def divided(opened, *promises, capacity=20.0, moved=10.0, waits=True, proxies=ma
 
 def rates(made, account, policy=0, what="rate"):
     """MB/s on each server."""
-    found = [share(made.shares[name].rows, STORAGE_NODE, Flow(account, GET, policy)) for name in SERVERS]
+    found = [share(shares_of(made)[name].rows, STORAGE_NODE, Flow(account, GET, policy)) for name in SERVERS]
     return [0.0 if one is None else getattr(one, what) / MB for one in found]
 
 
@@ -53,7 +53,7 @@ def test_values_that_fill_the_servers_are_met_on_each():
     for account in ("T1", "T2"):
         assert rates(made, account) == pytest.approx([10] * 4, rel=0.01)
         assert rates(made, account, what="floor") == pytest.approx([10] * 4, rel=0.01)
-    assert made.report.infeasible == {}
+    assert report_of(made).infeasible == {}
 
 
 def test_what_is_above_the_values_goes_where_transfers_are():
@@ -70,14 +70,14 @@ def test_values_that_do_not_fit_on_a_server_are_cut_there_in_proportion():
     assert rates(made, "T1") == pytest.approx([15] * 4, rel=0.01)
     assert rates(made, "T2") == pytest.approx([5] * 4, rel=0.01)
     missing = {"T1": pytest.approx(60 * MB, rel=0.01), "T2": pytest.approx(20 * MB, rel=0.01)}
-    assert made.report.infeasible == missing
+    assert report_of(made).infeasible == missing
 
 
 def test_who_wants_its_value_on_one_server_alone_takes_no_more_of_it_there():
     made = divided({("T1", 0): {"s1": 40.0}, ("T2", 0): MANY}, *each(10))
     assert [rates(made, name)[0] for name in ("T1", "T2")] == pytest.approx([10, 10], rel=0.01)
-    assert made.report.infeasible == {}
-    (flow,) = (one for one in made.report.flows if one["account"] == "T1")
+    assert report_of(made).infeasible == {}
+    (flow,) = (one for one in report_of(made).flows if one["account"] == "T1")
     assert (flow["floor"], flow["met"], flow["short"]) == (10 * MB, 10 * MB, 0.0)
 
 

@@ -15,7 +15,7 @@ from sluice_actors.bandwidth.loads.flow_index import FlowIndex
 from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, FlowParts, set_throttled_weights
-from sluice_actors.bandwidth.share_encoder import ShareColumns, SharePrefixes, encoded, packed, together
+from sluice_actors.bandwidth.share_encoder import ShareColumns, SharePrefixes, concatenate, encode_shares, pack_shares
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import GET, PUT, Flow, Share, Shares
 
@@ -43,8 +43,8 @@ def told(names, rows):
 @given(st.lists(SHARES, min_size=1, max_size=30), st.dictionaries(st.text(max_size=3, alphabet="s1:"), RATES))
 def test_shares_are_packed_as_they_would_be_one_by_one(rows, spares):
     names = FlowIndex()
-    both = together([told(names, rows), told(names, rows[:1])])
-    found = packed(both, SharePrefixes(names), 5)
+    both = concatenate([told(names, rows), told(names, rows[:1])])
+    found = pack_shares(both, SharePrefixes(names), 5)
     assert len(found) == 5
     for number, (count, raw) in enumerate(found):
         mine = tuple(
@@ -53,7 +53,9 @@ def test_shares_are_packed_as_they_would_be_one_by_one(rows, spares):
             if node == number
         )
         shares = Shares(f"n{number}", 7, 9, 1.5, mine, {PROXY: {GET: 5.0}}, spares)
-        body = encoded(Shares(f"n{number}", 7, 9, 1.5, newcomer=shares.newcomer), count, raw, msgpack.packb(spares))
+        body = encode_shares(
+            Shares(f"n{number}", 7, 9, 1.5, newcomer=shares.newcomer), count, raw, msgpack.packb(spares)
+        )
         assert msgpack.unpackb(body) == msgpack.unpackb(shares.encode())
         assert Shares.decode(body) == shares
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, node_load, replication_cap, share
+from tests.support.actors.bandwidth import (
+    MB,
+    Cluster,
+    bandwidth_policy,
+    node_load,
+    replication_cap,
+    report_of,
+    share,
+    shares_of,
+)
 
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
@@ -166,7 +175,7 @@ class Copying:
         return {(node, flow): self.share(node, flow) for node in self.nodes for flow in self.flows}
 
     def share(self, node, flow):
-        told = self.made.shares.get(node)
+        told = shares_of(self.made).get(node)
         return None if told is None else share(told.rows, STORAGE_NODE, flow)
 
     def _load(self, node):
@@ -190,7 +199,7 @@ def test_a_round_gives_no_node_more_than_its_agent_says():
     told = copying.run(4)
     assert rates(told) == pytest.approx({("s1", REPLICATOR): 1, ("s2", REPLICATOR): 4, ("s3", REPLICATOR): 4})
     assert all(one.ceiling == one.rate for one in told.values())
-    shown = {one["node"]: one for one in copying.made.report.nodes if one["method"] == REPLICATION}
+    shown = {one["node"]: one for one in report_of(copying.made).nodes if one["method"] == REPLICATION}
     assert {node: one["source"] for node, one in shown.items()} == {
         "s1": "configured", "s2": "configured", "s3": "unknown"
     }  # fmt: skip
@@ -228,7 +237,7 @@ def test_where_nodes_carry_less_than_the_cap_each_gets_that():
     copying = Copying({("s1", REPLICATOR): ALL, ("s2", REPLICATOR): 0.0}, s1=2.0, s2=3.0)
     copying.cluster.set_policies(replication_cap(100))
     assert rates(copying.run(3)) == pytest.approx({("s1", REPLICATOR): 2, ("s2", REPLICATOR): 3})
-    (flow,) = (one for one in copying.made.report.flows if one["method"] == REPLICATION)
+    (flow,) = (one for one in report_of(copying.made).flows if one["method"] == REPLICATION)
     assert flow["share"] == pytest.approx(5 * MB)
 
 
@@ -255,8 +264,8 @@ def test_what_a_node_moves_is_not_taken_for_what_it_carries():
     )
     cluster.set_policies(bandwidth_policy("T1", get_bw=60), replication_cap(8))
     cluster.run(20)
-    sources = {(one["method"], one["source"]) for one in cluster.last.report.nodes if one["side"] == STORAGE_NODE}
+    sources = {(one["method"], one["source"]) for one in report_of(cluster.last).nodes if one["side"] == STORAGE_NODE}
     assert {source for method, source in sources if method == GET} == {"estimated"}
     assert {source for method, source in sources if method == REPLICATION} == {"unknown"}
-    told = [share(cluster.last.shares[node].rows, STORAGE_NODE, REPLICATOR) for node in ("s1", "s2")]
+    told = [share(shares_of(cluster.last)[node].rows, STORAGE_NODE, REPLICATOR) for node in ("s1", "s2")]
     assert sum(one.rate for one in told) == pytest.approx(8 * MB)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
+from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load, report_of
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.loads import node_loads
@@ -30,7 +30,7 @@ def floors(each=0.1, **more):
 
 def second(allocator, number, *rows, **more):
     """The picture of a second, as people see it."""
-    return told(allocator, number, *rows, **more).report
+    return report_of(told(allocator, number, *rows, **more))
 
 
 def told(allocator, number, *rows, carries=100.0, servers=1):
@@ -67,7 +67,7 @@ def work(monkeypatch):
 
         monkeypatch.setattr(of, name, after)
 
-    counted(idle_report, "_made", "rows")
+    counted(idle_report, "_new_row", "rows")
     counted(Objectives, "policy_index", "looked")
     counted(Objectives, "for_flow", "looked")
     counted(json, "dumps", "json", len)
@@ -83,7 +83,7 @@ def test_a_second_costs_the_same_however_many_are_idle(work):
         picture, after = written(made)
         assert after is before
         assert len(after) > 150 * len(promises)
-        assert len(idle(made.report)) == len(promises)
+        assert len(idle(report_of(made))) == len(promises)
         return {**work, "picture": len(picture)}
 
     few, many = cost(), cost(*floors())
@@ -99,8 +99,8 @@ def test_what_is_lacking_of_idle_floors_costs_nothing_while_it_stays_the_same(wo
     work.update(rows=0, looked=0, json=0)
     then = told(allocator, 2)
     assert written(then)[1] is written(first)[1]
-    assert then.report.lacking == {f"I{number}": {"get_bw": pytest.approx(0.5 * MB)} for number in range(MANY)}
-    assert (work["rows"], work["looked"], then.report.lacking is first.report.lacking) == (0, 0, True)
+    assert report_of(then).lacking == {f"I{number}": {"get_bw": pytest.approx(0.5 * MB)} for number in range(MANY)}
+    assert (work["rows"], work["looked"], report_of(then).lacking is report_of(first).lacking) == (0, 0, True)
     assert work["json"] < 3000
 
 
@@ -108,7 +108,7 @@ def test_who_begins_and_ends_leaves_the_others_rows_as_they_are(work):
     allocator = divided(*floors())
     first, then = told(allocator, 1), told(allocator, 2, flow_row("I7", 1))
     assert written(then)[1] is written(first)[1]
-    before, picture = idle(first.report), then.report
+    before, picture = idle(report_of(first)), report_of(then)
     (active,) = (one for one in picture.flows if one["active"])
     assert (active["account"], active["floor"]) == ("I7", 0.1 * MB)
     assert idle(picture).keys() == before.keys() - {"I7"}

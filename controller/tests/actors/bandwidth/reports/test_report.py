@@ -1,7 +1,16 @@
 """What people are shown of a round: what is fresh, what is left out, and what is missing."""
 
 import pytest
-from tests.support.actors.bandwidth import MB, Cluster, bandwidth_policy, flow_row, node_load, share
+from tests.support.actors.bandwidth import (
+    MB,
+    Cluster,
+    bandwidth_policy,
+    flow_row,
+    node_load,
+    report_of,
+    share,
+    shares_of,
+)
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.reports import report
@@ -35,15 +44,15 @@ def test_a_silent_node_shows_nothing_after_a_moment_but_keeps_its_share():
         told(allocator, number, flow_row("T1", 10, STORAGE_NODE, device="sdb1"), objects=(moved,))
         told(allocator, number, flow_row("T1", 10), node="p1", side=PROXY)
         told(allocator, number, flow_row("T1", 5), node="p2", side=PROXY)
-    picture = allocator.allocate(102.2).report
+    picture = report_of(allocator.allocate(102.2))
     assert {one["node"] for one in picture.nodes} == {"s1", "p1", "p2"}
     assert flow(picture, "T1")["measured"] == 15 * MB
     told(allocator, 5, flow_row("T1", 10), node="p2", side=PROXY)
     made = allocator.allocate(105.2)
-    assert {one["node"] for one in (*made.report.nodes, *made.report.parts)} == {"p2"}
-    assert made.report.objects == ()
-    assert flow(made.report, "T1")["measured"] == 10 * MB
-    assert share(made.shares["p1"].rows, PROXY, Flow("T1", GET)).rate > 0
+    assert {one["node"] for one in (*report_of(made).nodes, *report_of(made).parts)} == {"p2"}
+    assert report_of(made).objects == ()
+    assert flow(report_of(made), "T1")["measured"] == 10 * MB
+    assert share(shares_of(made)["p1"].rows, PROXY, Flow("T1", GET)).rate > 0
 
 
 def test_a_list_that_is_cut_shows_promised_flows_and_each_method(monkeypatch):
@@ -55,7 +64,7 @@ def test_a_list_that_is_cut_shows_promised_flows_and_each_method(monkeypatch):
     rows = [*busy, *puts, flow_row("small", 0.1, STORAGE_NODE, device="sdb1")]
     told(allocator, 1, *rows, objects=objects)
     told(allocator, 1, *(one._replace(side=PROXY, device="") for one in rows), node="p1", side=PROXY)
-    picture = allocator.allocate(101.1).report
+    picture = report_of(allocator.allocate(101.1))
     assert picture.left_out == {"flows": 35, "parts": 76, "objects": 14}
     for rows in (picture.flows, picture.parts):
         assert {one["method"] for one in rows} == {GET, PUT}
@@ -69,7 +78,7 @@ def test_nodes_that_are_too_many_are_cut_alike_for_each_method(monkeypatch):
     allocator = divided()
     for number in range(40):
         told(allocator, 1, flow_row("T", number, STORAGE_NODE, device="d"), node=f"s{number}")
-    picture = allocator.allocate(101.1).report
+    picture = report_of(allocator.allocate(101.1))
     counts = [sum(one["method"] == method for one in picture.nodes) for method in (GET, PUT, REPLICATION)]
     assert (counts, picture.left_out) == ([10, 10, 10], {"nodes": 90})
     assert {one["node"] for one in picture.nodes if one["method"] == GET} == {f"s{number}" for number in range(30, 40)}
@@ -78,7 +87,7 @@ def test_nodes_that_are_too_many_are_cut_alike_for_each_method(monkeypatch):
 def test_an_idle_floor_that_cannot_be_carried_is_short_per_tenant_and_parameter():
     allocator = divided(bandwidth_policy("A", get_bw=150, put_bw=80), bandwidth_policy("B", get_bw=50))
     told(allocator, 1)
-    picture = allocator.allocate(101.1).report
+    picture = report_of(allocator.allocate(101.1))
     assert picture.lacking == {
         "A": {"get_bw": pytest.approx(75 * MB), "put_bw": pytest.approx((1 - 100 / 240) * 80 * MB)},
         "B": {"get_bw": pytest.approx(25 * MB)},
@@ -95,7 +104,7 @@ def test_idle_floors_of_each_object_server_count_on_all_of_them():
     )
     for node in ("s1", "s2"):
         told(allocator, 1, node=node)
-    picture = allocator.allocate(101.1).report
+    picture = report_of(allocator.allocate(101.1))
     assert picture.lacking == {"A": {"node_get_bw": 80 * MB}, "B": {"node_get_bw": 120 * MB}}
     assert flow(picture, "A")["short"] == 80 * MB
 
@@ -103,11 +112,11 @@ def test_idle_floors_of_each_object_server_count_on_all_of_them():
 def test_idle_floors_of_everybody_count_for_those_who_were_seen():
     allocator = divided(bandwidth_policy("all", get_bw=60, target=EVERYBODY))
     told(allocator, 1)
-    assert allocator.allocate(101.1).report.infeasible == {}
+    assert report_of(allocator.allocate(101.1)).infeasible == {}
     told(allocator, 2, *(flow_row(name, 1, STORAGE_NODE, device="d", waiting=0.0) for name in ("A", "B", "C")))
     for number in range(3, 12):
         told(allocator, number)
-    picture = allocator.allocate(111.1).report
+    picture = report_of(allocator.allocate(111.1))
     assert not any(one["active"] for one in picture.flows)
     assert picture.lacking == {"all": {"get_bw": pytest.approx(80 * MB)}}
     assert flow(picture, "B")["short"] == pytest.approx(80 * MB / 3)
@@ -118,8 +127,8 @@ def test_idle_floors_are_judged_by_the_copies_of_their_own_storage_policy():
     for number in range(1, 30):
         told(allocator, number, flow_row("B", 10, method=PUT, policy=1), node="p1", side=PROXY)
         told(allocator, number, flow_row("B", 15, STORAGE_NODE, method=PUT, policy=1, device="d"))
-        picture = allocator.allocate(100.1 + number).report
-    assert allocator._copies.factor(1) == pytest.approx(1.5, abs=0.05)
+        picture = report_of(allocator.allocate(100.1 + number))
+    assert allocator._amplification.factor(1) == pytest.approx(1.5, abs=0.05)
     assert picture.infeasible == {}  # 60 × 1.5 of 100, where 60 × 3 would not fit
 
 
@@ -130,7 +139,7 @@ def lost(copied, waiting, seconds=10):
     for number in range(1, seconds):
         told(allocator, number, flow_row("A", 10, waiting=waiting), node="p1", side=PROXY)
         told(allocator, number, flow_row("A", 10, STORAGE_NODE, device="d", waiting=0.0), copies)
-        picture = allocator.allocate(100.1 + number).report
+        picture = report_of(allocator.allocate(100.1 + number))
     return picture
 
 
@@ -152,6 +161,6 @@ def test_a_class_beside_a_ceiling_is_told_to_object_servers():
     cluster = Cluster({"p1": 50.0}, {"s1": 50.0}, {"A": {"p1": 50.0}, "B": {"p1": 5.0}})
     cluster.set_policies(bandwidth_policy("A", **ceiling))
     cluster.run(3)
-    (only,) = cluster.last.shares["s1"].rows
+    (only,) = shares_of(cluster.last)["s1"].rows
     assert (only.side, only.account, only.rate, only.ceiling, only.priority) == (STORAGE_NODE, "A", -1.0, 0.0, 1)
-    assert cluster.last.shares["p1"].rows[0].rate == pytest.approx(10 * MB)
+    assert shares_of(cluster.last)["p1"].rows[0].rate == pytest.approx(10 * MB)

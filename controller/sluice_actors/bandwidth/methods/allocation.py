@@ -1,0 +1,95 @@
+"""The outcome of one round for one method: shares of flows, and their rates on nodes.
+
+Rates are bytes per second of payload on the side in question; a negative rate on the wire means no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.node_loads import Node
+from sluice_actors.bandwidth.loads.table import LoadTable
+from sluice_actors.bandwidth.methods.demand import MethodDemand
+from sluice_actors.bandwidth.methods.weights import FlowParts
+from sluice_actors.bandwidth.share_encoder import ShareColumns
+from sluice_core.messages.bandwidth import NO_CLASS
+
+#: The rate of a flow that nothing holds back.
+UNTHROTTLED: Final = -1.0
+#: No flow gets less: at a rate of 0 clients would hang up, and nothing would show that the share is too small.
+MIN_RATE: Final = 4096.0
+
+#: Side and node → bytes per second that it carries, infinite if unknown.
+Capacity = Callable[[str, Node], float]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowNodeRates:
+    """What flows may move on nodes; ``node`` and ``flow_side`` as in ``ShareColumns``, rates infinite for no limit."""
+
+    node: IntArray
+    flow_side: IntArray
+    rate: FloatArray
+
+
+@dataclass(slots=True)
+class MethodAllocation:
+    """What one method gets in one round; by default nothing is held back."""
+
+    table: LoadTable
+    demands: MethodDemand
+    governed: bool = False  #: whether anything is held back
+    share: FloatArray = field(init=False)  #: (flows,) bytes per second, infinite for no limit
+    met: FloatArray = field(init=False)  #: (flows,) what of the floor can be carried
+    short: FloatArray = field(init=False)  #: (flows,) what of the floor is missing
+    shares: list[ShareColumns] = field(default_factory=list)  #: for the nodes
+    #: Their sum over a flow is its share, or more where something is left over.
+    rates: list[FlowNodeRates] = field(default_factory=list)
+    #: Position of a node → the rate with which a new flow begins there.
+    newcomers: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = len(self.demands.flows)
+        self.share, self.short = np.full(count, np.inf), np.zeros(count)
+        self.met = self.demands.per_flow("floor")
+
+    def add(self, shares: ShareColumns) -> None:
+        """Add shares that are rates at the same time."""
+        self.shares.append(shares)
+        rate = np.where(shares.rate < 0, np.inf, shares.rate)
+        self.rates.append(FlowNodeRates(shares.node, shares.flow_side, rate))
+
+    def assigned(self) -> FlowNodeValues:
+        """The rate of each flow-node that has one."""
+        if not self.rates:
+            return FlowNodeValues()
+        keys = [self.table.keys(rates.node, rates.flow_side) for rates in self.rates]
+        return FlowNodeValues.from_unsorted(np.concatenate(keys), np.concatenate([rates.rate for rates in self.rates]))
+
+
+def share_columns(
+    demands: MethodDemand,
+    parts: FlowParts,
+    which: BoolArray,
+    rate: FloatArray,
+    floor: FloatArray,
+    ceiling: FloatArray,
+) -> ShareColumns:
+    """The shares of those of ``parts`` that ``which`` selects; the other arrays are (parts,) too."""
+    own = [demand.objectives.own for demand in demands.flows]
+    priority = np.array([NO_CLASS if one is None else one.priority for one in own], dtype=np.intp)
+    index = np.flatnonzero(which)
+    return ShareColumns(
+        parts.node[index],
+        parts.stats.flow_sides[index],
+        rate[index],
+        floor[index],
+        ceiling[index],
+        priority[parts.flow[index]],
+    )

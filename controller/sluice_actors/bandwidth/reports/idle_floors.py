@@ -1,0 +1,173 @@
+"""All floors that objectives promise, and which of them are idle: nothing of them moves.
+
+There are ten thousands of floors and nearly all of them are idle.  So they are kept from one second to the next and
+summed up in arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
+from sluice_actors.bandwidth.methods.allocation import MethodAllocation
+from sluice_actors.bandwidth.objectives import Objectives
+from sluice_core.messages.bandwidth import FLOORS, NODE_FLOORS, Flow, Objective
+from sluice_core.messages.bandwidth_report import CachedJson
+from sluice_core.messages.policies import NAME
+
+
+@dataclass(slots=True)
+class IdleFloor:
+    """A floor of one tenant or container, as it is while nothing of it moves."""
+
+    own: Objective
+    account: str
+    container: str
+    policy: int  #: index of the storage policy, if known
+    floor: float  #: bytes per second
+    unseen: bool = False  #: a member of a group of which nothing moved lately
+    row: CachedJson | None = None  #: how it was reported last
+    part: float = 0.0  #: the part of all floors that was missing then
+
+
+@dataclass(slots=True)
+class FloorRegistry:
+    """All floors of ``method``, idle or not.
+
+    They are looked up once, and again when objectives or groups change, or the number of object servers; a flow that
+    is seen for the first time is added.  So a second costs as much as there are active flows, however many are idle.
+    """
+
+    method: str
+    _floors: list[IdleFloor] = field(default_factory=list)
+    _revision: tuple[int, int] = (-1, -1)
+    _flows: Sequence[Flow] = ()
+    _seen: int = 0
+    _of: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    _positions: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _columns: _Columns | None = None
+
+    def update(self, allocation: MethodAllocation, objectives: Objectives, servers: int) -> IdleFloors:
+        """The floors, and which of them are idle in this round.
+
+        :param servers: number of object servers
+        """
+        flows = allocation.table.flow_index.flows
+        if self._revision != (objectives.changes, servers) or self._flows is not flows:
+            self._revision, self._flows, self._seen = (objectives.changes, servers), flows, 0
+            self._begin(objectives, servers)
+        if objectives.has_group_floors(self.method):
+            for flow in flows[self._seen :]:
+                if flow.method == self.method:
+                    self._see(flow, objectives, servers)
+        self._seen = len(flows)
+        if self._columns is None:
+            self._columns = _Columns.from_floors(self._floors)
+        idle = np.ones(len(self._floors), dtype=bool)
+        active = (self._of.get((demand.flow.account, demand.flow.container), ()) for demand in allocation.demands.flows)
+        idle[list(chain.from_iterable(active))] = False
+        return IdleFloors(self._floors, self._columns, idle)
+
+    def _begin(self, objectives: Objectives, servers: int) -> None:
+        self._floors, self._of, self._positions, self._columns = [], {}, {}, None
+        for own in objectives.named_objectives(self.method):
+            account, _, container = own.name.partition("/")
+            self._put(_idle_floor(own, account, container, objectives.policy_index(own.storage_policy), servers))
+        for member in objectives.member_floors(self.method) if objectives.has_group_floors(self.method) else ():
+            self._put(_idle_floor(*member, servers, unseen=True))
+
+    def _see(self, flow: Flow, objectives: Objectives, servers: int) -> None:
+        own = objectives.for_flow(flow).own
+        if own is not None and own.select != NAME:
+            self._put(_idle_floor(own, flow.account, flow.container, flow.policy, servers))
+
+    def _put(self, floor: IdleFloor) -> None:
+        """Add ``floor``, or replace the one of the same objective for the same target."""
+        key = floor.own.assignment, floor.account, floor.container
+        position = self._positions.setdefault(key, len(self._floors))
+        if position == len(self._floors):
+            self._floors.append(floor)
+            self._of.setdefault((floor.account, floor.container), []).append(position)
+        else:
+            self._floors[position] = floor
+        self._columns = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Floors in arrays."""
+
+    floor: FloatArray  #: (floors,) bytes per second
+    unseen: BoolArray  #: (floors,)
+    policy: IntArray  #: (floors,) positions in ``policies``
+    policies: tuple[int, ...]  #: indexes of storage policies
+    term: IntArray  #: (floors,) positions in ``terms``
+    terms: tuple[tuple[str, str], ...]  #: policies and their parameters
+
+    @classmethod
+    def from_floors(cls, floors: Sequence[IdleFloor]) -> _Columns:
+        policies: dict[int, int] = {}
+        terms: dict[tuple[str, str], int] = {}
+        policy = [policies.setdefault(each.policy, len(policies)) for each in floors]
+        term = [terms.setdefault((each.own.policy, parameter_of(each.own)), len(terms)) for each in floors]
+        return cls(
+            np.array([each.floor for each in floors], dtype=np.float64),
+            np.array([each.unseen for each in floors], dtype=bool),
+            np.array(policy, dtype=np.intp),
+            tuple(policies),
+            np.array(term, dtype=np.intp),
+            tuple(terms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IdleFloors:
+    """All floors of one method, each at its position, and which of them are idle."""
+
+    _floors: Sequence[IdleFloor]
+    _columns: _Columns
+    _idle: BoolArray
+
+    def has_same_floors(self, other: IdleFloors | None) -> bool:
+        """True when these are the same floors, whatever of them is idle."""
+        return other is not None and other._columns is self._columns
+
+    def positions(self, unseen: bool) -> list[int]:
+        """Positions of all floors, idle or not, that are unseen or not."""
+        found: list[int] = np.flatnonzero(self._columns.unseen == unseen).tolist()
+        return found
+
+    def __getitem__(self, position: int) -> IdleFloor:
+        return self._floors[position]
+
+    def count(self, positions: IntArray | None = None) -> int:
+        """How many are idle, of those at ``positions`` if given."""
+        return int(np.count_nonzero(self._idle if positions is None else self._idle[positions]))
+
+    def floors(self) -> dict[int, float]:
+        """Storage policy → sum of the idle floors."""
+        return dict(zip(self._columns.policies, self._sums(self._columns.policy), strict=True))
+
+    def terms(self) -> dict[tuple[str, str], float]:
+        """Policy and parameter → sum of the idle floors, where it is above 0."""
+        sums = zip(self._columns.terms, self._sums(self._columns.term), strict=True)
+        return {term: floor for term, floor in sums if floor > 0}
+
+    def _sums(self, index: IntArray) -> list[float]:
+        found: list[float] = np.bincount(index, self._columns.floor * self._idle).tolist()
+        return found
+
+
+def parameter_of(own: Objective) -> str:
+    """The parameter of a policy that ``own`` comes from."""
+    return NODE_FLOORS[own.method] if own.node_floor > own.floor else FLOORS[own.method]
+
+
+def _idle_floor(
+    own: Objective, account: str, container: str, policy: int, servers: int, unseen: bool = False
+) -> IdleFloor:
+    return IdleFloor(own, account, container, policy, max(own.floor, own.node_floor * servers), unseen)
