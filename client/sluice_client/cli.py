@@ -14,7 +14,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 from cliff.app import App
@@ -22,7 +21,7 @@ from cliff.command import Command
 from cliff.commandmanager import CommandManager
 
 from sluice_client.commands import COMMANDS, EARLIER
-from sluice_client.errors import ClientError
+from sluice_client.rest.auth import read_token
 from sluice_client.rest.client import TIMEOUT, Client
 
 DEFAULT_URL: Final = "http://127.0.0.1:8877"
@@ -31,7 +30,7 @@ _USAGE: Final = 2
 _PIPE: Final = 141
 
 
-class Globals(ArgumentParser):
+class GlobalOptions(ArgumentParser):
     """Options of the application: they end where the command begins, but for a call for help."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -46,7 +45,7 @@ class Globals(ArgumentParser):
         return found, rest
 
 
-class Clients:
+class ClientManager:
     """What commands find as ``app.client_manager``; connects when the first one asks."""
 
     def __init__(self, options: Namespace) -> None:
@@ -58,8 +57,8 @@ class Clients:
 
         :raises ClientError: when the token cannot be read
         """
-        given = self._options
-        return Client(given.url, read_token(given.token_file), given.timeout)
+        options = self._options
+        return Client(options.url, read_token(options.token_file), options.timeout)
 
     def close(self) -> None:
         """Close what was opened."""
@@ -72,7 +71,7 @@ class Sluice(App):
 
     NAME = "sluice"
     LOG = logging.getLogger("sluice_client.cli")
-    client_manager: Clients
+    client_manager: ClientManager
 
     def __init__(self) -> None:
         manager = CommandManager()
@@ -86,7 +85,7 @@ class Sluice(App):
         self, description: str | None, version: str | None, argparse_kwargs: dict[str, Any] | None = None
     ) -> ArgumentParser:
         """Called by cliff."""
-        found = Globals(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
+        found = GlobalOptions(prog=self.NAME, description=description, add_help=False, allow_abbrev=False)
         found.add_argument("-h", "--help", action="store_true", dest="deferred_help", help="show help and exit")
         found.add_argument("--version", action="version", version=f"sluice {version}")
         found.add_argument("--url", default=os.environ.get("SLUICE_URL", DEFAULT_URL), help="controller (SLUICE_URL)")
@@ -113,7 +112,7 @@ class Sluice(App):
 
     def initialize_app(self, argv: list[str]) -> None:
         """Called by cliff before the command."""
-        self.client_manager = Clients(self.options)
+        self.client_manager = ClientManager(self.options)
 
     def clean_up(self, cmd: Command, result: int, err: BaseException | None) -> None:
         """Called by cliff after the command."""
@@ -129,19 +128,6 @@ class Sluice(App):
         """Called by cliff when there is no command: we have no shell of our own."""
         self.parser.print_help(self.stderr)
         raise SystemExit(_USAGE)
-
-
-def read_token(path: str) -> str:
-    """The token in a file; empty without one.
-
-    :raises ClientError: when it cannot be read
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8").strip() if path else ""
-    except OSError as error:
-        raise ClientError(f"the token file `{path}` cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ClientError(f"the token file `{path}` holds no text") from error
 
 
 def _version() -> str:

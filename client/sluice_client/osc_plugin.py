@@ -10,8 +10,8 @@ import os
 from argparse import ArgumentParser
 from typing import Any, Final
 
-from sluice_client.cli import read_token
 from sluice_client.errors import ClientError
+from sluice_client.rest.auth import read_token
 from sluice_client.rest.client import Client
 
 DEFAULT_API_VERSION: Final = "1"
@@ -25,9 +25,9 @@ def make_client(instance: Any) -> Client:
 
     :raises ClientError: when there is no endpoint, or the token cannot be read
     """
-    given = instance.get_configuration()
-    endpoint = given.get("sluice_endpoint") or given.get("sluice_endpoint_override") or ""
-    token = read_token(given.get("sluice_token_file") or "")
+    options = instance.get_configuration()
+    endpoint = options.get("sluice_endpoint") or options.get("sluice_endpoint_override") or ""
+    token = read_token(options.get("sluice_token_file") or "")
     if not token:
         return Client.from_session(
             instance.session, endpoint, instance.interface or "public", instance.region_name or ""

@@ -1,6 +1,6 @@
-"""The commands that every kind of uploaded code has, made from the resource that it is the code of.
+"""The upload, download, rollback, start, stop and instances commands of a resource with uploaded code.
 
-They are used like those of ``standard``: a class of two lines, and a docstring, which is the command's help.
+They are used like those of ``crud``: a class of two lines, and a docstring, which is the command's help.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sluice_client.command_base.command import (
     ListCommand,
     ShowCommand,
     SluiceCommand,
-    several,
+    names_argument,
 )
-from sluice_client.command_base.crud import Standard
+from sluice_client.command_base.crud import ResourceCommand
 from sluice_client.command_base.progress import Progress
 from sluice_client.resources.columns import Column, Data
 from sluice_client.rest.uploads import Uploads
@@ -33,43 +33,45 @@ _REVISION: Final = Argument(
 _FORCE: Final = Argument("--force", "even while policies use it", {"action": "store_true"})
 
 
-def bring(command: SluiceCommand, uploads: Uploads, name: str, path: str, wait: float = 0.0, main: str = "") -> Data:
-    """Upload the file at ``path``; a terminal sees how far it is."""
+def upload_file(
+    command: SluiceCommand, uploads: Uploads, name: str, path: str, wait: float = 0.0, main: str = ""
+) -> Data:
+    """Upload the file at ``path``; a terminal shows the progress."""
     with Path(path).open("rb") as file:
         if not command.app.stderr.isatty():
             return uploads.upload(name, file, wait, main=main)
         progress = Progress(file, command.app.stderr)
         try:
-            # all that is asked of a body is that it can be read, rewound and measured
+            # requests only reads, rewinds and measures a body
             return uploads.upload(name, cast(IO[bytes], progress), wait, main=main)
         finally:
             progress.end()
 
 
-class _Coded(Standard):
-    """A command about the code of a resource."""
+class CodeCommand(ResourceCommand):
+    """A command for the uploaded code of a resource."""
 
     @property
     def code(self) -> Uploads:
-        """Where it is."""
+        """The uploads of the resource."""
         return self.client.uploads(self.resource.path)
 
 
-class UploadIt(_Coded, ShowCommand):
-    """Brings code, or another revision of it."""
+class UploadCode(CodeCommand, ShowCommand):
+    """Uploads code, or another revision of it."""
 
-    #: what can be said of code beside where it is
+    #: further options
     options: ClassVar[tuple[Argument, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(), _FILE, *cls.options, WAIT)
 
-    def fetch(self, given: Namespace) -> Data:
-        """The thing with its code."""
-        return bring(self, self.code, self.key(given), given.code, given.wait, getattr(given, "main", ""))
+    def fetch(self, args: Namespace) -> Data:
+        """The item with its code."""
+        return upload_file(self, self.code, self.key(args), args.code, args.wait, getattr(args, "main", ""))
 
 
-class DownloadIt(_Coded, SluiceCommand):
+class DownloadCode(CodeCommand, SluiceCommand):
     """Writes the code of the newest revision into a file."""
 
     def __init_subclass__(cls) -> None:
@@ -83,54 +85,54 @@ class DownloadIt(_Coded, SluiceCommand):
         return 0
 
 
-class RollBackIt(_Coded, ShowCommand):
-    """Goes back to an earlier revision."""
+class RollBackCode(CodeCommand, ShowCommand):
+    """Restores an earlier revision."""
 
     def __init_subclass__(cls) -> None:
         cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(), _REVISION, WAIT)
 
-    def fetch(self, given: Namespace) -> Data:
-        """The thing with its earlier code."""
-        return self.code.roll_back(self.key(given), given.revision, given.wait)
+    def fetch(self, args: Namespace) -> Data:
+        """The item with its earlier code."""
+        return self.code.roll_back(self.key(args), args.revision, args.wait)
 
 
-class StartThem(_Coded, EachCommand):
-    """Lets some run."""
+class StartCode(CodeCommand, EachCommand):
+    """Starts items."""
 
     def __init_subclass__(cls) -> None:
         cls.names = cls.resource.key
-        cls.arguments = (several(cls.resource.key, f"the {cls.resource.noun}"), WAIT)
+        cls.arguments = (names_argument(cls.resource.key, f"the {cls.resource.noun}"), WAIT)
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
-        """Start one."""
-        return f"{self.resource.noun} {name} is started", self.code.start(name, given.wait)
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Start one item."""
+        return f"{self.resource.noun} {name} is started", self.code.start(name, args.wait)
 
 
-class StopThem(_Coded, EachCommand):
-    """Lets some run no more."""
+class StopCode(CodeCommand, EachCommand):
+    """Stops items."""
 
-    #: whether it can be insisted on
+    #: whether it has ``--force``
     forcible: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         cls.names = cls.resource.key
         forced = (_FORCE,) if cls.forcible else ()
-        cls.arguments = (several(cls.resource.key, f"the {cls.resource.noun}"), *forced, WAIT)
+        cls.arguments = (names_argument(cls.resource.key, f"the {cls.resource.noun}"), *forced, WAIT)
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
-        """Stop one."""
-        stopped = self.code.stop(name, given.wait, force=getattr(given, "force", False))
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Stop one item."""
+        stopped = self.code.stop(name, args.wait, force=getattr(args, "force", False))
         return f"{self.resource.noun} {name} is stopped", stopped
 
 
-class ListInstances(_Coded, ListCommand):
-    """Lists where one runs."""
+class ListInstances(CodeCommand, ListCommand):
+    """Lists the instances of an item."""
 
     instances: ClassVar[tuple[Column, ...]]
 
     def __init_subclass__(cls) -> None:
         cls.columns, cls.arguments = cls.instances, (cls.resource.argument(),)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
-        """All of them."""
-        return self.code.instances(self.key(given))
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The instances."""
+        return self.code.instances(self.key(args))

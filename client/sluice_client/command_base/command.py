@@ -1,4 +1,4 @@
-"""What all commands share: arguments as a table, the client, and what becomes of names, rows and errors.
+"""The base classes of all commands: arguments as a table, the client, output of rows, errors of several names.
 
 A command is a class with arguments, columns and one call of the client.  The same class serves
 ``sluice`` and ``openstack sluice``: both are applications of cliff that offer the client as
@@ -24,7 +24,7 @@ from cliff.show import ShowOne
 from stevedore.extension import Extension
 
 from sluice_client.errors import ClientError
-from sluice_client.resources.columns import Column, Data, plain
+from sluice_client.resources.columns import Column, Data, printable
 from sluice_client.rest.client import Client
 
 Shown = tuple[Sequence[str], Iterable[Any]]
@@ -32,7 +32,7 @@ Shown = tuple[Sequence[str], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a command: its name or flags, its help, and what else argparse is to know."""
+    """An argument of a command: its name or flags, its help, and further arguments for argparse."""
 
     flags: str
     help: str
@@ -40,11 +40,11 @@ class Argument:
 
     @property
     def dest(self) -> str:
-        """Where the parsed command line has it."""
+        """The attribute of the parsed command line."""
         return str(self.more.get("dest", self.flags.split()[0].lstrip("-").replace("-", "_")))
 
     def add_to(self, parser: ArgumentParser) -> None:
-        """Let ``parser`` know it."""
+        """Add it to ``parser``."""
         parser.add_argument(*self.flags.split(), help=self.help, **self.more)
 
 
@@ -65,23 +65,23 @@ class StorePair(Action):
         setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: found})
 
 
-def pairs(flag: str, text: str, dest: str) -> Argument:
+def pair_option(flag: str, text: str, dest: str) -> Argument:
     """An option for NAME=VALUE that may be repeated."""
     return Argument(flag, f"{text}; may be repeated", {"action": StorePair, "dest": dest, "metavar": "NAME=VALUE"})
 
 
-def repeated(flag: str, text: str, dest: str) -> Argument:
+def repeated_option(flag: str, text: str, dest: str) -> Argument:
     """An option for texts that may be repeated."""
     more = {"action": "append", "dest": dest, "metavar": flag.lstrip("-").upper()}
     return Argument(flag, f"{text}; may be repeated", more)
 
 
-def seconds(flag: str, text: str, default: float | None = 0.0) -> Argument:
+def seconds_option(flag: str, text: str, default: float | None = 0.0) -> Argument:
     """An option that is a time."""
     return Argument(flag, text, {"type": float, "default": default, "metavar": "SECONDS"})
 
 
-WAIT = seconds("--wait", "wait until all live nodes have acknowledged it, at most 30")
+WAIT = seconds_option("--wait", "wait until all live nodes have acknowledged it, at most 30")
 LONG = Argument("--long", "show more columns", {"action": "store_true"})
 
 
@@ -114,7 +114,7 @@ class SluiceCommand(Command):
 
     @classmethod
     def accepted(cls) -> tuple[Argument, ...]:
-        """All its arguments; the choice of an output format is cliff's."""
+        """All its arguments, without those of cliff for the output format."""
         return cls.arguments
 
     def say(self, text: str) -> None:
@@ -138,7 +138,7 @@ class DisplayCommand(SluiceCommand, DisplayCommandBase[Any]):
 
 
 class ListCommand(DisplayCommand, Lister):
-    """Shows what :meth:`fetch` finds; columns marked as long only with ``--long``."""
+    """Lists the rows of :meth:`fetch`; ``long`` columns only with ``--long``."""
 
     columns: ClassVar[tuple[Column, ...]]
 
@@ -148,8 +148,8 @@ class ListCommand(DisplayCommand, Lister):
         return (*cls.arguments, LONG)
 
     @abstractmethod
-    def fetch(self, given: Namespace) -> Iterable[Data]:
-        """What is to be listed."""
+    def fetch(self, args: Namespace) -> Iterable[Data]:
+        """The rows."""
 
     def take_action(self, parsed_args: Namespace) -> Shown:
         """Called by cliff."""
@@ -159,7 +159,7 @@ class ListCommand(DisplayCommand, Lister):
 
 
 class OneRow(CSVLister, SingleFormatter):
-    """CSV of one thing: titles, and below them its values."""
+    """CSV of one item: a row of titles and a row of values."""
 
     def emit_one(
         self, column_names: Sequence[str], data: Sequence[Any], stdout: TextIO, parsed_args: Namespace
@@ -169,7 +169,7 @@ class OneRow(CSVLister, SingleFormatter):
 
 
 class ShowCommand(DisplayCommand, ShowOne):
-    """Shows the one thing that :meth:`fetch` finds."""
+    """Shows the item of :meth:`fetch`."""
 
     columns: ClassVar[tuple[Column, ...]]
 
@@ -181,8 +181,8 @@ class ShowCommand(DisplayCommand, ShowOne):
         return found
 
     @abstractmethod
-    def fetch(self, given: Namespace) -> Data:
-        """What is to be shown."""
+    def fetch(self, args: Namespace) -> Data:
+        """The item."""
 
     def take_action(self, parsed_args: Namespace) -> Shown:
         """Called by cliff."""
@@ -191,14 +191,17 @@ class ShowCommand(DisplayCommand, ShowOne):
 
 
 class EachCommand(SluiceCommand):
-    """Does something to each of several names, goes on after a failure, and fails at the end if one did."""
+    """Acts on each of several names, continues after a failure, and fails at the end if one failed."""
 
     #: name of the argument that holds the names
     names: ClassVar[str]
 
     @abstractmethod
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
-        """Do it to ``name``; a line that says so, and what the controller answered."""
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
+        """Act on ``name``.
+
+        :return: a line for the output, and the controller's response
+        """
 
     def take_action(self, parsed_args: Namespace) -> int:
         """Called by cliff."""
@@ -211,7 +214,7 @@ class EachCommand(SluiceCommand):
                 if len(names) == 1:
                     raise
                 failed += 1
-                self.say(f"{plain(name)}: {error}")
+                self.say(f"{printable(name)}: {error}")
             else:
                 as_json = getattr(self.app_args, "json", False)
                 self.app.stdout.write((json.dumps(raw, indent=2, ensure_ascii=False) if as_json else text) + "\n")
@@ -220,11 +223,11 @@ class EachCommand(SluiceCommand):
         return 0
 
 
-def several(name: str, text: str) -> Argument:
+def names_argument(name: str, text: str) -> Argument:
     """An argument for one or more names."""
     return Argument(name, text, {"nargs": "+", "metavar": name.upper()})
 
 
-def text_of(given: str) -> str:
-    """An argument's text; ``-`` reads standard input."""
+def read_text_argument(given: str) -> str:
+    """The text of an argument; ``-`` reads standard input."""
     return sys.stdin.read() if given == "-" else given

@@ -1,7 +1,7 @@
-"""Following a policy, or uploaded code, until every node has it.
+"""Polls a policy, or uploaded code, until every node has it.
 
-The controller is asked again and again, with pauses that grow while nothing changes and are short
-again when something did.  That it is away for a moment ends nothing: the pauses go on growing.
+The pauses between polls grow while nothing changes, and start short again after a change.  A controller that is away
+for a moment does not end the watch: the pauses keep growing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.code import refusal, rolled_out
-from sluice_client.resources.columns import Data, plain
+from sluice_client.resources.columns import Data, printable
 from sluice_client.resources.policies import enforced
 from sluice_client.rest.client import Client
 
@@ -23,34 +23,34 @@ _GROWTH: Final = 1.5
 
 
 class NotEnforced(ClientError):
-    """What was followed failed, was refused, or was not on every node in time."""
+    """The watched policy or code failed, was refused, or did not reach every node in time."""
 
 
-class Followed(Protocol):
-    """Something on its way to all nodes; ``name`` is what it is called, ``goal`` what it will be."""
+class Watched(Protocol):
+    """Something that all nodes shall get; ``name`` and ``goal`` are for error messages."""
 
     name: str
     goal: str
 
-    def look(self) -> Data:
-        """What it is now."""
+    def fetch(self) -> Data:
+        """Its present state."""
 
-    def line(self, found: Data) -> str:
-        """Where it stands."""
+    def status_line(self, found: Data) -> str:
+        """Its progress, on one line."""
 
-    def settled(self, found: Data) -> bool:
+    def is_complete(self, found: Data) -> bool:
         """Whether every node has it.
 
-        :raises NotEnforced: when that will not be
+        :raises NotEnforced: when a node will not get it
         """
 
-    def left(self, found: Data) -> str:
+    def pending(self, found: Data) -> str:
         """What it still waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How to watch: ``say`` gets a line for each change, ``timeout`` None watches for ever."""
+    """How to watch: ``say`` gets a line for each change; ``timeout``: seconds, None without end."""
 
     say: Callable[[str], object]
     timeout: float | None = None
@@ -60,44 +60,46 @@ class Watch:
     def until_enforced(self, client: Client, policy_id: str) -> Data:
         """The policy, once every node enforces it.
 
-        :raises NotEnforced: when that will not be, or not in time
+        :raises NotEnforced: when a node refuses it, or after the time-out
         """
         return self.follow(_Policy(client, policy_id))
 
     def until_rolled_out(self, client: Client, keyword: str) -> Data:
         """The filter, once every node has the newest revision of its code.
 
-        :raises NotEnforced: when that will not be, or not in time
+        :raises NotEnforced: when a node refuses it, or after the time-out
         """
         return self.follow(_Rollout(client, keyword))
 
-    def follow(self, one: Followed) -> Data:
-        """What it is when every node has it.
+    def follow(self, watched: Watched) -> Data:
+        """Its state, once every node has it.
 
-        :raises NotEnforced: when that will not be, or not in time
+        :raises NotEnforced: when a node refuses it, or after the time-out
         """
         deadline = None if self.timeout is None else self.clock() + self.timeout
-        pause, said, found, trouble = _SHORTEST, "", None, ""
+        pause, shown, found, trouble = _SHORTEST, "", None, ""
         while True:
-            found, trouble = _look(one, found)
-            line = trouble or (one.line(found) if found is not None else "")
-            if line != said:
+            found, trouble = _fetch_or_previous(watched, found)
+            line = trouble or (watched.status_line(found) if found is not None else "")
+            if line != shown:
                 self.say(line)
-                said, pause = line, _SHORTEST
-            if found is not None and not trouble and one.settled(found):
+                shown, pause = line, _SHORTEST
+            if found is not None and not trouble and watched.is_complete(found):
                 return found
-            rest = _LONGEST if deadline is None else deadline - self.clock()
-            if rest <= 0:
-                left = trouble or ("it could not be read" if found is None else one.left(found))
-                raise NotEnforced(f"{one.name} is not {one.goal} after {self.timeout:g} s: {plain(left)}")
-            self.pause(min(pause, rest))
+            remaining = _LONGEST if deadline is None else deadline - self.clock()
+            if remaining <= 0:
+                pending = trouble or ("it could not be read" if found is None else watched.pending(found))
+                raise NotEnforced(
+                    f"{watched.name} is not {watched.goal} after {self.timeout:g} s: {printable(pending)}"
+                )
+            self.pause(min(pause, remaining))
             pause = min(pause * _GROWTH, _LONGEST)
 
 
-def _look(one: Followed, before: Data | None) -> tuple[Data | None, str]:
-    """What it is now, or was ``before`` and why it could not be read."""
+def _fetch_or_previous(watched: Watched, before: Data | None) -> tuple[Data | None, str]:
+    """The present state; or the state ``before``, and why the present one could not be read."""
     try:
-        return one.look(), ""
+        return watched.fetch(), ""
     except Unreachable as error:
         return before, str(error)
     except ApiError as error:
@@ -113,26 +115,26 @@ class _Policy:
         self.name = f"policy `{policy_id}`"
         self._client, self._id = client, policy_id
 
-    def look(self) -> Data:
+    def fetch(self) -> Data:
         return self._client.policy(self._id)
 
-    def line(self, found: Data) -> str:
+    def status_line(self, found: Data) -> str:
         return f"{found['state']}, enforced {enforced(found)}"
 
-    def settled(self, found: Data) -> bool:
+    def is_complete(self, found: Data) -> bool:
         if found["state"] == "failed":
-            raise NotEnforced(f"{self.name} failed: {plain(found['reason'])}")
+            raise NotEnforced(f"{self.name} failed: {printable(found['reason'])}")
         refused = found["enforced"]["refused"]
         if refused:
-            reasons = "; ".join(plain(f"{one['node']}: {one['reason']}") for one in refused)
+            reasons = "; ".join(printable(f"{one['node']}: {one['reason']}") for one in refused)
             raise NotEnforced(f"{self.name} is refused by {reasons}")
         return bool(found["state"] == "active" and _everywhere(found["enforced"]))
 
-    def left(self, found: Data) -> str:
+    def pending(self, found: Data) -> str:
         told = _missing(found["enforced"])
         if found["state"] != "active":
             told.append("no actor has taken it")
-        return "; ".join(told) or self.line(found)
+        return "; ".join(told) or self.status_line(found)
 
 
 class _Rollout:
@@ -142,13 +144,13 @@ class _Rollout:
         self.name = f"filter `{keyword}`"
         self._client, self._keyword = client, keyword
 
-    def look(self) -> Data:
+    def fetch(self) -> Data:
         return self._client.filter(self._keyword)
 
-    def line(self, found: Data) -> str:
+    def status_line(self, found: Data) -> str:
         return f"revision {found['revision']} on {rolled_out(found)} nodes"
 
-    def settled(self, found: Data) -> bool:
+    def is_complete(self, found: Data) -> bool:
         if not found["sha256"]:
             raise NotEnforced(f"{self.name} has no code yet, expected some by `filter upload`")
         refused = found["rollout"]["refused"]
@@ -157,8 +159,8 @@ class _Rollout:
             raise NotEnforced(f"{revision} is refused: {'; '.join(map(refusal, refused))}")
         return _everywhere(found["rollout"])
 
-    def left(self, found: Data) -> str:
-        return "; ".join(_missing(found["rollout"])) or self.line(found)
+    def pending(self, found: Data) -> str:
+        return "; ".join(_missing(found["rollout"])) or self.status_line(found)
 
 
 def _everywhere(nodes: Data) -> bool:

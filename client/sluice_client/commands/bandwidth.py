@@ -16,7 +16,7 @@ METHODS: Final = ("GET", "PUT", "REPLICATION")
 SIDES: Final = ("proxy", "storage_node")
 ACCOUNT: Final = Argument("account", "a tenant: its account, or its project's name", {"metavar": "ACCOUNT"})
 VALUE: Final = Argument("value", "a rate with its unit; a bare number is MB/s", {"metavar": "VALUE"})
-UNDER: Final = Argument("--storage-policy", "for what lies under this storage policy alone", {"default": ""})
+STORAGE_POLICY: Final = Argument("--storage-policy", "for what lies under this storage policy alone", {"default": ""})
 _ACCOUNT: Final = Argument("--account", "only of this account")
 _METHOD: Final = Argument("--method", "only by this method", {"choices": METHODS})
 _POLICY: Final = Argument("--storage-policy", "only under this one, by its name or index")
@@ -25,7 +25,7 @@ _SIDE: Final = Argument("--side", "only on this side of nodes", {"choices": SIDE
 _DEVICE: Final = Argument("--device", "only on this device")
 
 
-def lines(table: Data) -> Iterator[Data]:
+def table_rows(table: Data) -> Iterator[Data]:
     """The lines of the controller's table, each with its place."""
     for server, devices in table.items():
         for device, numbered in devices.items():
@@ -41,9 +41,9 @@ class ListBandwidth(ListCommand):
     arguments = (_ACCOUNT,)
     examples = ("--account AUTH_acme",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """The lines of the table."""
-        return lines(self.client.bandwidth(given.account or ""))
+        return table_rows(self.client.bandwidth(args.account or ""))
 
 
 class ShowBandwidth(ListCommand):
@@ -53,31 +53,31 @@ class ShowBandwidth(ListCommand):
     arguments = (ACCOUNT,)
     examples = ("AUTH_acme",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """One row for each object on each device."""
-        for line in lines(self.client.bandwidth(given.account)):
+        for line in table_rows(self.client.bandwidth(args.account)):
             for one in line["objects"]:
                 yield {"server": line["server"], "device": line["device"], "policy": line["policy"], **one}
 
 
-class Measured(ListCommand):
+class MeasurementList(ListCommand):
     """Lists what was measured in the last second."""
 
     #: the last part of the path, under which the answer lists it
     name: ClassVar[str]
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All of it; when nobody measures, that is said."""
-        wanted = {one.dest: getattr(given, one.dest) for one in self.arguments}
-        things = self.client.collection(f"/bw/{self.name}", self.name)
-        yield from things.all(**wanted)
-        if things.said.get("stale"):
+        query = {one.dest: getattr(args, one.dest) for one in self.arguments}
+        collection = self.client.collection(f"/bw/{self.name}", self.name)
+        yield from collection.list(**query)
+        if collection.last_page.get("stale"):
             self.say("nobody measures bandwidth now; do an actor host and the agents run?")
-        if left_out := things.said.get("left_out"):
+        if left_out := collection.last_page.get("left_out"):
             self.say(f"the cluster is too big to show all: {left_out} rows are left out")
 
 
-class ListFlows(Measured):
+class ListFlows(MeasurementList):
     """List what tenants are promised, get and move, and what is missing of their floors."""
 
     name, columns = "flows", resources.FLOW_LIST
@@ -91,7 +91,7 @@ class ListFlows(Measured):
     examples = ("--method GET", "--short -f json")
 
 
-class ListNodeBandwidth(Measured):
+class ListNodeBandwidth(MeasurementList):
     """List what proxies and storage nodes can move, are given and move."""
 
     name, columns = "nodes", resources.NODE_LIST
@@ -99,7 +99,7 @@ class ListNodeBandwidth(Measured):
     examples = ("--side storage_node --method GET",)
 
 
-class ListParts(Measured):
+class ListParts(MeasurementList):
     """List on which nodes and devices tenants move how much."""
 
     name, columns = "parts", resources.PART_LIST
@@ -107,7 +107,7 @@ class ListParts(Measured):
     examples = ("--account AUTH_acme",)
 
 
-class ListDevices(Measured):
+class ListDevices(MeasurementList):
     """List what the devices of storage nodes move."""
 
     name, columns = "devices", resources.DEVICE_LIST
@@ -119,12 +119,12 @@ class SetBandwidth(ShowCommand):
     """Let each object server give a tenant at least so much; `slo set` promises over the whole cluster."""
 
     columns = resources.PROMISED
-    arguments = (ACCOUNT, VALUE, UNDER, WAIT)
+    arguments = (ACCOUNT, VALUE, STORAGE_POLICY, WAIT)
     examples = ("AUTH_acme 30MBps", "AUTH_acme 30 --storage-policy gold --wait 10")
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The policy that it became."""
-        made = self.client.set_bandwidth(given.account, given.value, given.storage_policy, given.wait)
+        made = self.client.set_bandwidth(args.account, args.value, args.storage_policy, args.wait)
         warn(self, [made])
         return made
 

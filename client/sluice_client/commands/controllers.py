@@ -6,33 +6,33 @@ from typing import Final
 
 from sluice_client.command_base.code_crud import (
     MAIN,
-    DownloadIt,
+    DownloadCode,
     ListInstances,
-    RollBackIt,
-    StartThem,
-    StopThem,
-    UploadIt,
+    RollBackCode,
+    StartCode,
+    StopCode,
+    UploadCode,
 )
-from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
 from sluice_client.resources import code
 
 CONTROLLER: Final = Resource("controller", "/controllers", "controllers", code.CONTROLLER_LIST, code.CONTROLLER)
 
 
-class ListControllers(ListAll):
+class ListControllers(ListResources):
     """List global controllers and how they fare."""
 
     resource = CONTROLLER
 
 
-class ShowController(ShowIt):
+class ShowController(ShowResource):
     """Show a controller: what it watches, where it runs, and why not."""
 
     resource = CONTROLLER
     examples = ("busy -f json",)
 
 
-class UploadController(UploadIt):
+class UploadController(UploadCode):
     """Bring the code of a controller, or another revision of it; a new one is stopped."""
 
     resource = CONTROLLER
@@ -40,35 +40,35 @@ class UploadController(UploadIt):
     examples = ("busy busy.py", "busy busy.py --main Busy --wait 10")
 
 
-class StartController(StartThem):
+class StartController(StartCode):
     """Let actor hosts run controllers."""
 
     resource = CONTROLLER
     examples = ("busy --wait 10",)
 
 
-class StopController(StopThem):
+class StopController(StopCode):
     """Stop controllers and take back what they set."""
 
     resource = CONTROLLER
     examples = ("busy",)
 
 
-class RollBackController(RollBackIt):
+class RollBackController(RollBackCode):
     """Give a controller the code of an earlier revision again, as a new revision."""
 
     resource = CONTROLLER
     examples = ("busy", "busy --revision 1 --wait 10")
 
 
-class DeleteController(DeleteThem):
+class DeleteController(DeleteResources):
     """Forget controllers and take back what they set."""
 
     resource = CONTROLLER
     examples = ("busy",)
 
 
-class DownloadController(DownloadIt):
+class DownloadController(DownloadCode):
     """Write the code of a controller into a file."""
 
     resource = CONTROLLER

@@ -6,9 +6,16 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Final
 
-from sluice_client.command_base.code_crud import DownloadIt, UploadIt
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, repeated
-from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.code_crud import DownloadCode, UploadCode
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, repeated_option
+from sluice_client.command_base.crud import (
+    CreateResource,
+    DeleteResources,
+    ListResources,
+    Resource,
+    ShowResource,
+    UpdateResource,
+)
 from sluice_client.resources import code
 from sluice_client.resources.columns import Data
 
@@ -23,51 +30,51 @@ DEPENDENCY: Final = Resource(
 )
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
 _NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
-_FILTERS: Final = repeated("--filter", "a filter, in place of those that are deployed at the target", "filters")
+_FILTERS: Final = repeated_option("--filter", "a filter, in place of those that are deployed at the target", "filters")
 
 
-class ListDependencies(ListAll):
+class ListDependencies(ListResources):
     """List files that registered filters may need, and which filters use them."""
 
     resource = DEPENDENCY
 
 
-class ShowDependency(ShowIt):
+class ShowDependency(ShowResource):
     """Show a file and the filters that use it."""
 
     resource = DEPENDENCY
     examples = ("commons-io.jar",)
 
 
-class CreateDependency(CreateIt):
+class CreateDependency(CreateResource):
     """Describe a file that filters need; its data follow with `dependency upload`."""
 
     resource = DEPENDENCY
     examples = ("commons-io.jar --help-text 'what the parser needs'",)
 
 
-class SetDependency(SetIt):
+class SetDependency(UpdateResource):
     """Describe a file anew."""
 
     resource = DEPENDENCY
     examples = ("commons-io.jar --help-text 'version 2'",)
 
 
-class UploadDependency(UploadIt):
+class UploadDependency(UploadCode):
     """Bring the data of a file; all filters that use it have them with one change."""
 
     resource = DEPENDENCY
     examples = ("commons-io.jar target/commons-io-2.16.jar --wait 10",)
 
 
-class DownloadDependency(DownloadIt):
+class DownloadDependency(DownloadCode):
     """Write the data of a dependency into a file."""
 
     resource = DEPENDENCY
     examples = ("commons-io.jar copy.jar",)
 
 
-class DeleteDependency(DeleteThem):
+class DeleteDependency(DeleteResources):
     """Forget files that filters needed."""
 
     resource = DEPENDENCY
@@ -81,9 +88,9 @@ class ListDeployedDependencies(ListCommand):
     arguments = (_TARGET,)
     examples = ("AUTH_acme/logs",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All of them."""
-        return self.client.deployed_dependencies(given.target)
+        return self.client.deployed_dependencies(args.target)
 
 
 class DeployDependency(ShowCommand):
@@ -93,9 +100,9 @@ class DeployDependency(ShowCommand):
     arguments = (_TARGET, _NAME, _FILTERS, WAIT)
     examples = ("AUTH_acme commons-io.jar", "AUTH_acme commons-io.jar --filter parse --filter scan")
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The dependency and all filters that use it."""
-        return self.client.deploy_dependency(given.target, given.name, given.filters or (), given.wait)
+        return self.client.deploy_dependency(args.target, args.name, args.filters or (), args.wait)
 
 
 class UndeployDependency(ShowCommand):
@@ -105,6 +112,6 @@ class UndeployDependency(ShowCommand):
     arguments = (_TARGET, _NAME, _FILTERS, WAIT)
     examples = ("AUTH_acme commons-io.jar --filter scan",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The dependency and the filters that still use it."""
-        return self.client.undeploy_dependency(given.target, given.name, given.filters or (), given.wait)
+        return self.client.undeploy_dependency(args.target, args.name, args.filters or (), args.wait)

@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from sluice_client.command_base.code_crud import DownloadIt, RollBackIt, UploadIt, bring
+from sluice_client.command_base.code_crud import DownloadCode, RollBackCode, UploadCode, upload_file
 from sluice_client.command_base.command import (
     WAIT,
     Argument,
     EachCommand,
     ListCommand,
     ShowCommand,
-    pairs,
-    seconds,
-    several,
+    names_argument,
+    pair_option,
+    seconds_option,
 )
 from sluice_client.command_base.crud import Resource
 from sluice_client.command_base.watch import Watch
@@ -41,7 +41,7 @@ _FIELDS: Final = (
         "whether members of a project may set it for what is theirs",
         {"action": BooleanOptionalAction, "default": None},
     ),
-    pairs("--capability", "what it declares of itself, such as stage=450", "capabilities"),
+    pair_option("--capability", "what it declares of itself, such as stage=450", "capabilities"),
     Argument(
         "--parameter",
         'a parameter, such as {"name": "key", "type": "str", "default": ""}; may be repeated',
@@ -60,9 +60,9 @@ class ListFilters(ListCommand):
     )
     examples = ("--all --long",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All that fit."""
-        return self.client.known_filters() if given.all else self.client.filters()
+        return self.client.known_filters() if args.all else self.client.filters()
 
 
 class ShowFilter(ShowCommand):
@@ -72,9 +72,9 @@ class ShowFilter(ShowCommand):
     arguments = (_KEYWORD,)
     examples = ("rot13 -f json",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The registration."""
-        return self.client.filter(given.keyword)
+        return self.client.filter(args.keyword)
 
 
 class CreateFilter(ShowCommand):
@@ -87,14 +87,14 @@ class CreateFilter(ShowCommand):
         "shout --environment wasm --language wasm --reverse --capability stage=450 --code shout.wasm",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The registration."""
-        return self.create({**fields_of(given), "keyword": given.keyword}, given)
+        return self.create({**fields_of(args), "keyword": args.keyword}, args)
 
-    def create(self, description: Data, given: Namespace) -> Data:
-        """Register it, and upload its code if that is given."""
+    def create(self, description: Data, args: Namespace) -> Data:
+        """Register it, and upload its code if that is args."""
         made = self.client.register_filter(description)
-        return bring(self, self.client.filter_code, made["keyword"], given.code, given.wait) if given.code else made
+        return upload_file(self, self.client.filter_code, made["keyword"], args.code, args.wait) if args.code else made
 
 
 class RegisterFilter(CreateFilter):
@@ -106,9 +106,9 @@ class RegisterFilter(CreateFilter):
         WAIT,
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The registration."""
-        return self.create(read_description(given.description), given)
+        return self.create(read_description(args.description), args)
 
 
 class SetFilter(ShowCommand):
@@ -118,22 +118,22 @@ class SetFilter(ShowCommand):
     arguments = (_KEYWORD, *_FIELDS)
     examples = ("rot13 --self-service",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The registration as it is now."""
-        changes = fields_of(given)
+        changes = fields_of(args)
         if not changes:
             raise ClientError("nothing is to be changed, expected an option that says what")
-        return changed(self.client, given.keyword, changes)
+        return changed(self.client, args.keyword, changes)
 
 
-class UploadFilter(UploadIt):
+class UploadFilter(UploadCode):
     """Give a registered filter its code, or another revision of it."""
 
     resource = FILTER
     examples = ("rot13 rot13.py --wait 20",)
 
 
-class RollBackFilter(RollBackIt):
+class RollBackFilter(RollBackCode):
     """Give a registered filter the code of an earlier revision again, as a new revision."""
 
     resource = FILTER
@@ -143,7 +143,7 @@ class RollBackFilter(RollBackIt):
     )
 
 
-class DownloadFilter(DownloadIt):
+class DownloadFilter(DownloadCode):
     """Write the code of a registered filter into a file."""
 
     resource = FILTER
@@ -159,20 +159,20 @@ class ShowRollout(ShowCommand):
         Argument(
             "--watch", "follow it until every node has it; fails when a node refuses it", {"action": "store_true"}
         ),
-        seconds("--timeout", "stop watching after this time, and fail", None),
+        seconds_option("--timeout", "stop watching after this time, and fail", None),
     )
     examples = (
         "rot13",
         "rot13 --watch --timeout 60",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The filter, once its code is everywhere if that is watched."""
-        if given.timeout is not None and not given.watch:
+        if args.timeout is not None and not args.watch:
             raise ClientError("`--timeout` is given without `--watch`")
-        if given.watch:
-            return Watch(self.say, given.timeout).until_rolled_out(self.client, given.keyword)
-        return self.client.filter(given.keyword)
+        if args.watch:
+            return Watch(self.say, args.timeout).until_rolled_out(self.client, args.keyword)
+        return self.client.filter(args.keyword)
 
 
 class DeleteFilter(EachCommand):
@@ -180,7 +180,7 @@ class DeleteFilter(EachCommand):
 
     names = "keyword"
     arguments = (
-        several("keyword", "a registered filter"),
+        names_argument("keyword", "a registered filter"),
         Argument("--force", "even if stored objects need it to be read", {"action": "store_true"}),
     )
     examples = (
@@ -188,9 +188,9 @@ class DeleteFilter(EachCommand):
         "rot13 --force",
     )
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Forget one."""
-        self.client.unregister_filter(name, given.force)
+        self.client.unregister_filter(name, args.force)
         return f"filter {name} is deleted", None
 
 
@@ -201,9 +201,9 @@ class ListDeployed(ListCommand):
     arguments = (_TARGET,)
     examples = ("AUTH_acme/logs",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All of them."""
-        return self.client.deployments(given.target)
+        return self.client.deployments(args.target)
 
 
 class DeployFilter(ShowCommand):
@@ -213,30 +213,30 @@ class DeployFilter(ShowCommand):
     arguments = (
         _TARGET,
         _KEYWORD,
-        pairs("--param", "what it is set with", "params"),
+        pair_option("--param", "what it is set with", "params"),
         Argument("--place", "proxy or storage_node; the filter's own choice when it is not said"),
         WAIT,
     )
     examples = ("AUTH_acme/logs compression --param engine=lz4 --place proxy --wait 10",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The deployment."""
-        said = {name: getattr(given, name) for name in ("params", "place")}
+        said = {name: getattr(args, name) for name in ("params", "place")}
         how = {name: value for name, value in said.items() if value is not None}
-        return self.client.deploy_filter(given.target, given.keyword, how, given.wait)
+        return self.client.deploy_filter(args.target, args.keyword, how, args.wait)
 
 
 class UndeployFilter(EachCommand):
     """Take back what deploying filters for a target has set."""
 
     names = "keyword"
-    arguments = (_TARGET, several("keyword", "a filter"), WAIT)
+    arguments = (_TARGET, names_argument("keyword", "a filter"), WAIT)
     examples = ("AUTH_acme/logs compression",)
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Take back one."""
-        left = self.client.undeploy_filter(given.target, name, given.wait)
-        return f"filter {name} is taken back from {given.target}", left
+        left = self.client.undeploy_filter(args.target, name, args.wait)
+        return f"filter {name} is taken back from {args.target}", left
 
 
 def changed(client: Client, keyword: str, changes: Data) -> Data:
@@ -245,15 +245,15 @@ def changed(client: Client, keyword: str, changes: Data) -> Data:
     return client.update_filter(keyword, changes, etag)
 
 
-def fields_of(given: Namespace) -> dict[str, Any]:
+def fields_of(args: Namespace) -> dict[str, Any]:
     """The description that options give: those of the file, and over them what the command line says."""
-    found = read_description(given.description) if given.description else {}
-    words = {name: getattr(given, name) for name in ("environment", "language", "main", "reverse", "self_service")}
-    found |= {name: value for name, value in {**words, "help": given.help_text}.items() if value is not None}
-    if given.capabilities:
-        found["capabilities"] = {**found.get("capabilities", {}), **given.capabilities}
-    if given.parameter:
-        found["parameters"] = [_json(one, "`--parameter`") for one in given.parameter]
+    found = read_description(args.description) if args.description else {}
+    words = {name: getattr(args, name) for name in ("environment", "language", "main", "reverse", "self_service")}
+    found |= {name: value for name, value in {**words, "help": args.help_text}.items() if value is not None}
+    if args.capabilities:
+        found["capabilities"] = {**found.get("capabilities", {}), **args.capabilities}
+    if args.parameter:
+        found["parameters"] = [_json(one, "`--parameter`") for one in args.parameter]
     return found
 
 

@@ -6,11 +6,26 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
-from sluice_client.command_base.command import WAIT, Argument, EachCommand, ListCommand, ShowCommand, repeated, several
-from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.command import (
+    WAIT,
+    Argument,
+    EachCommand,
+    ListCommand,
+    ShowCommand,
+    names_argument,
+    repeated_option,
+)
+from sluice_client.command_base.crud import (
+    CreateResource,
+    DeleteResources,
+    ListResources,
+    Resource,
+    ShowResource,
+    UpdateResource,
+)
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
-from sluice_client.rest.collection import path_of
+from sluice_client.rest.collection import join_path
 
 _FORCE: Final = "even while policies use it, which keep what it meant"
 GROUP: Final = Resource(
@@ -19,7 +34,7 @@ GROUP: Final = Resource(
     "gtenants",
     registry.TENANT_GROUP_LIST,
     registry.TENANT_GROUP,
-    fields=(repeated("--tenant", "one of all its tenants", "tenants"),),
+    fields=(repeated_option("--tenant", "one of all its tenants", "tenants"),),
     force=_FORCE,
 )
 CONTAINER_GROUP: Final = Resource(
@@ -28,7 +43,7 @@ CONTAINER_GROUP: Final = Resource(
     "gcontainers",
     registry.CONTAINER_GROUP_LIST,
     registry.CONTAINER_GROUP,
-    fields=(repeated("--container", "one of all its containers, as account/container", "containers"),),
+    fields=(repeated_option("--container", "one of all its containers, as account/container", "containers"),),
     force=_FORCE,
 )
 STEREOTYPE: Final = Resource(
@@ -47,68 +62,68 @@ _GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
 _STEREOTYPE: Final = Argument("name", "the stereotype", {"metavar": "NAME"})
 
 
-class ListGroups(ListAll):
+class ListGroups(ListResources):
     """List groups of tenants."""
 
     resource = GROUP
 
 
-class ShowGroup(ShowIt):
+class ShowGroup(ShowResource):
     """Show a group's tenants."""
 
     resource = GROUP
     examples = ("gold",)
 
 
-class CreateGroup(CreateIt):
+class CreateGroup(CreateResource):
     """Put tenants under one name."""
 
     resource = GROUP
     examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
-class SetGroup(SetIt):
+class SetGroup(UpdateResource):
     """Name all tenants of a group anew."""
 
     resource = GROUP
     examples = ("gold --tenant acme",)
 
 
-class DeleteGroup(DeleteThem):
+class DeleteGroup(DeleteResources):
     """Forget groups of tenants."""
 
     resource = GROUP
     examples = ("gold",)
 
 
-class ListContainerGroups(ListAll):
+class ListContainerGroups(ListResources):
     """List groups of containers."""
 
     resource = CONTAINER_GROUP
 
 
-class ShowContainerGroup(ShowIt):
+class ShowContainerGroup(ShowResource):
     """Show a group's containers."""
 
     resource = CONTAINER_GROUP
     examples = ("archives",)
 
 
-class CreateContainerGroup(CreateIt):
+class CreateContainerGroup(CreateResource):
     """Put containers under one name."""
 
     resource = CONTAINER_GROUP
     examples = ("archives --container AUTH_acme/logs",)
 
 
-class SetContainerGroup(SetIt):
+class SetContainerGroup(UpdateResource):
     """Name all containers of a group anew."""
 
     resource = CONTAINER_GROUP
     examples = ("archives --container AUTH_acme/logs --container AUTH_beta/logs",)
 
 
-class DeleteContainerGroup(DeleteThem):
+class DeleteContainerGroup(DeleteResources):
     """Forget groups of containers."""
 
     resource = CONTAINER_GROUP
@@ -123,29 +138,29 @@ class _Members(EachCommand):
     folder: ClassVar[str]
     names = "member"
 
-    def path(self, name: str, given: Namespace) -> str:
+    def path(self, name: str, args: Namespace) -> str:
         """Where the member is."""
-        return self.resource.path + path_of(given.group, self.folder, name)
+        return self.resource.path + join_path(args.group, self.folder, name)
 
 
 class _Add(_Members):
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Add one."""
-        return f"{name} is in group {given.group}", self.client.put(self.path(name, given))
+        return f"{name} is in group {args.group}", self.client.put(self.path(name, args))
 
 
 class _Remove(_Members):
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Remove one."""
-        self.client.delete(self.path(name, given))
-        return f"{name} is not in group {given.group} any more", None
+        self.client.delete(self.path(name, args))
+        return f"{name} is not in group {args.group} any more", None
 
 
 class AddTenant(_Add):
     """Add tenants to a group."""
 
     resource, folder = GROUP, "tenants"
-    arguments = (_GROUP, several("member", "a tenant"))
+    arguments = (_GROUP, names_argument("member", "a tenant"))
     examples = ("gold beta gamma",)
 
 
@@ -153,7 +168,7 @@ class RemoveTenant(_Remove):
     """Take tenants out of a group."""
 
     resource, folder = GROUP, "tenants"
-    arguments = (_GROUP, several("member", "a tenant"))
+    arguments = (_GROUP, names_argument("member", "a tenant"))
     examples = ("gold beta",)
 
 
@@ -161,7 +176,7 @@ class AddContainer(_Add):
     """Add containers to a group."""
 
     resource, folder = CONTAINER_GROUP, "containers"
-    arguments = (_GROUP, several("member", "a container, as account/container"))
+    arguments = (_GROUP, names_argument("member", "a container, as account/container"))
     examples = ("archives AUTH_beta/logs",)
 
 
@@ -169,38 +184,38 @@ class RemoveContainer(_Remove):
     """Take containers out of a group."""
 
     resource, folder = CONTAINER_GROUP, "containers"
-    arguments = (_GROUP, several("member", "a container, as account/container"))
+    arguments = (_GROUP, names_argument("member", "a container, as account/container"))
     examples = ("archives AUTH_beta/logs",)
 
 
-class ListStereotypes(ListAll):
+class ListStereotypes(ListResources):
     """List stereotypes."""
 
     resource = STEREOTYPE
 
 
-class ShowStereotype(ShowIt):
+class ShowStereotype(ShowResource):
     """Show a stereotype and how often it is applied."""
 
     resource = STEREOTYPE
     examples = ("archive",)
 
 
-class CreateStereotype(CreateIt):
+class CreateStereotype(CreateResource):
     """Keep sentences under a name, with {target} as the hole for a target."""
 
     resource = STEREOTYPE
     examples = ("archive --text 'FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression'",)
 
 
-class SetStereotype(SetIt):
+class SetStereotype(UpdateResource):
     """Change a stereotype; what is not named stays."""
 
     resource = STEREOTYPE
     examples = ("archive --help-text 'documents are kept'",)
 
 
-class DeleteStereotype(DeleteThem):
+class DeleteStereotype(DeleteResources):
     """Forget stereotypes."""
 
     resource = STEREOTYPE
@@ -214,9 +229,9 @@ class ListApplied(ListCommand):
     arguments = (_STEREOTYPE,)
     examples = ("archive",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All of them."""
-        return self.client.collection(STEREOTYPE.path + path_of(given.name, "tenants"), "targets").all()
+        return self.client.collection(STEREOTYPE.path + join_path(args.name, "tenants"), "targets").list()
 
 
 class ApplyStereotype(ShowCommand):
@@ -229,19 +244,19 @@ class ApplyStereotype(ShowCommand):
         "archive AUTH_acme/logs",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """What it has set there."""
-        return self.client.put(STEREOTYPE.path + path_of(given.name, "tenants", given.target), wait=given.wait)
+        return self.client.put(STEREOTYPE.path + join_path(args.name, "tenants", args.target), wait=args.wait)
 
 
 class TakeBackStereotype(EachCommand):
     """Take back what a stereotype has set for targets."""
 
     names = "target"
-    arguments = (_STEREOTYPE, several("target", "a tenant, or account/container"))
+    arguments = (_STEREOTYPE, names_argument("target", "a tenant, or account/container"))
     examples = ("archive AUTH_acme AUTH_acme/logs",)
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Take back one."""
-        self.client.delete(STEREOTYPE.path + path_of(given.name, "tenants", name))
-        return f"stereotype {given.name} is taken back from {name}", None
+        self.client.delete(STEREOTYPE.path + join_path(args.name, "tenants", name))
+        return f"stereotype {args.name} is taken back from {name}", None

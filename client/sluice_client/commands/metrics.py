@@ -6,15 +6,22 @@ from typing import Final
 
 from sluice_client.command_base.code_crud import (
     MAIN,
-    DownloadIt,
+    DownloadCode,
     ListInstances,
-    RollBackIt,
-    StartThem,
-    StopThem,
-    UploadIt,
+    RollBackCode,
+    StartCode,
+    StopCode,
+    UploadCode,
 )
-from sluice_client.command_base.command import Argument, repeated, seconds
-from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.command import Argument, repeated_option, seconds_option
+from sluice_client.command_base.crud import (
+    CreateResource,
+    DeleteResources,
+    ListResources,
+    Resource,
+    ShowResource,
+    UpdateResource,
+)
 from sluice_client.resources import code, policies
 
 METRIC: Final = Resource(
@@ -26,10 +33,10 @@ METRIC: Final = Resource(
     fields=(
         Argument("--unit", "of its values"),
         Argument("--type", "gauge, counter or rate"),
-        repeated(
+        repeated_option(
             "--granularity", "what it is measured per: object, container, tenant, cluster or node", "granularities"
         ),
-        seconds("--period", "the length of a window", None),
+        seconds_option("--period", "the length of a window", None),
         Argument("--location", "exchange and routing key of its batches"),
         Argument("--help-text", "what it says", {"dest": "help", "metavar": "TEXT"}),
     ),
@@ -37,41 +44,41 @@ METRIC: Final = Resource(
 )
 
 
-class ListMetrics(ListAll):
+class ListMetrics(ListResources):
     """List what policies can watch."""
 
     resource = METRIC
 
 
-class ShowMetric(ShowIt):
+class ShowMetric(ShowResource):
     """Show a metric."""
 
     resource = METRIC
     examples = ("PUTS_SEC",)
 
 
-class CreateMetric(CreateIt):
+class CreateMetric(CreateResource):
     """Register a metric that something else publishes; `metric upload` brings one of your own."""
 
     resource = METRIC
     examples = ("CPU_BUSY --unit fraction --granularity node --period 10",)
 
 
-class SetMetric(SetIt):
+class SetMetric(UpdateResource):
     """Change a registered metric; what is not named stays."""
 
     resource = METRIC
     examples = ("CPU_BUSY --period 5",)
 
 
-class DeleteMetric(DeleteThem):
+class DeleteMetric(DeleteResources):
     """Forget registered or uploaded metrics."""
 
     resource = METRIC
     examples = ("CPU_BUSY",)
 
 
-class UploadMetric(UploadIt):
+class UploadMetric(UploadCode):
     """Bring the code of a metric, or another revision of it; a new one is not measured before it is started."""
 
     resource = METRIC
@@ -79,14 +86,14 @@ class UploadMetric(UploadIt):
     examples = ("HEADS_SEC heads.py", "HEADS_SEC heads.py --main Heads --wait 10")
 
 
-class StartMetric(StartThem):
+class StartMetric(StartCode):
     """Let all proxies measure uploaded metrics."""
 
     resource = METRIC
     examples = ("HEADS_SEC --wait 10",)
 
 
-class StopMetric(StopThem):
+class StopMetric(StopCode):
     """Measure uploaded metrics no more; refused while policies watch them."""
 
     resource = METRIC
@@ -94,14 +101,14 @@ class StopMetric(StopThem):
     examples = ("HEADS_SEC",)
 
 
-class RollBackMetric(RollBackIt):
+class RollBackMetric(RollBackCode):
     """Give an uploaded metric the code of an earlier revision again, as a new revision."""
 
     resource = METRIC
     examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
 
 
-class DownloadMetric(DownloadIt):
+class DownloadMetric(DownloadCode):
     """Write the code of an uploaded metric into a file."""
 
     resource = METRIC

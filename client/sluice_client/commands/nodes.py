@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Final
 
 from sluice_client.command_base.command import Argument, ShowCommand
-from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
 from sluice_client.resources import policies
 from sluice_client.resources.columns import Data
 
@@ -25,7 +25,7 @@ NODE: Final = Resource(
 )
 
 
-class ListNodes(ListAll):
+class ListNodes(ListResources):
     """List nodes and how far each of them is."""
 
     resource = NODE
@@ -35,14 +35,14 @@ class ListNodes(ListAll):
     )
 
 
-class ShowNode(ShowIt):
+class ShowNode(ShowResource):
     """Show a node: what it refuses, the uploaded code that it can run, and how its isolated environments fare."""
 
     resource = NODE
     examples = ("storage-7",)
 
 
-class DeleteNode(DeleteThem):
+class DeleteNode(DeleteResources):
     """Forget nodes that are no more; one that lives reports itself again."""
 
     resource = NODE
@@ -54,6 +54,6 @@ class AdoptHistory(ShowCommand):
 
     columns = policies.HEAD
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The history that they take."""
         return self.client.adopt()

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, SluiceCommand, text_of
+from sluice_client.command_base.command import (
+    WAIT,
+    Argument,
+    ListCommand,
+    ShowCommand,
+    SluiceCommand,
+    read_text_argument,
+)
 from sluice_client.resources import policies, registry
 from sluice_client.resources.columns import Data
 
@@ -29,10 +36,10 @@ class ShowEffective(ShowCommand):
     )
     examples = ("AUTH_acme/logs/a.pdf --method PUT --size 100000 --type pdf",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The verdict."""
-        said = {name: getattr(given, name) for name in ("method", "size", "type", "tag")}
-        return self.client.effective(given.target, **said)
+        said = {name: getattr(args, name) for name in ("method", "size", "type", "tag")}
+        return self.client.effective(args.target, **said)
 
 
 class ListChanges(ListCommand):
@@ -46,9 +53,9 @@ class ListChanges(ListCommand):
     )
     examples = ("--by admin --since 2026-01-31T00:00:00Z",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All that fit and are still known."""
-        return self.client.changes(given.policy, given.by, given.since)
+        return self.client.changes(args.policy, args.by, args.since)
 
 
 class ShowChange(ShowCommand):
@@ -58,9 +65,9 @@ class ShowChange(ShowCommand):
     arguments = (_EPOCH,)
     examples = ("412",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The change."""
-        return self.client.change(given.epoch)
+        return self.client.change(args.epoch)
 
 
 class RollBack(ShowCommand):
@@ -73,9 +80,9 @@ class RollBack(ShowCommand):
         "412 --wait 10",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """What was changed, or would be."""
-        return self.client.roll_back(given.epoch, given.plan, given.force, given.wait)
+        return self.client.roll_back(args.epoch, args.plan, args.force, args.wait)
 
 
 class Export(SluiceCommand):
@@ -104,10 +111,10 @@ class Import(ShowCommand):
         "cluster.yaml --wait 30",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """What was changed, or would be."""
-        text = text_of("-") if given.file == "-" else Path(given.file).read_text(encoding="utf-8")
-        return self.client.import_configuration(text, given.plan, given.force, given.wait)
+        text = read_text_argument("-") if args.file == "-" else Path(args.file).read_text(encoding="utf-8")
+        return self.client.import_configuration(text, args.plan, args.force, args.wait)
 
 
 class Health(ShowCommand):
@@ -116,6 +123,6 @@ class Health(ShowCommand):
     columns = policies.HEALTH
     examples = ("-f json",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The controller and what it depends on."""
         return self.client.health()

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Final
 
 from sluice_client.command_base.command import WAIT, Argument, ShowCommand
-from sluice_client.command_base.crud import DeleteThem, ListAll, Resource, ShowIt
+from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
 from sluice_client.errors import ClientError
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
@@ -41,9 +41,9 @@ class ShowLocality(ShowCommand):
     arguments = (Argument("path", "account/container/object", {"metavar": "PATH"}),)
     examples = ("AUTH_acme/logs/2026/01.gz -f json",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """Primary devices, in the order of the ring."""
-        return self.client.locality(*split(given.path, "account/container/object"))
+        return self.client.locality(*split(args.path, "account/container/object"))
 
 
 class CreateContainer(ShowCommand):
@@ -53,19 +53,19 @@ class CreateContainer(ShowCommand):
     arguments = (Argument("path", "account/container", {"metavar": "PATH"}), _POLICY)
     examples = ("AUTH_acme/archive ec42",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The container, and whether it is new."""
-        account, container = split(given.path, "account/container")
-        return self.client.create_container(account, container, given.storage_policy)
+        account, container = split(args.path, "account/container")
+        return self.client.create_container(account, container, args.storage_policy)
 
 
-class ListPlacements(ListAll):
+class ListPlacements(ListResources):
     """List where the new containers of tenants go."""
 
     resource = PLACEMENT
 
 
-class ShowPlacement(ShowIt):
+class ShowPlacement(ShowResource):
     """Show where a tenant's new containers go."""
 
     resource = PLACEMENT
@@ -79,12 +79,12 @@ class SetPlacement(ShowCommand):
     arguments = (PLACEMENT.argument(), _POLICY, WAIT)
     examples = ("AUTH_acme gold --wait 5",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The placement."""
-        return self.client.place(given.account, given.storage_policy, given.wait)
+        return self.client.place(args.account, args.storage_policy, args.wait)
 
 
-class DeletePlacement(DeleteThem):
+class DeletePlacement(DeleteResources):
     """Leave the new containers of tenants to Swift's default."""
 
     resource = PLACEMENT

@@ -13,9 +13,9 @@ from sluice_client.command_base.command import (
     ListCommand,
     ShowCommand,
     SluiceCommand,
-    seconds,
-    several,
-    text_of,
+    names_argument,
+    read_text_argument,
+    seconds_option,
 )
 from sluice_client.command_base.watch import Watch
 from sluice_client.errors import ClientError
@@ -43,9 +43,9 @@ class CreatePolicy(ListCommand):
         "- < policies.txt",
     )
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """The new policies."""
-        created = self.client.create_policies(text_of(given.text), given.wait)
+        created = self.client.create_policies(read_text_argument(args.text), args.wait)
         warn(self, created)
         return created
 
@@ -57,9 +57,9 @@ class CheckPolicy(ListCommand):
     arguments = (_TEXT,)
     examples = ("'FOR ALL TENANTS DO SET bandwidth WITH get_bw=30MBps' --long",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """What they would become."""
-        checked = self.client.check_policy(text_of(given.text))
+        checked = self.client.check_policy(read_text_argument(args.text))
         warn(self, checked)
         return checked
 
@@ -74,9 +74,9 @@ class ListPolicies(ListCommand):
     )
     examples = ("--tenant AUTH_acme --state failed -f json",)
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All that fit."""
-        return self.client.policies(given.tenant, given.state, page=1000)
+        return self.client.policies(args.tenant, args.state, page=1000)
 
 
 class ShowPolicy(ShowCommand):
@@ -90,25 +90,25 @@ class ShowPolicy(ShowCommand):
             "follow it until every node enforces it; fails when it fails or a node refuses it",
             {"action": "store_true"},
         ),
-        seconds("--timeout", "stop watching after this time, and fail", None),
+        seconds_option("--timeout", "stop watching after this time, and fail", None),
     )
     examples = (
         "pol-1a2b3c",
         "pol-1a2b3c --watch --timeout 60",
     )
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The policy, once it is enforced if that is watched."""
-        if given.timeout is not None and not given.watch:
+        if args.timeout is not None and not args.watch:
             raise ClientError("`--timeout` is given without `--watch`")
-        if given.watch:
-            return Watch(self.say, given.timeout).until_enforced(self.client, given.id)
-        policy = self.client.policy(given.id)
+        if args.watch:
+            return Watch(self.say, args.timeout).until_enforced(self.client, args.id)
+        policy = self.client.policy(args.id)
         warn(self, [policy])
         return policy
 
 
-class _Revising(ShowCommand):
+class _UpdatePolicy(ShowCommand):
     """Changes one policy, unless somebody else changed it at the same time."""
 
     columns = resources_policies.POLICY
@@ -119,29 +119,29 @@ class _Revising(ShowCommand):
         return self.client.update_policy(policy_id, changes, f'"{version}"', wait)
 
 
-class SetPolicy(_Revising):
+class SetPolicy(_UpdatePolicy):
     """Give a policy another sentence; its id and its age stay."""
 
     arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), _TEXT, WAIT)
     examples = ("pol-1a2b3c 'FOR TENANT acme DO SET compression WITH engine=lz4' --wait 10",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The policy as it is now."""
-        revised = self.revise(given.id, {"policy": text_of(given.text)}, given.wait)
+        revised = self.revise(args.id, {"policy": read_text_argument(args.text)}, args.wait)
         warn(self, [revised])
         return revised
 
 
-class EnablePolicy(_Revising):
+class EnablePolicy(_UpdatePolicy):
     """Let a disabled policy work again."""
 
     arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), WAIT)
     enabled = True
     examples = ("pol-1a2b3c",)
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The policy as it is now."""
-        return self.revise(given.id, {"enabled": self.enabled}, given.wait)
+        return self.revise(args.id, {"enabled": self.enabled}, args.wait)
 
 
 class DisablePolicy(EnablePolicy):
@@ -156,7 +156,7 @@ class DeletePolicy(EachCommand):
 
     names = "id"
     arguments = (
-        several("id", "a policy's id"),
+        names_argument("id", "a policy's id"),
         Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),
         WAIT,
     )
@@ -165,9 +165,9 @@ class DeletePolicy(EachCommand):
         "pol-1a2b3c --keep",
     )
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Delete one."""
-        kept = self.client.delete_policy(name, keep=given.keep, wait=given.wait)
+        kept = self.client.delete_policy(name, keep=args.keep, wait=args.wait)
         left = f", policy {kept['id']} keeps what was in force: {kept['policy']}" if kept else ""
         return f"policy {name} is deleted{left}", kept
 
@@ -186,6 +186,6 @@ class ListFirings(ListCommand):
         "pol-1a2b3c --member AUTH_acme -f json",
     )
 
-    def fetch(self, given: Namespace) -> Iterable[Data]:
+    def fetch(self, args: Namespace) -> Iterable[Data]:
         """All that are kept."""
-        return self.client.firings(given.id, given.what, given.member)
+        return self.client.firings(args.id, args.what, args.member)

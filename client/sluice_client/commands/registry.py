@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client.command_base.command import Argument, pairs, repeated
-from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.command import Argument, pair_option, repeated_option
+from sluice_client.command_base.crud import (
+    CreateResource,
+    DeleteResources,
+    ListResources,
+    Resource,
+    ShowResource,
+    UpdateResource,
+)
 from sluice_client.resources import registry
 
 _FORCE: Final = "even while policies use it, which keep what it meant"
@@ -16,7 +23,7 @@ TERM: Final = Resource(
     registry.TERM_LIST,
     registry.TERM,
     key="term",
-    fields=(repeated("--pattern", "an extension or a media type: pdf, text/plain, image/*", "patterns"),),
+    fields=(repeated_option("--pattern", "an extension or a media type: pdf, text/plain, image/*", "patterns"),),
     force=_FORCE,
     force_set=_FORCE,
 )
@@ -30,61 +37,61 @@ ALIAS: Final = Resource(
         Argument("--of", "what it is a word for: filter, metric or target"),
         Argument("--text", "a keyword, a metric, or account[/container[/object]]"),
         Argument("--level", "of a metric: the targets that it is asked for"),
-        pairs("--param", "of a filter: what it is set with", "params"),
+        pair_option("--param", "of a filter: what it is set with", "params"),
     ),
     force=_FORCE,
     force_set=_FORCE,
 )
 
 
-class ListTerms(ListAll):
+class ListTerms(ListResources):
     """List coined terms such as DOCS."""
 
     resource = TERM
 
 
-class ShowTerm(ShowIt):
+class ShowTerm(ShowResource):
     """Show a term."""
 
     resource = TERM
     examples = ("DOCS",)
 
 
-class CreateTerm(CreateIt):
+class CreateTerm(CreateResource):
     """Coin a term for types of objects."""
 
     resource = TERM
     examples = ("SHEETS --pattern ods --pattern text/csv",)
 
 
-class SetTerm(SetIt):
+class SetTerm(UpdateResource):
     """Let a coined term stand for other types."""
 
     resource = TERM
     examples = ("SHEETS --pattern ods --force",)
 
 
-class DeleteTerm(DeleteThem):
+class DeleteTerm(DeleteResources):
     """Forget coined terms."""
 
     resource = TERM
     examples = ("SHEETS",)
 
 
-class ListAliases(ListAll):
+class ListAliases(ListResources):
     """List further words for filters, metrics and targets."""
 
     resource = ALIAS
 
 
-class ShowAlias(ShowIt):
+class ShowAlias(ShowResource):
     """Show an alias."""
 
     resource = ALIAS
     examples = ("tight",)
 
 
-class CreateAlias(CreateIt):
+class CreateAlias(CreateResource):
     """Give a filter with parameters, a metric at a level, or a target another name."""
 
     resource = ALIAS
@@ -95,14 +102,14 @@ class CreateAlias(CreateIt):
     )
 
 
-class SetAlias(SetIt):
+class SetAlias(UpdateResource):
     """Let an alias stand for something else of its sort."""
 
     resource = ALIAS
     examples = ("C1 --text AUTH_acme/archive",)
 
 
-class DeleteAlias(DeleteThem):
+class DeleteAlias(DeleteResources):
     """Forget aliases."""
 
     resource = ALIAS

@@ -6,8 +6,8 @@ from argparse import Namespace
 from typing import Any, Final
 
 from sluice_client.command_base.command import WAIT, Argument, EachCommand, ShowCommand
-from sluice_client.command_base.crud import ListAll, Resource
-from sluice_client.commands.bandwidth import ACCOUNT, UNDER, VALUE
+from sluice_client.command_base.crud import ListResources, Resource
+from sluice_client.commands.bandwidth import ACCOUNT, STORAGE_POLICY, VALUE
 from sluice_client.commands.policies import warn
 from sluice_client.resources import bandwidth as resources
 from sluice_client.resources.columns import Data
@@ -25,7 +25,7 @@ SLO: Final = Resource(
 )
 
 
-class ListSlos(ListAll):
+class ListSlos(ListResources):
     """List the service level objectives of tenants; what policies promise besides is among the policies."""
 
     resource = SLO
@@ -44,14 +44,14 @@ class SetSlo(ShowCommand):
             {"choices": NAMES, "metavar": "NAME"},
         ),
         VALUE,
-        UNDER,
+        STORAGE_POLICY,
         WAIT,
     )
     examples = ("AUTH_acme get_bw 30MBps --wait 10", "AUTH_acme max_put_bw 20 --storage-policy gold")
 
-    def fetch(self, given: Namespace) -> Data:
+    def fetch(self, args: Namespace) -> Data:
         """The objective as it is now."""
-        made = self.client.set_slo(given.account, given.name, given.value, given.storage_policy, given.wait)
+        made = self.client.set_slo(args.account, args.name, args.value, args.storage_policy, args.wait)
         warn(self, [made])
         return made
 
@@ -63,12 +63,12 @@ class DeleteSlo(EachCommand):
     arguments = (
         ACCOUNT,
         Argument("name", f"{', '.join(NAMES[:-1])} or {NAMES[-1]}", {"nargs": "+", "metavar": "NAME"}),
-        UNDER,
+        STORAGE_POLICY,
         WAIT,
     )
     examples = ("AUTH_acme get_bw put_bw",)
 
-    def each(self, name: str, given: Namespace) -> tuple[str, Any]:
+    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Take one back."""
-        self.client.delete_slo(given.account, name, given.storage_policy, given.wait)
-        return f"objective {name} of {given.account} is deleted", None
+        self.client.delete_slo(args.account, name, args.storage_policy, args.wait)
+        return f"objective {name} of {args.account} is deleted", None

@@ -16,7 +16,7 @@ from sluice_client.command_base.command import Argument, ListCommand, ShowComman
 from sluice_client.commands import COMMANDS
 from sluice_client.errors import ClientError
 from sluice_client.manual.manual import pages
-from sluice_client.manual.wording import form, shown_by
+from sluice_client.manual.wording import argument_form, output_columns
 
 BEGIN: Final = "<!-- made by python -m sluice_client.manual.describe: begin -->"
 END: Final = "<!-- made by python -m sluice_client.manual.describe: end -->"
@@ -59,16 +59,16 @@ def _body(words: str, command: type[SluiceCommand]) -> Iterator[str]:
     yield str(command.__doc__).strip()
     arguments = command.accepted()
     if arguments:
-        rows = [f"| `{form(one)}` | {one.help} |" for one in arguments]
+        rows = [f"| `{argument_form(one)}` | {one.help} |" for one in arguments]
         yield "\n".join(["| argument | |", "|---|---|", *rows])
     if issubclass(command, ListCommand | ShowCommand):
-        yield shown_by(command)
+        yield output_columns(command)
     if command.examples:
         yield "\n".join(["```sh", *(f"sluice {words} {one}" for one in command.examples), "```"])
 
 
 def _usage(argument: Argument) -> str:
-    typed = form(argument).replace(", ", " | ")
+    typed = argument_form(argument).replace(", ", " | ")
     return f"[{typed}]" if argument.flags.startswith("-") else typed
 
 
@@ -87,15 +87,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to renew, default: docs/client.md")
     parser.add_argument("--man", type=Path, default=MANUAL, help="folder of the manual pages, default: docs/man")
     parser.add_argument("--entry-points", action="store_true", help="print the entry points of the plugin instead")
-    given = parser.parse_args(argv)
-    if given.entry_points:
+    args = parser.parse_args(argv)
+    if args.entry_points:
         for group, lines in entry_points().items():
             print("\n    ".join([f"{group} =", *lines]))
         return 0
     try:
-        page = with_reference(given.page.read_text(encoding="utf-8"))
-        given.page.write_text(page, encoding="utf-8")
-        write_manual(given.man)
+        page = with_reference(args.page.read_text(encoding="utf-8"))
+        args.page.write_text(page, encoding="utf-8")
+        write_manual(args.man)
     except (ClientError, OSError) as error:
         print(f"describe: {error}", file=sys.stderr)
         return 1

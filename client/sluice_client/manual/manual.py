@@ -10,7 +10,7 @@ from typing import Final
 from sluice_client.cli import Sluice
 from sluice_client.command_base.command import Argument, ListCommand, ShowCommand, SluiceCommand
 from sluice_client.commands import COMMANDS
-from sluice_client.manual.wording import form, shown_by
+from sluice_client.manual.wording import argument_form, output_columns
 from sluice_client.osc_plugin import build_option_parser
 
 _OUTPUT: Final = (
@@ -106,7 +106,7 @@ def _command(program: str, words: str, command: type[SluiceCommand]) -> Iterator
     for one in accepted:
         yield from _entry(_argument(one), one.help)
     if issubclass(command, ListCommand | ShowCommand):
-        yield from (".PP", escaped(shown_by(command)))
+        yield from (".PP", escaped(output_columns(command)))
     if command.examples:
         lines = [escaped(f"{program} {words} {one}") for one in command.examples]
         yield from (".PP", "Examples:", ".PP", ".RS 4", ".nf", *lines, ".fi", ".RE")
@@ -132,10 +132,10 @@ def _option(action: Action) -> str:
 
 def _argument(argument: Argument) -> str:
     """As it is typed: words in bold, what they stand for in italics."""
-    flag, _, value = form(argument).partition(" ")
+    flag, _, value = argument_form(argument).partition(" ")
     if not argument.flags.startswith("-"):
-        return italic(form(argument))
-    return f"{bold(flag)} {italic(value)}" if value and not value.startswith("-") else bold(form(argument))
+        return italic(argument_form(argument))
+    return f"{bold(flag)} {italic(value)}" if value and not value.startswith("-") else bold(argument_form(argument))
 
 
 def _usage(argument: Argument) -> str:

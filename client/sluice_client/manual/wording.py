@@ -1,4 +1,4 @@
-"""How a command is put into words, for every sort of documentation."""
+"""The texts of a command that Markdown and manual pages share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from argparse import BooleanOptionalAction
 from sluice_client.command_base.command import Argument, ListCommand, ShowCommand
 
 
-def shown_by(command: type[ListCommand | ShowCommand]) -> str:
+def output_columns(command: type[ListCommand | ShowCommand]) -> str:
     """The columns of its output, in a sentence."""
     short = ", ".join(column.title for column in command.columns if not column.long)
     long = ", ".join(column.title for column in command.columns if column.long)
@@ -15,8 +15,8 @@ def shown_by(command: type[ListCommand | ShowCommand]) -> str:
     return f"{name}: {short}" + (f"; with `--long` also {long}." if long else ".")
 
 
-def form(argument: Argument) -> str:
-    """An argument as it is typed: ``--wait SECONDS``."""
+def argument_form(argument: Argument) -> str:
+    """An argument as typed: ``--wait SECONDS``."""
     flag = argument.flags.split()[-1]
     more = argument.more
     if not flag.startswith("-"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data
+from sluice_client.resources.columns import Column, Data, fields
 from sluice_client.resources.policies import Columns
 
-of = Column.of
+field = Column.field
 _MEGABYTE: Final = 1e6
 
 
@@ -35,26 +35,21 @@ def _missing(data: Data) -> float | None:
 _STORAGE_POLICY: Final = Column("Storage Policy", storage_policy)
 #: Lines of the table, and the objects in it.
 LINE_LIST: Final[Columns] = (
-    of("Server"),
-    of("Device"),
-    of("Account"),
-    of("Storage Policy", "policy"),
-    of("Needed MB/s", "needed_BW"),
-    of("Read MB/s", "read"),
+    *fields("Server", "Device", "Account"),
+    field("Storage Policy", "policy"),
+    field("Needed MB/s", "needed_BW"),
+    field("Read MB/s", "read"),
     Column("Objects", lambda one: len(one["objects"])),
 )
 OBJECT_LIST: Final[Columns] = (
-    of("Server"),
-    of("Device"),
-    of("Storage Policy", "policy"),
-    of("Object", "oid"),
-    of("Range"),
-    of("Read MB/s", "oid_calculated_BW"),
+    *fields("Server", "Device"),
+    field("Storage Policy", "policy"),
+    field("Object", "oid"),
+    field("Range"),
+    field("Read MB/s", "oid_calculated_BW"),
 )
 FLOW_LIST: Final[Columns] = (
-    of("Account"),
-    of("Container"),
-    of("Method"),
+    *fields("Account", "Container", "Method"),
     _STORAGE_POLICY,
     rate("Floor"),
     rate("Ceiling"),
@@ -62,52 +57,37 @@ FLOW_LIST: Final[Columns] = (
     rate("Measured"),
     rate("Short"),
     rate("Met", long=True),
-    of("Waiting", long=True),
-    of("Active", long=True),
-    of("Policies", long=True),
+    *fields("Waiting", "Active", "Policies", long=True),
 )
 NODE_LIST: Final[Columns] = (
-    of("Node"),
-    of("Side"),
-    of("Method"),
+    *fields("Node", "Side", "Method"),
     rate("Capacity"),
-    of("Known", "source"),
+    field("Known", "source"),
     rate("Assigned"),
     rate("Measured"),
-    of("Server", long=True),
-    of("At", long=True),
+    *fields("Server", "At", long=True),
 )
 PART_LIST: Final[Columns] = (
-    of("Account"),
-    of("Container"),
-    of("Method"),
+    *fields("Account", "Container", "Method"),
     _STORAGE_POLICY,
-    of("Node"),
-    of("Side"),
-    of("Device"),
+    *fields("Node", "Side", "Device"),
     rate("Assigned", "share"),
     rate("Measured"),
 )
 DEVICE_LIST: Final[Columns] = (
-    of("Node"),
-    of("Device"),
-    of("Method"),
-    of("Flows"),
+    *fields("Node", "Device", "Method", "Flows"),
     rate("Assigned", "share"),
     rate("Measured"),
 )
-PROMISED: Final[Columns] = tuple(map(of, ("id", "policy", "state", "origin", "changed", "created_at", "created_by")))
+PROMISED: Final[Columns] = fields("id", "policy", "state", "origin", "changed", "created_at", "created_by")
 SLO_LIST: Final[Columns] = (
-    of("Account"),
-    of("Name"),
+    *fields("Account", "Name"),
     rate("Value"),
-    of("Storage Policy"),
-    of("Policy"),
+    *fields("Storage Policy", "Policy"),
     Column("Missing MB/s", _missing),
-    of("Enabled", long=True),
-    of("Label", long=True),
+    *fields("Enabled", "Label", long=True),
 )
 SLO: Final[Columns] = (
-    *map(of, ("account", "label", "name", "text", "value", "storage_policy", "policy", "enabled", "changed")),
-    of("infeasible"),
+    *fields("account", "label", "name", "text", "value", "storage_policy", "policy", "enabled", "changed"),
+    field("infeasible"),
 )

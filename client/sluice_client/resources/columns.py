@@ -1,7 +1,7 @@
-"""What a resource looks like: columns, described once for lists, single resources and every format.
+"""Columns: how a field of a resource is shown, described once for lists, single resources and every format.
 
-Machine formats (``-f json``, ``yaml``) get values as the controller gave them; a table gets text on
-lines of its own making, without the control characters that a terminal would obey.
+Machine formats (``-f json``, ``yaml``) get the values of the controller; tables get text without control characters,
+which a terminal would interpret.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, where its value is, and whether a list shows it only with ``--long``.
+    """One column: its title, the function for its value, and whether a list shows it only with ``--long``.
 
-    What an older controller does not say is empty.
+    A field that an older controller does not send is empty.
     """
 
     title: str
@@ -29,21 +29,26 @@ class Column:
     human: Callable[[Any], str] | None = None
 
     @classmethod
-    def of(cls, title: str, key: str = "", long: bool = False, human: Callable[[Any], str] | None = None) -> Self:
+    def field(cls, title: str, key: str = "", long: bool = False, human: Callable[[Any], str] | None = None) -> Self:
         """A column whose value stands under ``key``, by default the title in lower case."""
         name = key or title.lower().replace(" ", "_")
         return cls(title, lambda data: data.get(name), long, human)
 
     def cell(self, data: Data) -> Any:
-        """What stands in this column; a number is one in every format."""
+        """The value for cliff; numbers stay numbers in every format."""
         value = self.value(data)
         if self.human is None and isinstance(value, int | float) and not isinstance(value, bool):
             return value
-        return Cell(value, plainly if value is None or self.human is None else self.human)
+        return Cell(value, to_text if value is None or self.human is None else self.human)
+
+
+def fields(*titles: str, long: bool = False) -> tuple[Column, ...]:
+    """A column for each title, whose value stands under the title in lower case."""
+    return tuple(Column.field(title, long=long) for title in titles)
 
 
 class Cell(FormattableColumn[Any]):
-    """A value and how people read it."""
+    """A value and its text for people."""
 
     def __init__(self, value: Any, human: Callable[[Any], str]) -> None:
         super().__init__(value)
@@ -54,23 +59,23 @@ class Cell(FormattableColumn[Any]):
         return self._human(self._value)
 
 
-def plainly(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Any value of JSON as text."""
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        return ", ".join(f"{plain(str(name))}={plainly(one)}" for name, one in value.items())
+        return ", ".join(f"{printable(str(name))}={to_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(plainly, value))
-    return plain(str(value))
+        return ", ".join(map(to_text, value))
+    return printable(str(value))
 
 
-def lines(of_one: Callable[[Any], str]) -> Callable[[Any], str]:
-    """For lists: a line for each, as ``of_one`` says it."""
-    return lambda value: "\n".join(plain(of_one(one)) for one in value)
+def lines(line_of: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A formatter for lists: a line for each item, as ``line_of`` writes it."""
+    return lambda value: "\n".join(printable(line_of(one)) for one in value)
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """``text`` on one line and without control characters, which a terminal would obey."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, iso_time, lines, plainly
+from sluice_client.resources.columns import Column, Data, fields, iso_time, lines, to_text
 
 Columns = tuple[Column, ...]
-of = Column.of
+field = Column.field
 
 
 def enforced(policy: Data) -> str:
@@ -38,7 +38,7 @@ _firings: Final = lines(lambda one: f"{one['at']} {one['what']} {one['member']}"
 
 
 def _action(action: Data) -> str:
-    words = [action["verb"], action["keyword"], plainly(action["params"]), "on", action["place"], action["life"]]
+    words = [action["verb"], action["keyword"], to_text(action["params"]), "on", action["place"], action["life"]]
     return " ".join(filter(None, words))
 
 
@@ -65,111 +65,72 @@ def _items(found: Any) -> list[Any]:
 
 
 def _parameters(parameters: Any) -> str:
-    return ", ".join(plainly(one["name"]) for one in parameters)
+    return ", ".join(to_text(one["name"]) for one in parameters)
 
 
 POLICY_LIST: Final[Columns] = (
-    of("ID"),
-    of("State"),
+    *fields("ID", "State"),
     Column("Enforced", enforced),
-    of("Created At"),
-    of("Policy"),
-    of("Enabled", long=True),
-    of("Created By", long=True),
-    of("Epoch", long=True),
-    of("Dynamic", long=True),
-    of("Reason", long=True),
+    *fields("Created At", "Policy"),
+    *fields("Enabled", "Created By", "Epoch", "Dynamic", "Reason", long=True),
 )
 POLICY: Final[Columns] = (
-    of("id"),
-    of("policy"),
-    of("source"),
-    of("state"),
-    of("reason"),
-    of("enabled"),
-    of("dynamic"),
-    of("target", human=_target),
-    of("condition"),
-    of("sustained"),
-    of("actions", human=lines(_action)),
-    of("created_at"),
-    of("created_by"),
-    of("version"),
-    of("epoch"),
+    *fields("id", "policy", "source", "state", "reason", "enabled", "dynamic"),
+    field("target", human=_target),
+    *fields("condition", "sustained"),
+    field("actions", human=lines(_action)),
+    *fields("created_at", "created_by", "version", "epoch"),
     Column("enforced", enforced),
     *map(_of_enforced, ("refused", "waiting", "away")),
-    of("observed", human=_observed),
-    of("firings", human=_firings),
-    of("origin"),
-    of("activations", human=lines(_activation)),
-    of("infeasible", human=_infeasible),
+    field("observed", human=_observed),
+    field("firings", human=_firings),
+    field("origin"),
+    field("activations", human=lines(_activation)),
+    field("infeasible", human=_infeasible),
 )
-FIRING_LIST: Final[Columns] = (of("At"), of("What"), of("Member"), of("Window"))
+FIRING_LIST: Final[Columns] = fields("At", "What", "Member", "Window")
 CHECKED_LIST: Final[Columns] = (
     Column("Kind", lambda one: "dynamic" if one["dynamic"] else "static"),
-    of("Policy"),
-    of("Target", long=True, human=_target),
-    of("Condition", long=True),
-    of("Actions", long=True, human=lines(_action)),
+    field("Policy"),
+    field("Target", long=True, human=_target),
+    field("Condition", long=True),
+    field("Actions", long=True, human=lines(_action)),
 )
 NODE_LIST: Final[Columns] = (
-    of("Node"),
-    of("State"),
-    of("Epoch"),
-    of("Assignments"),
-    of("Workers"),
+    *fields("Node", "State", "Epoch", "Assignments", "Workers"),
     Column("Refused", lambda one: len(one["refused"])),
-    of("Detail"),
-    of("Code", long=True),
-    of("Sandbox", long=True),
-    of("Storage", long=True),
-    of("Dropped", long=True),
-    of("Software", long=True),
-    of("Started At", long=True),
-    of("Reported At", long=True),
+    field("Detail"),
+    *fields("Code", "Sandbox", "Storage", "Dropped", "Software", "Started At", "Reported At", long=True),
 )
 NODE: Final[Columns] = (
-    *map(of, ("node", "state", "detail", "history", "epoch")),
-    of("refused", human=lines(lambda one: f"{one['assignment']}: {one['reason']}")),
-    *map(of, ("workers", "assignments", "dropped", "storage")),
-    of("code", human=lambda found: lines(_running)(_items(found))),
-    of("sandbox", human=lambda found: lines(": ".join)(_items(found))),
-    *map(of, ("software", "started_at", "reported_at")),
+    *fields("node", "state", "detail", "history", "epoch"),
+    field("refused", human=lines(lambda one: f"{one['assignment']}: {one['reason']}")),
+    *fields("workers", "assignments", "dropped", "storage"),
+    field("code", human=lambda found: lines(_running)(_items(found))),
+    field("sandbox", human=lambda found: lines(": ".join)(_items(found))),
+    *fields("software", "started_at", "reported_at"),
 )
-HEAD: Final[Columns] = (of("history"), of("epoch"))
+HEAD: Final[Columns] = fields("history", "epoch")
 FILTER_LIST: Final[Columns] = (
-    of("Filter", "keyword"),
-    of("Place", "default_place"),
-    of("Parameters", human=_parameters),
-    of("Help"),
-    of("Kind", long=True),
-    of("Places", long=True),
-    of("Stage", long=True),
-    of("Environment", long=True),
-    of("Reversible", long=True),
-    of("Protective", long=True),
-    of("Available", long=True),
+    field("Filter", "keyword"),
+    field("Place", "default_place"),
+    field("Parameters", human=_parameters),
+    field("Help"),
+    *fields("Kind", "Places", "Stage", "Environment", "Reversible", "Protective", "Available", long=True),
 )
 FILTER: Final[Columns] = (
-    *map(of, ("keyword", "environment", "language", "main", "reverse", "self_service")),
-    *map(of, ("revision", "size", "sha256", "help")),
-    of("parameters", human=_parameters),
-    of("capabilities"),
+    *fields("keyword", "environment", "language", "main", "reverse", "self_service"),
+    *fields("revision", "size", "sha256", "help"),
+    field("parameters", human=_parameters),
+    field("capabilities"),
     Column("created_at", lambda one: iso_time(one["created"])),
-    of("created_by"),
+    field("created_by"),
 )
 METRIC_LIST: Final[Columns] = (
-    of("Metric", "name"),
-    of("Unit"),
-    of("Measured Per", "granularities"),
-    of("Help"),
-    of("Type", long=True),
-    of("Period", long=True),
-    of("Aliases", long=True),
-    of("Location", long=True),
-    of("Registered", long=True),
-    of("Uploaded", long=True),
-    of("Running", long=True),
-    of("Revision", long=True),
+    field("Metric", "name"),
+    field("Unit"),
+    field("Measured Per", "granularities"),
+    field("Help"),
+    *fields("Type", "Period", "Aliases", "Location", "Registered", "Uploaded", "Running", "Revision", long=True),
 )
-HEALTH: Final[Columns] = (of("status"), of("dependencies", human=lambda found: lines(": ".join)(_items(found))))
+HEALTH: Final[Columns] = (field("status"), field("dependencies", human=lambda found: lines(": ".join)(_items(found))))

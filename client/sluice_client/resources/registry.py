@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sluice_client.resources.columns import Column, Data, lines, plain, plainly
+from sluice_client.resources.columns import Column, Data, fields, lines, printable, to_text
 from sluice_client.resources.policies import Columns
 
-of = Column.of
+field = Column.field
 
-MADE: Final[Columns] = (of("Created At", long=True), of("Created By", long=True))
-MADE_SHOWN: Final[Columns] = (of("created_at"), of("created_by"))
+MADE: Final[Columns] = fields("Created At", "Created By", long=True)
+MADE_SHOWN: Final[Columns] = fields("created_at", "created_by")
 
 
 def _of_activation(title: str, key: str = "", long: bool = False) -> Column:
@@ -23,56 +23,50 @@ def _location(one: Data) -> str:
 
 
 METRIC: Final[Columns] = tuple(
-    map(of, ("name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"))
+    map(field, ("name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"))
 )
-TERM_LIST: Final[Columns] = (of("Term"), of("Patterns"), of("Builtin", long=True), *MADE)
-TERM: Final[Columns] = (*map(of, ("term", "patterns", "builtin")), *MADE_SHOWN)
-ALIAS_LIST: Final[Columns] = (of("Name"), of("Of"), of("Text"), of("Level", long=True), of("Params", long=True), *MADE)
-ALIAS: Final[Columns] = (*map(of, ("name", "of", "text", "level", "params")), *MADE_SHOWN)
-TENANT_GROUP_LIST: Final[Columns] = (of("Name"), of("Tenants"), of("Labels", long=True), *MADE)
-TENANT_GROUP: Final[Columns] = (*map(of, ("name", "tenants", "labels")), *MADE_SHOWN)
-CONTAINER_GROUP_LIST: Final[Columns] = (of("Name"), of("Containers"), of("Labels", long=True), *MADE)
-CONTAINER_GROUP: Final[Columns] = (*map(of, ("name", "containers", "labels")), *MADE_SHOWN)
-STEREOTYPE_LIST: Final[Columns] = (of("Name"), of("Help"), of("Text", long=True), *MADE)
-STEREOTYPE: Final[Columns] = (*map(of, ("name", "text", "help", "applied")), *MADE_SHOWN)
-APPLIED_LIST: Final[Columns] = (of("Target"), of("Level"), of("Policies"), of("Label", long=True))
-APPLIED: Final[Columns] = tuple(map(of, ("target", "level", "label", "policies", "changed")))
+TERM_LIST: Final[Columns] = (*fields("Term", "Patterns"), field("Builtin", long=True), *MADE)
+TERM: Final[Columns] = (*fields("term", "patterns", "builtin"), *MADE_SHOWN)
+ALIAS_LIST: Final[Columns] = (
+    *fields("Name", "Of", "Text"),
+    *fields("Level", "Params", long=True),
+    *MADE,
+)
+ALIAS: Final[Columns] = (*fields("name", "of", "text", "level", "params"), *MADE_SHOWN)
+TENANT_GROUP_LIST: Final[Columns] = (*fields("Name", "Tenants"), field("Labels", long=True), *MADE)
+TENANT_GROUP: Final[Columns] = (*fields("name", "tenants", "labels"), *MADE_SHOWN)
+CONTAINER_GROUP_LIST: Final[Columns] = (*fields("Name", "Containers"), field("Labels", long=True), *MADE)
+CONTAINER_GROUP: Final[Columns] = (*fields("name", "containers", "labels"), *MADE_SHOWN)
+STEREOTYPE_LIST: Final[Columns] = (*fields("Name", "Help"), field("Text", long=True), *MADE)
+STEREOTYPE: Final[Columns] = (*fields("name", "text", "help", "applied"), *MADE_SHOWN)
+APPLIED_LIST: Final[Columns] = (*fields("Target", "Level", "Policies"), field("Label", long=True))
+APPLIED: Final[Columns] = fields("target", "level", "label", "policies", "changed")
 DEPLOYED_LIST: Final[Columns] = (
-    of("Filter", "keyword"),
-    of("Params"),
-    of("Place"),
-    of("Policy"),
-    of("Enabled", long=True),
-    of("Origin", long=True),
-    of("Text", long=True),
+    field("Filter", "keyword"),
+    *fields("Params", "Place", "Policy"),
+    *fields("Enabled", "Origin", "Text", long=True),
 )
 DEPLOYED: Final[Columns] = tuple(
-    map(of, ("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed"))
+    map(field, ("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed"))
 )
 ACTIVATION_LIST: Final[Columns] = (
-    of("Filter", "keyword"),
+    field("Filter", "keyword"),
     _of_activation("URL", "url"),
     _of_activation("Federated"),
     _of_activation("Undo", long=True),
     _of_activation("Timeout", long=True),
 )
-ACTIVATION: Final[Columns] = (of("keyword"), *map(_of_activation, ("url", "undo", "timeout", "federated")))
-PLACEMENT_LIST: Final[Columns] = (of("Account"), of("Storage Policy"), *MADE)
-PLACEMENT: Final[Columns] = (of("account"), of("storage_policy"), *MADE_SHOWN)
-CONTAINER: Final[Columns] = tuple(map(of, ("account", "container", "storage_policy", "created")))
+ACTIVATION: Final[Columns] = (field("keyword"), *map(_of_activation, ("url", "undo", "timeout", "federated")))
+PLACEMENT_LIST: Final[Columns] = (*fields("Account", "Storage Policy"), *MADE)
+PLACEMENT: Final[Columns] = (*fields("account", "storage_policy"), *MADE_SHOWN)
+CONTAINER: Final[Columns] = fields("account", "container", "storage_policy", "created")
 LOCALITY: Final[Columns] = (
-    *map(of, ("account", "container", "object", "storage_policy_index", "partition")),
-    of("locations", human=lines(_location)),
+    *fields("account", "container", "object", "storage_policy_index", "partition"),
+    field("locations", human=lines(_location)),
 )
 CHANGE_LIST: Final[Columns] = (
-    of("Epoch"),
-    of("At"),
-    of("By"),
-    of("Policies"),
-    of("Filters"),
-    of("Entries"),
-    of("Set", long=True),
-    of("Taken Back", long=True),
+    *fields("Epoch", "At", "By", "Policies", "Filters", "Entries"),
+    *fields("Set", "Taken Back", long=True),
 )
 
 
@@ -87,13 +81,13 @@ def _place(target: Any) -> str:
 def _verdicts(kinds: Any) -> str:
     """One line for each action that holds, and below them what is overridden and why."""
     found = [line for verdict in kinds for line in _verdict(verdict)]
-    return "\n".join(map(plain, found))
+    return "\n".join(map(printable, found))
 
 
 def _held(kind: str, step: Data) -> str:
     verb = "delete " if step["verb"] == "delete" else ""
     where = f"({step['policy']}, {step['place']})"
-    return " ".join(filter(None, (f"{kind}: {verb}{step['keyword']}", plainly(step["params"]), where)))
+    return " ".join(filter(None, (f"{kind}: {verb}{step['keyword']}", to_text(step["params"]), where)))
 
 
 def _verdict(verdict: Data) -> list[str]:
@@ -104,11 +98,15 @@ def _verdict(verdict: Data) -> list[str]:
 
 
 CHANGE: Final[Columns] = (
-    *map(of, ("epoch", "history", "at", "by", "policies", "filters", "entries", "set", "taken_back", "dropped")),
-    of("differences", human=lines(_difference)),
+    *fields("epoch", "history", "at", "by", "policies", "filters", "entries", "set", "taken_back", "dropped"),
+    field("differences", human=lines(_difference)),
 )
 OUTCOME: Final[Columns] = (
-    *map(of, ("plan", "epoch", "version", "create", "replace", "delete")),
-    of("changes", human=lines(_difference)),
+    *fields("plan", "epoch", "version", "create", "replace", "delete"),
+    field("changes", human=lines(_difference)),
 )
-EFFECTIVE: Final[Columns] = (of("target", human=_place), of("request"), of("epoch"), of("kinds", human=_verdicts))
+EFFECTIVE: Final[Columns] = (
+    field("target", human=_place),
+    *fields("request", "epoch"),
+    field("kinds", human=_verdicts),
+)

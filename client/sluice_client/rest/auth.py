@@ -1,8 +1,7 @@
-"""Two ways for one request to reach the controller: a token of ours, or somebody's Keystone session.
+"""HTTP sessions that authenticate with the controller: by a fixed token, or by a Keystone session.
 
-A sender sends once and gives back whatever was answered; what an answer means, and whether to try
-again, is the transport's.  Foreign exceptions end here, and none of their texts that could hold a
-header is passed on.
+A session sends a request once and returns the response whatever its status; the transport interprets responses and
+retries.  Exceptions of requests and keystoneauth1 are translated here, without texts that could hold a header.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import BadStatusLine, RemoteDisconnected
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from keystoneauth1.session import Session
 
 SERVICE_TYPE: Final = "sluice"
-#: With this header the controller creates once, however often it is asked.
-REPEATED: Final = "Idempotency-Key"
+#: With this header the controller executes a repeated POST once.
+IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _BROKEN: Final = (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
-#: A body that does not come in time is said to be a broken connection, with the time-out inside.
+#: requests reports a body that does not come in time as a broken connection, with the time-out as its cause.
 _TIMEOUTS: Final = (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)
-#: The second is what is raised for addresses that are none, such as those of a strange ``Location``.
-_WRONG: Final = (requests.RequestException, ValueError)
+#: ValueError is raised for malformed addresses, as in a ``Location``.
+_FAILURES: Final = (requests.RequestException, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; ``patience`` are seconds that the controller itself may wait before it answers.
+    """One request; ``patience``: seconds that the controller may wait before it responds.
 
-    ``accepted`` are statuses from 400 on that are no errors, ``once`` forbids to send it again;
-    ``raw`` says that the answer is no JSON, but bytes.
+    ``accepted``: statuses from 400 on that are no errors; ``once``: never retry; ``raw``: the response is no JSON.
     """
 
     method: str
@@ -51,35 +50,35 @@ class Request:
     raw: bool = False
 
     @property
-    def repeatable(self) -> bool:
-        """Whether sending it twice is the same as sending it once."""
+    def is_repeatable(self) -> bool:
+        """Whether the request is idempotent."""
         guarded = self.method == "PUT" and "If-Match" in self.headers
-        keyed = self.method == "POST" and REPEATED in self.headers
+        keyed = self.method == "POST" and IDEMPOTENCY_HEADER in self.headers
         return not self.once and (self.method in ("GET", "DELETE") or guarded or keyed)
 
     def rewind(self) -> None:
-        """Let the body begin anew."""
+        """Rewind the body."""
         if self.data is not None and not isinstance(self.data, bytes):
             self.data.seek(0)
 
 
-class Sender(Protocol):
-    """Sends a request once; ``place`` names the controller in errors."""
+class HttpSession(Protocol):
+    """Sends a request once; ``address`` names the controller in errors."""
 
-    place: str
+    address: str
 
     def send(self, request: Request) -> Any:
-        """The answer, a :class:`requests.Response`, whatever its status.
+        """The response, a :class:`requests.Response`, whatever its status.
 
         :raises Unreachable: when there is none
         """
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the connections of the session."""
 
 
-class TokenSender:
-    """To a known address, with a known token."""
+class TokenSession:
+    """Token authentication: a fixed address and a fixed token."""
 
     def __init__(self, url: str, token: str, timeout: float) -> None:
         if not all("!" <= sign <= "~" for sign in token):
@@ -88,14 +87,14 @@ class TokenSender:
         self._timeout = timeout
         self._session = requests.Session()
         self._session.headers.update({"X-Auth-Token": token, "Accept": "application/json"})
-        self.place = f"`{without_password(self._url)}`"
+        self.address = f"`{without_password(self._url)}`"
 
     def close(self) -> None:
         """Close all connections."""
         self._session.close()
 
     def send(self, request: Request) -> Any:
-        """The answer; every part of it within the time-out."""
+        """The response; connection and each part of it within the time-out."""
         try:
             return self._session.request(
                 request.method,
@@ -107,14 +106,14 @@ class TokenSender:
                 timeout=(self._timeout, self._timeout + request.patience),
                 allow_redirects=False,
             )
-        except _WRONG as error:
-            raise _unreachable(self.place, error, self._timeout + request.patience) from error
+        except _FAILURES as error:
+            raise _unreachable(self.address, error, self._timeout + request.patience) from error
 
 
-class SessionSender:
-    """Through a keystoneauth1 session, which knows the token and finds the endpoint.
+class KeystoneSession:
+    """Authentication by a keystoneauth1 session, which gets the token and finds the endpoint.
 
-    Without ``endpoint`` it is looked up in the service catalogue.
+    Without ``endpoint`` the service catalogue names it.
     """
 
     def __init__(self, session: Session, endpoint: str, interface: str, region: str, timeout: float) -> None:
@@ -122,14 +121,15 @@ class SessionSender:
         self._timeout = timeout
         self._endpoint = endpoint.rstrip("/") or None
         self._filter = {"service_type": SERVICE_TYPE, "interface": interface, "region_name": region or None}
-        shown = f"`{without_password(endpoint)}`" if endpoint else f"service `{SERVICE_TYPE}` of the service catalogue"
-        self.place = shown
+        self.address = (
+            f"`{without_password(endpoint)}`" if endpoint else f"service `{SERVICE_TYPE}` of the service catalogue"
+        )
 
     def close(self) -> None:
-        """Nothing: the session is its owner's."""
+        """Do nothing: the caller owns the session."""
 
     def send(self, request: Request) -> Any:
-        """The answer; a body is sent again from its beginning when the token was no longer good."""
+        """The response; the request is sent again, with its body, when the token has expired."""
         response = self._send(request)
         if response.status_code == 401 and request.data is not None and self._session.invalidate():
             request.rewind()
@@ -161,33 +161,46 @@ class SessionSender:
             message = f"keystone refuses: {error.message.partition(' (HTTP ')[0]}"
             raise ApiError(error.http_status, message, request_id=error.request_id or "") from error
         except exceptions.ConnectionError as error:
-            # raised while that of requests was handled, which says what it was
+            # raised while the exception of requests was handled, which has the reason
             cause = error.__context__ or error
-            raise _unreachable(self.place, cause, self._timeout + request.patience) from error
-        except (exceptions.ClientException, *_WRONG) as error:
-            raise Unreachable(f"{self.place} cannot be reached: {error}") from error
+            raise _unreachable(self.address, cause, self._timeout + request.patience) from error
+        except (exceptions.ClientException, *_FAILURES) as error:
+            raise Unreachable(f"{self.address} cannot be reached: {error}") from error
+
+
+def read_token(path: str) -> str:
+    """The token in a file; empty without one.
+
+    :raises ClientError: when it cannot be read
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8").strip() if path else ""
+    except OSError as error:
+        raise ClientError(f"the token file `{path}` cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ClientError(f"the token file `{path}` holds no text") from error
 
 
 def without_password(url: str) -> str:
-    """``url`` as it may be shown."""
+    """``url`` without user name and password, for error messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def _unreachable(place: str, error: BaseException, seconds: float) -> Unreachable:
-    """What became of a request to ``place`` that was answered by an exception."""
+def _unreachable(address: str, error: BaseException, seconds: float) -> Unreachable:
+    """The error for a request that ended with an exception."""
     cause = _innermost(error)
-    # a connection that was refused is derived from one that was not made in time
+    # NewConnectionError, of a refused connection, is derived from a time-out
     if isinstance(cause, _TIMEOUTS) and not isinstance(cause, urllib3.exceptions.NewConnectionError):
-        return Unreachable(f"{place} does not answer within {seconds:g} s")
+        return Unreachable(f"{address} does not answer within {seconds:g} s")
     passing = isinstance(error, _BROKEN) and not isinstance(error, requests.exceptions.SSLError)
-    return Unreachable(f"{place} cannot be reached: {_reason(cause)}", passing)
+    return Unreachable(f"{address} cannot be reached: {_reason(cause)}", passing)
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The cause: what requests and urllib3 wrap around it names objects of theirs."""
-    found = (getattr(error, "reason", None), *reversed(error.args))
-    inner = next((one for one in found if isinstance(one, BaseException)), None)
+    """The innermost cause: requests and urllib3 wrap it in exceptions that name their objects."""
+    causes = (getattr(error, "reason", None), *reversed(error.args))
+    inner = next((cause for cause in causes if isinstance(cause, BaseException)), None)
     return error if inner is None else _innermost(inner)
 
 

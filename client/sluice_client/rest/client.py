@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from sluice_client.rest.auth import REPEATED, Sender, SessionSender, TokenSender
-from sluice_client.rest.collection import Data, expecting, path_of
-from sluice_client.rest.operations import Operating
-from sluice_client.rest.transport import Retries, Transport
-from sluice_client.rest.uploads import Uploads, waiting
+from sluice_client.rest.auth import IDEMPOTENCY_HEADER, HttpSession, KeystoneSession, TokenSession
+from sluice_client.rest.collection import if_match, join_path
+from sluice_client.rest.operations import OperatorApi
+from sluice_client.rest.transport import Data, Retries, Transport
+from sluice_client.rest.uploads import Uploads, wait_query
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
@@ -19,7 +19,7 @@ TIMEOUT: Final = 10.0
 PAGE: Final = 100
 
 
-class Client(Operating):
+class Client(OperatorApi):
     """Speaks to the controller at ``url``; each thread needs its own.
 
     Answers are the controller's JSON as it comes; ``GET /schema`` describes it.  Every method raises
@@ -33,7 +33,7 @@ class Client(Operating):
     """
 
     def __init__(self, url: str, token: str = "", timeout: float = TIMEOUT, retries: Retries | None = None) -> None:
-        self._use(TokenSender(url, token, timeout), retries)
+        self._use(TokenSession(url, token, timeout), retries)
 
     @classmethod
     def from_session(
@@ -50,11 +50,11 @@ class Client(Operating):
         :param endpoint: where the controller is; empty for service type ``sluice`` of the catalogue
         """
         made = cls.__new__(cls)
-        made._use(SessionSender(session, endpoint, interface, region, timeout), retries)
+        made._use(KeystoneSession(session, endpoint, interface, region, timeout), retries)
         return made
 
-    def _use(self, sender: Sender, retries: Retries | None) -> None:
-        self._transport = Transport(sender, retries or Retries())
+    def _use(self, session: HttpSession, retries: Retries | None) -> None:
+        self._transport = Transport(session, retries or Retries())
         self._nodes = self.collection("/nodes", "nodes")
         self._filters = self.collection("/filters", "filters")
         self._controllers = self.collection("/controllers", "controllers")
@@ -76,15 +76,14 @@ class Client(Operating):
 
         :param wait: seconds (at most 30) to wait until all live nodes have acknowledged it
         """
-        created: Data = self._transport.call(
+        return self._transport.call(
             "POST",
             "/policies",
             body={"policy": text},
-            query=waiting(wait),
-            headers={REPEATED: uuid.uuid4().hex},
+            query=wait_query(wait),
+            headers={IDEMPOTENCY_HEADER: uuid.uuid4().hex},
             patience=wait,
         )
-        return created
 
     def create_policies(self, text: str, wait: float = 0.0) -> list[Data]:
         """The policies that the sentences of ``text`` became: all of them, or an error and none."""
@@ -99,11 +98,11 @@ class Client(Operating):
 
     def policies(self, tenant: str = "", state: str = "", page: int = PAGE) -> Iterator[Data]:
         """All policies, oldest first, fetched ``page`` at a time."""
-        return self.collection("/policies", "policies").all(tenant=tenant, state=state, limit=page)
+        return self.collection("/policies", "policies").list(tenant=tenant, state=state, limit=page)
 
     def policy(self, policy_id: str) -> Data:
         """One policy, what its actor observes, and which nodes enforce it."""
-        return self.collection("/policies", "policies").one(policy_id)
+        return self.collection("/policies", "policies").get(policy_id)
 
     def delete_policy(
         self, policy_id: str, keep: bool = False, version: int | None = None, wait: float = 0.0
@@ -115,23 +114,22 @@ class Client(Operating):
         """
         query: dict[str, Any] = {"keep": "true"} if keep else {}
         # whoever keeps wants to know what was kept, and a second try could not say
-        kept: Data | None = self._transport.call(
+        return self._transport.call(
             "DELETE",
-            path_of("policies", policy_id),
-            query=query | waiting(wait),
-            headers=expecting("" if version is None else f'"{version}"'),
+            join_path("policies", policy_id),
+            query=query | wait_query(wait),
+            headers=if_match("" if version is None else f'"{version}"'),
             patience=wait,
             once=keep,
         )
-        return kept
 
     def nodes(self) -> list[Data]:
         """All nodes and what they reported last."""
-        return list(self._nodes.all())
+        return list(self._nodes.list())
 
     def node(self, node: str) -> Data:
         """One node."""
-        return self._nodes.one(node)
+        return self._nodes.get(node)
 
     def forget_node(self, node: str) -> None:
         """Forget a node that is no more."""
@@ -139,24 +137,23 @@ class Client(Operating):
 
     def adopt(self) -> Data:
         """Tell all nodes to take the current history as it is, after Redis was wiped or failed over."""
-        head: Data = self._transport.call("POST", "/nodes/adopt")
-        return head
+        return self._transport.call("POST", "/nodes/adopt")
 
     def filters(self) -> list[Data]:
         """The filters that the cluster can run."""
-        return list(self._filters.all())
+        return list(self._filters.list())
 
     def known_filters(self) -> list[Data]:
         """Every keyword of DO SET, also those that the cluster cannot enforce."""
-        return list(self.collection("/registry/filters", "filters").all())
+        return list(self.collection("/registry/filters", "filters").list())
 
     def filter(self, keyword: str) -> Data:
         """A filter that was registered at run time."""
-        return self._filters.one(keyword)
+        return self._filters.get(keyword)
 
     def filter_and_etag(self, keyword: str) -> tuple[Data, str]:
         """The same, and its ``ETag`` for :meth:`update_filter`."""
-        return self._filters.one_and_etag(keyword)
+        return self._filters.get_with_etag(keyword)
 
     def register_filter(self, description: Mapping[str, Any]) -> Data:
         """Register a filter for an isolated environment; without code it cannot be used yet.
@@ -211,19 +208,19 @@ class Client(Operating):
 
     def metrics(self) -> list[Data]:
         """The workload metrics."""
-        return list(self.collection("/registry/metrics", "metrics").all())
+        return list(self.collection("/registry/metrics", "metrics").list())
 
     def metric(self, name: str) -> Data:
         """One workload metric."""
-        return self.collection("/registry/metrics", "metrics").one(name)
+        return self.collection("/registry/metrics", "metrics").get(name)
 
     def controllers(self) -> list[Data]:
         """The global controllers and how they fare."""
-        return list(self._controllers.all())
+        return list(self._controllers.list())
 
     def controller(self, name: str) -> Data:
         """One global controller."""
-        return self._controllers.one(name)
+        return self._controllers.get(name)
 
     def delete_controller(self, name: str) -> None:
         """Forget a controller and take back what it set."""
@@ -231,9 +228,8 @@ class Client(Operating):
 
     def terms(self) -> list[Data]:
         """The coined terms."""
-        return list(self.collection("/registry/terms", "terms").all())
+        return list(self.collection("/registry/terms", "terms").list())
 
     def health(self) -> Mapping[str, Any]:
         """How the controller and what it depends on fare; needs no token."""
-        found: Data = self._transport.call("GET", "/health", accepted=(503,))
-        return found
+        return self._transport.call("GET", "/health", accepted=(503,))

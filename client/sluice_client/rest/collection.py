@@ -1,4 +1,4 @@
-"""Things of one kind at one path: every resource of the controller is listed, shown and changed alike."""
+"""A REST collection: list, get, create, update and delete are the same for every resource of the controller."""
 
 from __future__ import annotations
 
@@ -8,79 +8,75 @@ from urllib.parse import quote
 
 from sluice_client.errors import ClientError, Unreachable
 from sluice_client.rest.auth import Request
-from sluice_client.rest.transport import Transport
-
-Data = dict[str, Any]
+from sluice_client.rest.transport import Data, Transport
 
 
 class Collection:
-    """What is at ``path``, in whose answers a page of things stands under ``name``.
+    """The collection at ``path``, whose pages hold the items under ``name``.
 
-    ``said`` is the last page of :meth:`all`, for what stands beside the things.
+    ``last_page`` is the last answer of :meth:`list`, for the fields beside the items.
     """
 
     def __init__(self, transport: Transport, path: str, name: str) -> None:
         self._transport = transport
         self._path = path
         self._name = name
-        self.said: Data = {}
+        self.last_page: Data = {}
 
-    def all(self, **query: Any) -> Iterator[Data]:
-        """Everything that fits, page after page; empty values are not asked for.
+    def list(self, **query: Any) -> Iterator[Data]:
+        """The items that match ``query``, page after page; empty values are left out.
 
-        :raises Unreachable: when the answer is no page, or the pages go round in a circle
+        :raises Unreachable: when an answer is no page, or a page repeats
         """
-        given = {key: value for key, value in query.items() if value}
+        query = _without_empty(query)
         marker = None
         while True:
-            found = self._transport.call("GET", self._path, query=given)
-            if not isinstance(found, dict) or not isinstance(found.get(self._name), list):
+            page = self._transport.call("GET", self._path, query=query)
+            if not isinstance(page, dict) or not isinstance(page.get(self._name), list):
                 raise Unreachable(f"`{self._path}` is answered without `{self._name}`; is it the controller?")
-            self.said = found
-            yield from found[self._name]
-            following = found.get("next_marker")
+            self.last_page = page
+            yield from page[self._name]
+            following = page.get("next_marker")
             if not following:
                 return
             if following == marker:
                 raise Unreachable(f"`{self._path}` leads to the page that begins at `{marker}` a second time")
-            given["marker"] = marker = following
+            query["marker"] = marker = following
 
-    def one(self, key: str) -> Data:
-        """One thing."""
-        return self.one_and_etag(key)[0]
+    def get(self, key: str) -> Data:
+        """One item."""
+        return self.get_with_etag(key)[0]
 
-    def one_and_etag(self, key: str) -> tuple[Data, str]:
+    def get_with_etag(self, key: str) -> tuple[Data, str]:
         """The same, and its ``ETag`` for :meth:`update`; empty where it has none."""
-        answer = self._transport.ask(Request("GET", self._at(key)))
-        return answer.data, answer.etag
+        response = self._transport.request(Request("GET", self._path_of(key)))
+        return response.data, response.etag
 
     def create(self, body: Mapping[str, Any]) -> Data:
-        """A new thing, as the controller made it."""
-        made: Data = self._transport.call("POST", self._path, body=body)
-        return made
+        """Create an item; returns it as the controller made it."""
+        return self._transport.call("POST", self._path, body=body)
 
     def update(self, key: str, changes: Mapping[str, Any], etag: str = "", **query: Any) -> Data:
-        """The thing with ``changes``; empty values are not asked for.
+        """Change some fields of an item; returns the item.
 
-        :param etag: refuse (412) when it has another one meanwhile
+        :param etag: refuse (412) when the item has another one meanwhile
         """
-        asked = {name: value for name, value in query.items() if value}
-        made: Data = self._transport.call("PUT", self._at(key), body=changes, query=asked, headers=expecting(etag))
-        return made
+        return self._transport.call(
+            "PUT", self._path_of(key), body=changes, query=_without_empty(query), headers=if_match(etag)
+        )
 
     def delete(self, key: str, **query: Any) -> None:
-        """Delete one; empty values are not asked for."""
-        given = {name: value for name, value in query.items() if value}
-        self._transport.call("DELETE", self._at(key), query=given)
+        """Delete an item."""
+        self._transport.call("DELETE", self._path_of(key), query=_without_empty(query))
 
-    def _at(self, key: str) -> str:
-        return self._path + path_of(key)
+    def _path_of(self, key: str) -> str:
+        return self._path + join_path(key)
 
 
-def path_of(*parts: str) -> str:
-    """A path whose ``parts`` may hold any character.
+def join_path(*parts: str) -> str:
+    """The URL path of ``parts``, each quoted.
 
-    :raises ClientError: for a part that would lead elsewhere, however it is quoted
+    :raises ClientError: for an empty part, or one that would lead elsewhere
     """
     for part in parts:
         if part in ("", ".", ".."):
@@ -88,6 +84,10 @@ def path_of(*parts: str) -> str:
     return "".join("/" + quote(part, safe="") for part in parts)
 
 
-def expecting(etag: str) -> dict[str, str]:
-    """The header that names the version which must still stand; none for an empty one."""
+def if_match(etag: str) -> dict[str, str]:
+    """The ``If-Match`` header for an etag; no header for an empty one."""
     return {"If-Match": etag} if etag else {}
+
+
+def _without_empty(query: Mapping[str, Any]) -> Data:
+    return {name: value for name, value in query.items() if value}

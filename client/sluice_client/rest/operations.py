@@ -1,4 +1,4 @@
-"""What an operator asks of the controller beside its resources: who decides, who changed what, and all at once."""
+"""The operations of the controller beside the resources: effective policies, changes, deployments, bandwidth."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_client.rest.auth import Request
-from sluice_client.rest.collection import Collection, Data, expecting, path_of
-from sluice_client.rest.transport import Transport
-from sluice_client.rest.uploads import Uploads, waiting
+from sluice_client.rest.collection import Collection, if_match, join_path
+from sluice_client.rest.transport import Data, Transport
+from sluice_client.rest.uploads import Uploads, wait_query
 
 _YAML: Final = "application/yaml"
 
 
-class Operating:
-    """The second half of :class:`~sluice_client.Client`."""
+class OperatorApi:
+    """The methods of :class:`~sluice_client.Client` that are no plain create, list, show, update or delete."""
 
     _transport: Transport
 
     def collection(self, path: str, name: str) -> Collection:
-        """Any resource: what is at ``path``, listed under ``name``."""
+        """The collection of any resource: at ``path``, with its items under ``name``."""
         return Collection(self._transport, path, name)
 
     def uploads(self, path: str) -> Uploads:
@@ -27,116 +27,109 @@ class Operating:
         return Uploads(self._transport, path)
 
     def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
-        """What became of what is at ``path``, for resources that are set and not created."""
-        found: Data = self._transport.call(
-            "PUT", path, body=body, query=waiting(wait), headers=expecting(etag), patience=wait
+        """Set the resource at ``path``; returns it."""
+        return self._transport.call(
+            "PUT", path, body=body, query=wait_query(wait), headers=if_match(etag), patience=wait
         )
-        return found
 
     def delete(self, path: str) -> None:
-        """Take back what :meth:`put` has set at ``path``."""
+        """Delete what :meth:`put` has set at ``path``."""
         self._transport.call("DELETE", path)
 
     def update_policy(self, policy_id: str, changes: Mapping[str, Any], etag: str = "", wait: float = 0.0) -> Data:
         """Change ``policy``, its sentence, or ``enabled``; what is not named stays."""
-        return self.put(path_of("policies", policy_id), changes, wait, etag)
+        return self.put(join_path("policies", policy_id), changes, wait, etag)
 
     def effective(self, target: str, **request: Any) -> Data:
         """What decides for a request: ``method``, ``size``, ``type``, ``tag``; the unknown is left out."""
         query = {"target": target, **{name: value for name, value in request.items() if value not in (None, "")}}
-        found: Data = self._transport.call("GET", "/effective", query=query)
-        return found
+        return self._transport.call("GET", "/effective", query=query)
 
     def changes(self, policy: str = "", by: str = "", since: str = "") -> Iterator[Data]:
         """Who changed what when, newest first."""
-        return self.collection("/changes", "changes").all(policy=policy, by=by, since=since)
+        return self.collection("/changes", "changes").list(policy=policy, by=by, since=since)
 
     def change(self, epoch: str) -> Data:
         """One change, with what it replaced."""
-        return self.collection("/changes", "changes").one(epoch)
+        return self.collection("/changes", "changes").get(epoch)
 
     def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
         """Go back to the configuration as it stood after a change; with ``plan`` only say what that means."""
-        path = path_of("changes", epoch, "rollback")
-        found: Data = self._transport.call("POST", path, query=_becoming(plan, force, wait), patience=wait)
-        return found
+        path = join_path("changes", epoch, "rollback")
+        return self._transport.call("POST", path, query=_change_query(plan, force, wait), patience=wait)
 
     def export(self) -> str:
         """The whole configuration as YAML."""
         request = Request("GET", "/export", headers={"Accept": f"{_YAML}, application/json"}, raw=True)
-        found: bytes = self._transport.ask(request).data
+        found: bytes = self._transport.request(request).data
         return found.decode("utf-8", "replace")
 
     def import_configuration(self, text: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
         """Replace the whole configuration; with ``plan`` only say what would change."""
-        found: Data = self._transport.call(
+        return self._transport.call(
             "PUT",
             "/import",
             data=text.encode(),
-            query=_becoming(plan, force, wait),
+            query=_change_query(plan, force, wait),
             headers={"Content-Type": _YAML},
             patience=wait,
         )
-        return found
 
     def deployments(self, target: str) -> Iterator[Data]:
         """The filters that are set for just this target by policies without metrics."""
-        return self.collection(path_of("filters", target, "deploy"), "filters").all()
+        return self.collection(join_path("filters", target, "deploy"), "filters").list()
 
     def deploy_filter(self, target: str, keyword: str, how: Mapping[str, Any], wait: float = 0.0) -> Data:
         """Set a filter for a target with the ``params`` and the ``place`` of ``how``."""
-        return self.put(path_of("filters", target, "deploy", keyword), how, wait)
+        return self.put(join_path("filters", target, "deploy", keyword), how, wait)
 
     def undeploy_filter(self, target: str, keyword: str, wait: float = 0.0) -> Data:
         """Take back what deploying it has set; what is still deployed there."""
-        return self.put(path_of("filters", target, "undeploy", keyword), wait=wait)
+        return self.put(join_path("filters", target, "undeploy", keyword), wait=wait)
 
     def deployed_dependencies(self, target: str) -> Iterator[Data]:
         """The files that filters deployed at a target use."""
-        return self.collection(path_of("filters", "dependencies", target, "deploy"), "dependencies").all()
+        return self.collection(join_path("filters", "dependencies", target, "deploy"), "dependencies").list()
 
     def deploy_dependency(self, target: str, name: str, filters: Sequence[str] = (), wait: float = 0.0) -> Data:
         """Attach a file to ``filters``, or to the registered filters that are deployed at ``target``."""
         body = {"filters": list(filters)} if filters else {}
-        return self.put(path_of("filters", "dependencies", target, "deploy", name), body, wait)
+        return self.put(join_path("filters", "dependencies", target, "deploy", name), body, wait)
 
     def undeploy_dependency(self, target: str, name: str, filters: Sequence[str] = (), wait: float = 0.0) -> Data:
         """Detach a file from ``filters``, or from those that are deployed at ``target``."""
         body = {"filters": list(filters)} if filters else {}
-        return self.put(path_of("filters", "dependencies", target, "undeploy", name), body, wait)
+        return self.put(join_path("filters", "dependencies", target, "undeploy", name), body, wait)
 
     def locality(self, account: str, container: str, name: str) -> Data:
         """The devices that hold the replicas or fragments of an object."""
-        found: Data = self._transport.call("GET", path_of("locality", account, container, name))
-        return found
+        return self._transport.call("GET", join_path("locality", account, container, name))
 
     def create_container(self, account: str, container: str, storage_policy: str) -> Data:
         """A container on a storage policy of Swift's."""
-        return self.put(path_of("containers", account, container), {"storage_policy": storage_policy})
+        return self.put(join_path("containers", account, container), {"storage_policy": storage_policy})
 
     def place(self, account: str, storage_policy: str, wait: float = 0.0, etag: str = "") -> Data:
         """Let a tenant's new containers go to a storage policy."""
-        return self.put(path_of("placements", account), {"storage_policy": storage_policy}, wait, etag)
+        return self.put(join_path("placements", account), {"storage_policy": storage_policy}, wait, etag)
 
     def bandwidth(self, account: str = "") -> Data:
         """What object servers give to each tenant and storage policy by server, device and number, in MB/s."""
-        found: Data = self._transport.call("GET", path_of("bw", *filter(None, (account,))))
-        return found
+        return self._transport.call("GET", join_path("bw", *filter(None, (account,))))
 
     def set_bandwidth(self, account: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
         """Let each object server give a tenant at least ``value``; a bare number is MB/s."""
-        return self.put(path_of("bw", account, *filter(None, (storage_policy,)), value), wait=wait)
+        return self.put(join_path("bw", account, *filter(None, (storage_policy,)), value), wait=wait)
 
     def clear_bandwidth(self, account: str = "", storage_policy: str = "", wait: float = 0.0) -> list[str]:
         """Take such values back, of everybody without ``account``; the ids of their policies."""
-        found: list[str] = self.put(path_of("bw", "clear", *filter(None, (account, storage_policy))), wait=wait)[
-            "policies"
-        ]
-        return found
+        path = join_path("bw", "clear", *filter(None, (account, storage_policy)))
+        cleared: list[str] = self.put(path, wait=wait)["policies"]
+        return cleared
 
     def slos(self, account: str = "", name: str = "") -> Iterator[Data]:
         """The service level objectives of tenants, in bytes per second."""
-        return self.collection("/bw/slo", "slos").all(account=account, name=name)
+        return self.collection("/bw/slo", "slos").list(account=account, name=name)
 
     def set_slo(self, account: str, name: str, value: str, storage_policy: str = "", wait: float = 0.0) -> Data:
         """Promise a tenant ``value`` over the whole cluster; a bare number is MB/s."""
@@ -145,17 +138,17 @@ class Operating:
     def delete_slo(self, account: str, name: str, storage_policy: str = "", wait: float = 0.0) -> None:
         """Take an objective back; the tenant's others stay."""
         path = _slo(account, name, storage_policy)
-        self._transport.call("DELETE", path, query=waiting(wait), patience=wait)
+        self._transport.call("DELETE", path, query=wait_query(wait), patience=wait)
 
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
         """What the actor of a policy did, newest first."""
-        return self.collection(path_of("policies", policy_id, "firings"), "firings").all(what=what, member=member)
+        return self.collection(join_path("policies", policy_id, "firings"), "firings").list(what=what, member=member)
 
 
 def _slo(account: str, name: str, storage_policy: str) -> str:
-    return path_of("bw", "slo", account, name, *filter(None, (storage_policy,)))
+    return join_path("bw", "slo", account, name, *filter(None, (storage_policy,)))
 
 
-def _becoming(plan: bool, force: bool, wait: float) -> dict[str, Any]:
-    asked = {"plan": plan, "force": force}
-    return {name: "true" for name, said in asked.items() if said} | waiting(wait)
+def _change_query(plan: bool, force: bool, wait: float) -> dict[str, Any]:
+    flags = {"plan": plan, "force": force}
+    return {name: "true" for name, value in flags.items() if value} | wait_query(wait)

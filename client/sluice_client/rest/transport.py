@@ -1,16 +1,15 @@
-"""Requests that are tried again when that is safe, and one way to fail.
+"""Sends requests, retries them where that is safe, and turns every failure into an exception of this package.
 
-Rules of trying again:
+Rules of retrying:
 
-- only what means the same when it happens twice: GET, DELETE, PUT that names the version it
-  replaces, and POST with a key by which the controller knows it again.  Any other POST is sent once: when its answer
-  is lost, only the caller can look what became of it.
-- only when the connection failed, or the controller said 503 and when to come back.  A time-out is
-  not tried again, since whoever is slow does not get faster by being asked more.
-- a few times, with pauses that grow and differ between clients, none longer than ``longest``.
-- an answer that was cut is none; one that cannot be told from a cut one is none either.
-- an earlier try whose answer was lost may have worked.  So a DELETE that then finds nothing is done,
-  and a PUT that then finds another version says so.
+- Only idempotent requests: GET, DELETE, PUT with ``If-Match``, and POST with an idempotency key.  Any other POST is
+  sent once: when its response is lost, only the caller can find out what became of it.
+- Only after a failed connection, or a 503 with ``Retry-After``.  A time-out is not retried, since more requests do not
+  make a slow controller faster.
+- A few times, with growing, jittered pauses, none longer than ``longest``.
+- A truncated response counts as none; so does one that cannot be told from a truncated one.
+- An earlier try whose response was lost may have worked.  So a DELETE that finds nothing after it is done, and a PUT
+  that finds another version after it says so in the error.
 """
 
 from __future__ import annotations
@@ -22,10 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_client.errors import ApiError, Unreachable
-from sluice_client.rest.auth import Request, Sender
+from sluice_client.rest.auth import HttpSession, Request
+
+#: The JSON of a response.
+Data = dict[str, Any]
 
 _BUSY: Final = 503
-#: Statuses of answers that have no body and need not say so.
+#: Statuses of responses without a body, which need no length.
 _EMPTY: Final = (204, 304)
 
 
@@ -39,15 +41,15 @@ class Retries:
     pause: Callable[[float], object] = field(default=time.sleep, repr=False)
 
     def wait(self, turn: int, asked: float = 0.0) -> None:
-        """Pause before try number ``turn``, from 1 on; ``asked`` is what the controller asked for."""
+        """Pause after try number ``turn``, from 1 on; ``asked``: the seconds of ``Retry-After``."""
         seconds = max(asked, self.first * 2 ** (turn - 1))
-        # half of it again at random: clients that failed together do not come back together
+        # jitter: clients that failed together do not retry together
         self.pause(min(seconds, self.longest) * (1 + random.random() / 2))  # noqa: S311 -- spreads, hides nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer's JSON or bytes (None without a body), its ``ETag``, and the digest that it says its bytes have."""
+class ApiResponse:
+    """The JSON or bytes of a response (None without a body), its ``ETag``, and the digest in its headers."""
 
     data: Any
     etag: str = ""
@@ -55,29 +57,30 @@ class Answer:
 
 
 class Transport:
-    """Sends requests and reads JSON."""
+    """Sends requests over an HTTP session and reads the JSON of the responses."""
 
-    def __init__(self, sender: Sender, retries: Retries) -> None:
-        self._sender = sender
+    def __init__(self, session: HttpSession, retries: Retries) -> None:
+        self._session = session
         self._retries = retries
 
     def close(self) -> None:
         """Close all connections."""
-        self._sender.close()
+        self._session.close()
 
-    def call(self, method: str, path: str, **more: Any) -> Any:
-        """The answer's JSON; ``more`` are fields of :class:`Request`."""
-        return self.ask(Request(method, path, **more)).data
+    def call(self, method: str, path: str, **more: Any) -> Data:
+        """The JSON of the response, None without a body; ``more`` are fields of :class:`Request`."""
+        data: Data = self.request(Request(method, path, **more)).data
+        return data
 
-    def ask(self, request: Request) -> Answer:
-        """The answer.
+    def request(self, request: Request) -> ApiResponse:
+        """The response to ``request``.
 
         :raises ApiError: when the controller refuses
-        :raises Unreachable: when there is no answer, or not one of the controller's
+        :raises Unreachable: when there is no response, or none of the controller
         """
         response, lost = self._send(request)
         if lost and request.method == "DELETE" and response.status_code == 404:
-            return Answer(None)
+            return ApiResponse(None)
         try:
             return self._read(response, request)
         except ApiError as error:
@@ -86,13 +89,13 @@ class Transport:
             raise
 
     def _send(self, request: Request) -> tuple[Any, bool]:
-        """What was answered last, and whether the answer of an earlier try was lost."""
-        last = self._retries.tries if request.repeatable else 1
+        """The last response, and whether the response of an earlier try was lost."""
+        last = self._retries.tries if request.is_repeatable else 1
         lost = False
         for turn in range(1, last + 1):
             request.rewind()
             try:
-                response = self._whole(self._sender.send(request))
+                response = self._complete(self._session.send(request))
             except Unreachable as error:
                 if turn == last or not error.passing:
                     raise
@@ -105,19 +108,19 @@ class Transport:
             self._retries.wait(turn, asked or 0.0)
         raise AssertionError("the last try returns or raises")
 
-    def _read(self, response: Any, request: Request) -> Answer:
-        status, place = response.status_code, self._sender.place
+    def _read(self, response: Any, request: Request) -> ApiResponse:
+        status, address = response.status_code, self._session.address
         etag = response.headers.get("ETag", "")
         if status == 204 and request.method != "GET":
-            return Answer(None, etag)
+            return ApiResponse(None, etag)
         if request.raw and status < 300:
-            return Answer(response.content, etag, response.headers.get("X-Content-Sha256", ""))
+            return ApiResponse(response.content, etag, response.headers.get("X-Content-Sha256", ""))
         try:
             data = response.json()
         except ValueError as error:
-            raise Unreachable(f"{place} answered {status} without JSON; is it the controller?") from error
+            raise Unreachable(f"{address} answered {status} without JSON; is it the controller?") from error
         if status < 300 or status in request.accepted:
-            return Answer(data, etag)
+            return ApiResponse(data, etag)
         raise self._refusal(response, data)
 
     def _refusal(self, response: Any, data: Any) -> Exception:
@@ -126,26 +129,26 @@ class Transport:
             message, problems = detail["message"], detail["problems"]
         except (KeyError, TypeError):
             status = response.status_code
-            return Unreachable(f"{self._sender.place} answered {status} in a form that is not the controller's")
+            return Unreachable(f"{self._session.address} answered {status} in a form that is not the controller's")
         return ApiError(response.status_code, message, problems, response.headers.get("X-Request-Id", ""))
 
-    def _whole(self, response: Any) -> Any:
-        """``response``, if it is one and all of it has come.
+    def _complete(self, response: Any) -> Any:
+        """``response``, if it is final and complete.
 
-        :raises Unreachable: when it is another's beginning, or ends with the connection, which may have been cut
+        :raises Unreachable: for an interim response, or one that ends with the connection and may be truncated
         """
-        status, place = response.status_code, self._sender.place
+        status, address = response.status_code, self._session.address
         if status < 200:
-            # the answer that follows would be taken for that to the next request
+            # the final response would be taken for that to the next request
             response.connection.close()
-            raise Unreachable(f"{place} answered {status} and not what came of it")
+            raise Unreachable(f"{address} answered {status} and not what came of it")
         measured = {"content-length", "transfer-encoding"} & {name.lower() for name in response.headers}
         if not measured and status not in _EMPTY:
-            raise Unreachable(f"{place} cut its answer, or did not say how long it is", passing=True)
+            raise Unreachable(f"{address} cut its answer, or did not say how long it is", passing=True)
         return response
 
 
 def _retry_after(response: Any) -> float | None:
-    """Seconds after which a busy controller wants to be asked again; None when it said no such thing."""
+    """The seconds of ``Retry-After`` of a 503; None without them."""
     value = response.headers.get("Retry-After", "")
     return float(value) if response.status_code == _BUSY and value.isascii() and value.isdigit() else None

@@ -1,4 +1,4 @@
-"""Code that travels: what is uploaded, started, watched on its way and gone back from is the same for every kind."""
+"""Uploaded code: upload, download, start, stop and rollback are the same for filters, metrics and controllers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import IO, Any, Final
 
 from sluice_client.errors import ClientError, Unreachable
 from sluice_client.rest.auth import Request
-from sluice_client.rest.collection import Collection, Data, expecting, path_of
-from sluice_client.rest.transport import Transport
+from sluice_client.rest.collection import Collection, if_match, join_path
+from sluice_client.rest.transport import Data, Transport
 
-#: Native code is tried before it is taken, which takes the controller so many seconds at most.
-TRIAL: Final = 60.0
+#: The controller validates native code before it accepts it, for so many seconds at most.
+VALIDATION_SECONDS: Final = 60.0
 _BYTES: Final = "application/octet-stream"
 _NOTHING: Final = hashlib.sha256().hexdigest()
 
 
 class Uploads:
-    """The code of the things at ``path``; what is answered describes the thing.
+    """The code of the items at ``path``; methods return the item.
 
-    Everywhere: ``wait`` are seconds (at most 30) for nodes and actor hosts to follow, and ``etag`` refuses (412)
-    when the thing has another one meanwhile.
+    Everywhere: ``wait`` is how many seconds (at most 30) to wait for nodes and actor hosts, and ``etag`` refuses (412)
+    when the item has another one meanwhile.
     """
 
     def __init__(self, transport: Transport, path: str) -> None:
@@ -29,70 +29,70 @@ class Uploads:
         self._path = path
 
     def upload(self, name: str, code: bytes | IO[bytes], wait: float = 0.0, etag: str = "", main: str = "") -> Data:
-        """Bring code, or another revision of it; the digest is verified there.
+        """Upload code, or another revision of it; the controller verifies its digest.
 
         :param code: a file that can be rewound is read twice: for its digest, and when it is sent
         :param main: the class to run, where the code has several
         """
         digest = digest_of(code)
-        headers = {"X-Content-Sha256": digest, "Content-Type": _BYTES} | expecting(etag)
-        made: Data = self._transport.call(
+        headers = {"X-Content-Sha256": digest, "Content-Type": _BYTES} | if_match(etag)
+        return self._transport.call(
             "PUT",
-            self._at(name, "data"),
-            query=({"main": main} if main else {}) | waiting(wait),
+            self._path_of(name, "data"),
+            query=({"main": main} if main else {}) | wait_query(wait),
             headers=headers,
-            patience=wait + TRIAL,
+            patience=wait + VALIDATION_SECONDS,
             # requests would send an empty file in chunks, as it would one of unknown length
             data=b"" if digest == _NOTHING else code,
         )
-        return made
 
     def download(self, name: str) -> bytes:
         """The code of the newest revision.
 
-        :raises Unreachable: when it is not what its digest says
+        :raises Unreachable: when it does not have its digest
         """
-        request = Request("GET", self._at(name, "data"), headers={"Accept": f"{_BYTES}, application/json"}, raw=True)
-        answer = self._transport.ask(request)
+        request = Request(
+            "GET", self._path_of(name, "data"), headers={"Accept": f"{_BYTES}, application/json"}, raw=True
+        )
+        answer = self._transport.request(request)
         code: bytes = answer.data
         if answer.sha256 not in ("", digest_of(code)):
             raise Unreachable(f"the code of `{name}` came damaged: it is not what its SHA-256 says")
         return code
 
     def start(self, name: str, wait: float = 0.0, etag: str = "") -> Data:
-        """Let it run."""
-        return self._post(name, "start", None, waiting(wait), wait, etag)
+        """Start it."""
+        return self._post(name, "start", None, wait_query(wait), wait, etag)
 
     def stop(self, name: str, wait: float = 0.0, etag: str = "", force: bool = False) -> Data:
-        """Let it run no more; what a controller set is taken back.
+        """Stop it; what a controller has set is taken back.
 
         :param force: of a metric: even while policies watch it
         """
-        query = ({"force": "true"} if force else {}) | waiting(wait)
+        query = ({"force": "true"} if force else {}) | wait_query(wait)
         return self._post(name, "stop", None, query, wait, etag)
 
     def roll_back(self, name: str, revision: int | None = None, wait: float = 0.0, etag: str = "") -> Data:
-        """Give it the code of an earlier revision again, by default of the one before; this is a new revision."""
+        """Upload an earlier revision again, as a new revision; by default the one before."""
         if revision is not None and revision < 1:
             raise ClientError(f"`{revision}` is no revision, expected 1 or more")
         body = {} if revision is None else {"revision": revision}
-        return self._post(name, "rollback", body, waiting(wait), wait + TRIAL, etag)
+        return self._post(name, "rollback", body, wait_query(wait), wait + VALIDATION_SECONDS, etag)
 
     def instances(self, name: str) -> Iterator[Data]:
-        """Where it runs."""
-        return Collection(self._transport, self._at(name, "instances"), "instances").all()
+        """The nodes or hosts that run it."""
+        return Collection(self._transport, self._path_of(name, "instances"), "instances").list()
 
     def _post(self, name: str, verb: str, body: Data | None, query: Data, patience: float, etag: str) -> Data:
-        path, headers = self._at(name, verb), expecting(etag)
-        made: Data = self._transport.call("POST", path, body=body, query=query, headers=headers, patience=patience)
-        return made
+        path, headers = self._path_of(name, verb), if_match(etag)
+        return self._transport.call("POST", path, body=body, query=query, headers=headers, patience=patience)
 
-    def _at(self, name: str, what: str) -> str:
-        return self._path + path_of(name, what)
+    def _path_of(self, name: str, what: str) -> str:
+        return self._path + join_path(name, what)
 
 
-def waiting(seconds: float) -> dict[str, Any]:
-    """The query that lets the controller wait for all live nodes; empty when it need not."""
+def wait_query(seconds: float) -> dict[str, Any]:
+    """The query for a controller that waits for all live nodes; empty for 0 seconds."""
     return {"wait": seconds} if seconds else {}
 
 

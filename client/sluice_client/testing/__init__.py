@@ -1,4 +1,4 @@
-"""For tests of ours and of whoever uses the client: a controller that answers what the test says."""
+"""For tests of the client and of its users: a controller with scripted replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer; ``body`` is JSON unless it is bytes.  With ``cut`` the connection ends without any."""
+    """One reply; ``body`` is JSON unless it is bytes.  With ``cut`` the connection ends without a reply."""
 
     status: int = 200
     body: Any = None
@@ -28,8 +28,8 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request as it came."""
+class ReceivedRequest:
+    """One request."""
 
     method: str
     path: str
@@ -38,14 +38,14 @@ class Asked:
 
 
 class StubController(ThreadingHTTPServer):
-    """Answers from ``script``, one reply per request, and keeps what was ``asked``; a context manager."""
+    """Answers from ``script``, one reply per request, and keeps the ``requests``; a context manager."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script: list[Reply] = []
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -58,15 +58,15 @@ class StubController(ThreadingHTTPServer):
         self._thread.join()
         self.server_close()
 
-    def will(self, status: int = 200, body: Any = None, cut: bool = False, **headers: str) -> Self:
-        """Answer so, after what was said before; underscores in names of headers stand for dashes."""
+    def enqueue(self, status: int = 200, body: Any = None, cut: bool = False, **headers: str) -> Self:
+        """Append a reply to the script; underscores in names of headers stand for dashes."""
         self.script.append(Reply(status, body, {name.replace("_", "-"): value for name, value in headers.items()}, cut))
         return self
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were asked for."""
-        return [one.path for one in self.asked]
+        """The paths of the requests."""
+        return [one.path for one in self.requests]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Called for each request."""
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = json.loads(raw) if raw and self.headers["Content-Type"] == "application/json" else raw or None
-        self.server.asked.append(Asked(self.command, self.path, body, dict(self.headers)))
+        self.server.requests.append(ReceivedRequest(self.command, self.path, body, dict(self.headers)))
         reply = self.server.script.pop(0)
         if reply.cut:
             self.close_connection = True
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def catalogue(url: str) -> dict[str, Any]:
-    """What a Keystone answers to whoever wants a token, when the controller is at ``url``."""
+    """Keystone's response to a request for a token, with the controller at ``url`` in the catalogue."""
     default = {"id": "default", "name": "Default"}
     endpoint = {"id": "e", "interface": "public", "region": "R", "region_id": "R", "url": url}
     token = {

@@ -33,15 +33,15 @@ def test_url_and_token_come_from_the_environment_unless_they_are_given(run, stub
     (tmp_path / "token").write_text("secret\n")
     monkeypatch.setenv("SLUICE_URL", stub.url)
     monkeypatch.setenv("SLUICE_TOKEN_FILE", str(tmp_path / "token"))
-    stub.will(200, {"terms": []}).will(200, {"terms": []})
+    stub.enqueue(200, {"terms": []}).enqueue(200, {"terms": []})
     assert run("term", "list")[0] == 0
     assert run("--token-file", "", "term", "list")[0] == 0
-    assert [one.headers.get("X-Auth-Token") for one in stub.asked] == ["secret", ""]
+    assert [one.headers.get("X-Auth-Token") for one in stub.requests] == ["secret", ""]
     assert run("--url", "http://127.0.0.1:1", "--timeout", "1", "node", "adopt")[0] == 1
 
 
 def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
-    stub.will(404, MISSING)
+    stub.enqueue(404, MISSING)
     said = "sluice: there is no policy `zz` (HTTP 404) (Request-ID: req-1)\n"
     assert run("--url", stub.url, "policy", "show", "zz") == (1, "", said)
 
@@ -105,25 +105,25 @@ def test_help_of_a_thing_and_of_all_lists_commands(run):
 
 def test_a_command_of_the_same_option_as_ours_keeps_it(run, stub):
     policy = {"state": "active", "enforced": {"nodes": 0, "total": 0, "refused": [], "waiting": [], "away": []}}
-    stub.will(200, {"id": "p", **policy})
+    stub.enqueue(200, {"id": "p", **policy})
     status, _, err = run("--url", stub.url, "policy", "show", "p", "--watch", "--timeout", "0")
     assert (status, "not enforced after 0 s: no node has reported" in err) == (1, True)
 
 
 def test_json_is_what_the_controller_said(run, stub):
     terms = [{"term": "DOCS", "patterns": ["*.pdf"], "what we": "do not know"}]
-    stub.will(200, {"terms": terms})
+    stub.enqueue(200, {"terms": terms})
     assert json.loads(run("--url", stub.url, "--json", "term", "list")[1]) == terms
 
 
 def test_tracebacks_are_shown_on_demand_only(run, stub):
-    stub.will(404, MISSING).will(404, MISSING)
+    stub.enqueue(404, MISSING).enqueue(404, MISSING)
     assert "Traceback" not in run("--url", stub.url, "policy", "show", "zz")[2]
     assert "Traceback" in run("--url", stub.url, "--debug", "policy", "show", "zz")[2]
 
 
 def test_control_characters_never_reach_the_terminal(run, stub):
-    stub.will(200, {"terms": [{"term": "A\x1b[31m\nB\x9b", "patterns": ["\x07日本"]}]})
+    stub.enqueue(200, {"terms": [{"term": "A\x1b[31m\nB\x9b", "patterns": ["\x07日本"]}]})
     out = run("--url", stub.url, "term", "list")[1]
     assert "A [31m B " in out
     assert "日本" in out
@@ -131,7 +131,7 @@ def test_control_characters_never_reach_the_terminal(run, stub):
 
 
 def test_whoever_has_seen_enough_is_no_fault(stub):
-    stub.will(200, {"terms": [{"term": "A" * 100, "patterns": []}] * 2000})
+    stub.enqueue(200, {"terms": [{"term": "A" * 100, "patterns": []}] * 2000})
     read, write = os.pipe()
     os.close(read)
     argv = [sys.executable, "-m", "sluice_client", "--url", stub.url, "term", "list"]
@@ -152,7 +152,7 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_any_value_can_be_read(name):
     value, text = PLAIN[name]
-    assert columns.plainly(value) == text
+    assert columns.to_text(value) == text
 
 
 def test_milliseconds_are_shown_as_the_controller_shows_times():

@@ -42,9 +42,9 @@ def client(stub):
 @pytest.mark.parametrize("name", CALLS)
 def test_each_method_asks_for_its_resource_with_the_token(client, stub, name):
     call, method, path, body = CALLS[name]
-    stub.will(200, ANYTHING)
+    stub.enqueue(200, ANYTHING)
     call(client)
-    (asked,) = stub.asked
+    (asked,) = stub.requests
     assert (asked.method, asked.path, asked.body) == (method, path, body)
     assert asked.headers["X-Auth-Token"] == "secret"
 
@@ -54,67 +54,67 @@ def test_a_name_that_would_lead_elsewhere_is_refused_before_anybody_is_asked(cli
     for call in (client.policy, client.delete_policy, client.node, client.forget_node, client.unregister_filter):
         with pytest.raises(ClientError, match="cannot be the name of anything"):
             call(name)
-    assert stub.asked == []
+    assert stub.requests == []
 
 
 def test_code_goes_with_its_digest(client, stub):
-    stub.will(200, ANYTHING)
+    stub.enqueue(200, ANYTHING)
     client.upload_filter("shout", b"\0asm", wait=3)
-    (asked,) = stub.asked
+    (asked,) = stub.requests
     assert (asked.method, asked.path, asked.body) == ("PUT", "/filters/shout/data?wait=3", b"\0asm")
     assert asked.headers["X-Content-Sha256"] == hashlib.sha256(b"\0asm").hexdigest()
 
 
 def test_a_file_is_sent_like_its_bytes(client, stub):
-    stub.will(200, ANYTHING)
+    stub.enqueue(200, ANYTHING)
     client.upload_filter("shout", io.BytesIO(b"\0asm" * 50_000), etag='"3"')
-    (asked,) = stub.asked
+    (asked,) = stub.requests
     assert (asked.path, asked.body) == ("/filters/shout/data", b"\0asm" * 50_000)
     assert asked.headers["X-Content-Sha256"] == hashlib.sha256(asked.body).hexdigest()
     assert (asked.headers["If-Match"], asked.headers["Content-Length"]) == ('"3"', "200000")
 
 
 def test_policies_go_through_all_pages(client, stub):
-    stub.will(200, {"policies": [{"id": 1}, {"id": 2}], "next_marker": "m&1"})
-    stub.will(200, {"policies": [{"id": 3}], "next_marker": None})
+    stub.enqueue(200, {"policies": [{"id": 1}, {"id": 2}], "next_marker": "m&1"})
+    stub.enqueue(200, {"policies": [{"id": 3}], "next_marker": None})
     assert [one["id"] for one in client.policies(tenant="t", page=2)] == [1, 2, 3]
     assert stub.paths == ["/policies?tenant=t&limit=2", "/policies?tenant=t&limit=2&marker=m%261"]
 
 
 def test_pages_that_go_round_in_a_circle_end(client, stub):
     page = {"policies": [{"id": 1}], "next_marker": "m"}
-    stub.will(200, page).will(200, page)
+    stub.enqueue(200, page).enqueue(200, page)
     with pytest.raises(Unreachable, match="second time"):
         list(client.policies())
 
 
 def test_every_list_follows_its_pages_where_it_has_some(client, stub):
-    stub.will(200, {"nodes": [1], "next_marker": "n"}).will(200, {"nodes": [2]})
+    stub.enqueue(200, {"nodes": [1], "next_marker": "n"}).enqueue(200, {"nodes": [2]})
     assert client.nodes() == [1, 2]
     assert stub.paths == ["/nodes", "/nodes?marker=n"]
 
 
 def test_one_or_several_created_policies_are_a_list(client, stub):
-    stub.will(201, {"id": "a"}).will(201, {"policies": [{"id": "a"}, {"id": "b"}]})
+    stub.enqueue(201, {"id": "a"}).enqueue(201, {"policies": [{"id": "a"}, {"id": "b"}]})
     assert [one["id"] for one in client.create_policies("x")] == ["a"]
     assert [one["id"] for one in client.create_policies("x; y")] == ["a", "b"]
 
 
 def test_an_expected_version_is_sent(client, stub):
-    stub.will(204)
+    stub.enqueue(204)
     assert client.delete_policy("a", version=7) is None
-    assert stub.asked[0].headers["If-Match"] == '"7"'
+    assert stub.requests[0].headers["If-Match"] == '"7"'
 
 
 def test_a_degraded_health_is_an_answer(client, stub):
-    stub.will(503, {"status": "degraded", "dependencies": {"redis": "degraded"}}, Retry_After="2")
+    stub.enqueue(503, {"status": "degraded", "dependencies": {"redis": "degraded"}}, Retry_After="2")
     assert client.health()["status"] == "degraded"
     assert stub.paths == ["/health"]
 
 
 def test_a_refusal_is_an_api_error(client, stub):
     problem = {"severity": "error", "line": 1, "column": 3, "message": "bad", "caret": "x y\n  ^"}
-    stub.will(400, {"error": {**ERROR["error"], "problems": [problem]}})
+    stub.enqueue(400, {"error": {**ERROR["error"], "problems": [problem]}})
     with pytest.raises(ApiError) as caught:
         client.create_policy("x y")
     assert (caught.value.status, caught.value.message, caught.value.request_id) == (400, "no", "req-1")
@@ -127,7 +127,7 @@ def test_a_refusal_is_an_api_error(client, stub):
     [(502, b"<html>"), (200, b"<html>"), (500, {"detail": "x"}), (500, [1]), (302, b""), (404, {"error": "x"})],
 )
 def test_an_answer_that_is_not_the_controllers_is_unreachable(client, stub, answer):
-    stub.will(*answer)
+    stub.enqueue(*answer)
     with pytest.raises(Unreachable):
         client.nodes()
 

@@ -24,9 +24,9 @@ def test_a_known_token_comes_from_the_session(openstack, api, client):
 
 
 def test_the_controller_is_found_in_the_service_catalogue(openstack, stub):
-    stub.will(200, {"terms": [{"term": "DOCS", "patterns": ["*.pdf"]}]})
+    stub.enqueue(200, {"terms": [{"term": "DOCS", "patterns": ["*.pdf"]}]})
     with StubController() as keystone:
-        keystone.will(201, catalogue(stub.url), X_Subject_Token="a-fine-token")
+        keystone.enqueue(201, catalogue(stub.url), X_Subject_Token="a-fine-token")
         known = {
             "OS_AUTH_TYPE": "v3password",
             "OS_AUTH_URL": f"{keystone.url}/v3",
@@ -38,7 +38,7 @@ def test_the_controller_is_found_in_the_service_catalogue(openstack, stub):
         }
         done = openstack("sluice", "term", "list", "-f", "json", env=known)
     assert json.loads(done.stdout) == [{"Term": "DOCS", "Patterns": ["*.pdf"]}]
-    assert (stub.asked[0].path, stub.asked[0].headers["X-Auth-Token"]) == ("/registry/terms", "a-fine-token")
+    assert (stub.requests[0].path, stub.requests[0].headers["X-Auth-Token"]) == ("/registry/terms", "a-fine-token")
     assert "a-fine-token" not in done.stdout + done.stderr
 
 

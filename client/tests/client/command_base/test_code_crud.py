@@ -96,28 +96,28 @@ def run(stub, capsys):
 @pytest.mark.parametrize("name", CALLS)
 def test_each_call_is_the_same_for_every_kind_of_code(client, stub, place, name):
     call, method, path, body = CALLS[name]
-    stub.will(200, {"instances": []})
+    stub.enqueue(200, {"instances": []})
     call(getattr(client, place))
-    (asked,) = stub.asked
+    (asked,) = stub.requests
     assert (asked.method, asked.path, asked.body) == (method, PLACES[place] + path, body)
 
 
 @pytest.mark.parametrize("verb", ["upload", "start", "stop", "roll_back"])
 def test_a_change_can_be_guarded(client, stub, verb):
-    stub.will(200, CONTROLLER)
+    stub.enqueue(200, CONTROLLER)
     getattr(client.controller_code, verb)("busy", *([CODE] if verb == "upload" else []), etag='"7"')
-    assert stub.asked[0].headers["If-Match"] == '"7"'
+    assert stub.requests[0].headers["If-Match"] == '"7"'
 
 
 def test_code_goes_with_its_digest_and_comes_back_with_it(client, stub):
-    stub.will(200, METRIC).will(200, CODE, X_Content_Sha256=DIGEST)
+    stub.enqueue(200, METRIC).enqueue(200, CODE, X_Content_Sha256=DIGEST)
     client.metric_code.upload("HEADS_SEC", io.BytesIO(CODE))
-    assert stub.asked[0].headers["X-Content-Sha256"] == DIGEST
+    assert stub.requests[0].headers["X-Content-Sha256"] == DIGEST
     assert client.metric_code.download("HEADS_SEC") == CODE
 
 
 def test_code_that_comes_damaged_is_refused(client, stub):
-    stub.will(200, CODE + b"!", X_Content_Sha256=DIGEST)
+    stub.enqueue(200, CODE + b"!", X_Content_Sha256=DIGEST)
     with pytest.raises(Unreachable, match="came damaged"):
         client.filter_code.download("shift")
 
@@ -126,12 +126,12 @@ def test_code_that_comes_damaged_is_refused(client, stub):
 def test_a_revision_that_cannot_be_is_refused_before_anybody_is_asked(client, stub, revision):
     with pytest.raises(ClientError, match="expected 1 or more"):
         client.filter_code.roll_back("x", revision)
-    assert stub.asked == []
+    assert stub.requests == []
 
 
 def test_controllers_are_listed_shown_and_deleted(client, stub):
-    stub.will(200, {"controllers": [CONTROLLER], "next_marker": "busy"}).will(200, {"controllers": []})
-    stub.will(200, CONTROLLER).will(200, METRIC).will(204)
+    stub.enqueue(200, {"controllers": [CONTROLLER], "next_marker": "busy"}).enqueue(200, {"controllers": []})
+    stub.enqueue(200, CONTROLLER).enqueue(200, METRIC).enqueue(204)
     assert client.controllers() == [CONTROLLER]
     assert (client.controller("busy"), client.metric("HEADS_SEC")) == (CONTROLLER, METRIC)
     client.delete_controller("busy")
@@ -173,9 +173,9 @@ FORMS = {"json": json.loads, "table": str, "csv": str, "value": str}
 def test_each_command_asks_and_shows_what_came_of_it_in_every_format(run, stub, tmp_path, name, form):
     words, answer, asked = COMMANDS[name]
     (tmp_path / "FILE").write_bytes(CODE)
-    stub.will(200, answer)
+    stub.enqueue(200, answer)
     said = run(*(str(tmp_path / "FILE") if word == "FILE" else word for word in words), "-f", form)
-    assert stub.asked[0].method + " " + stub.asked[0].path == asked
+    assert stub.requests[0].method + " " + stub.requests[0].path == asked
     found = FORMS[form](said.out)
     assert found
     if form == "json":
@@ -184,7 +184,7 @@ def test_each_command_asks_and_shows_what_came_of_it_in_every_format(run, stub, 
 
 
 def test_a_rollout_says_which_node_goes_on_with_what_and_why(run, stub):
-    stub.will(200, FILTER).will(200, FILTER)
+    stub.enqueue(200, FILTER).enqueue(200, FILTER)
     table = run("filter", "rollout", "show", "shift").out
     assert "| rolled_out  | 1/4" in table
     assert "n2 goes on with revision 1: no module `x`" in table
@@ -195,7 +195,7 @@ def test_a_rollout_says_which_node_goes_on_with_what_and_why(run, stub):
 
 
 def test_a_filter_shows_how_far_its_code_has_come(run, stub):
-    stub.will(200, FILTER).will(200, {**FILTER, "rollout": {**FILTER["rollout"], "refused": []}})
+    stub.enqueue(200, FILTER).enqueue(200, {**FILTER, "rollout": {**FILTER["rollout"], "refused": []}})
     assert "n2 goes on with revision 1: no module `x`" in run("filter", "show", "shift").out
     assert "waiting: n3" in run("filter", "show", "shift").out
 
@@ -211,7 +211,7 @@ def test_a_filter_shows_how_far_its_code_has_come(run, stub):
 )
 def test_several_are_started_and_stopped_and_a_failure_does_not_stop_the_others(run, stub, words, text, path):
     missing = {"error": {"code": 404, "title": "Not Found", "message": "there is no such thing", "problems": []}}
-    stub.will(404, missing).will(200, CONTROLLER)
+    stub.enqueue(404, missing).enqueue(200, CONTROLLER)
     said = run(*words, "none", "x", "--wait", "5", status=1)
     assert said.out == text + "\n"
     assert said.err.startswith("none: there is no such thing (HTTP 404)")
@@ -219,7 +219,7 @@ def test_several_are_started_and_stopped_and_a_failure_does_not_stop_the_others(
 
 
 def test_a_metric_is_stopped_under_policies_on_demand_only(run, stub):
-    stub.will(200, METRIC)
+    stub.enqueue(200, METRIC)
     assert "is stopped" in run("metric", "stop", "HEADS_SEC", "--force").out
     assert stub.paths == ["/registry/metrics/HEADS_SEC/stop?force=true"]
 
@@ -232,12 +232,12 @@ def test_a_metric_is_stopped_under_policies_on_demand_only(run, stub):
     ],
 )
 def test_instances_are_listed(run, stub, words, answer, row):
-    stub.will(200, {"instances": answer})
+    stub.enqueue(200, {"instances": answer})
     assert row in run(*words, "-f", "csv", "--quote", "none").out
 
 
 def test_controllers_are_listed_with_their_hosts_and_what_is_wrong(run, stub):
-    stub.will(200, {"controllers": [CONTROLLER]}).will(204)
+    stub.enqueue(200, {"controllers": [CONTROLLER]}).enqueue(204)
     table = run("controller", "list").out
     assert "line 3: division by zero" in table
     assert "a1" in table
@@ -254,7 +254,7 @@ def test_controllers_are_listed_with_their_hosts_and_what_is_wrong(run, stub):
     ],
 )
 def test_code_is_written_into_a_file(run, stub, tmp_path, words, path):
-    stub.will(200, CODE, X_Content_Sha256=DIGEST)
+    stub.enqueue(200, CODE, X_Content_Sha256=DIGEST)
     assert run(*words, "x", str(tmp_path / "copy")).out == f"{len(CODE)} bytes are in {tmp_path / 'copy'}\n"
     assert (tmp_path / "copy").read_bytes() == CODE
     assert stub.paths == [path]
@@ -262,7 +262,7 @@ def test_code_is_written_into_a_file(run, stub, tmp_path, words, path):
 
 def test_a_refusal_of_code_leaves_no_file(run, stub, tmp_path):
     missing = {"error": {"code": 404, "title": "Not Found", "message": "it has no code yet", "problems": []}}
-    stub.will(404, missing)
+    stub.enqueue(404, missing)
     assert "it has no code yet (HTTP 404)" in run("filter", "download", "x", str(tmp_path / "copy"), status=1).err
     assert not (tmp_path / "copy").exists()
 
@@ -270,7 +270,7 @@ def test_a_refusal_of_code_leaves_no_file(run, stub, tmp_path):
 def test_a_node_shows_the_code_that_it_can_run_and_how_its_isolated_environments_fare(run, stub):
     node = {"node": "n1", "state": "ok", "refused": [], "code": {"shift": 2, "metric/HEADS_SEC": 1}}
     node["sandbox"] = {"wasm": "ok", "storlet": "the docker engine does not answer"}
-    stub.will(200, node).will(200, {"nodes": [node]}).will(200, {"nodes": []})
+    stub.enqueue(200, node).enqueue(200, {"nodes": [node]}).enqueue(200, {"nodes": []})
     table = run("node", "show", "n1").out
     assert "shift: revision 2" in table
     assert "storlet: the docker engine does not answer" in table
@@ -286,7 +286,7 @@ class Story:
     def __init__(self, stub, *rollouts):
         self.said, self.pauses = [], []
         for one in rollouts:
-            stub.will(200, {**FILTER, "rollout": {"refused": [], "waiting": [], "away": [], **one}})
+            stub.enqueue(200, {**FILTER, "rollout": {"refused": [], "waiting": [], "away": [], **one}})
 
     def watch(self, timeout=None):
         return Watch(self.said.append, timeout, clock=lambda: sum(self.pauses), pause=self.pauses.append)
@@ -315,7 +315,7 @@ def test_the_end_of_the_time_names_the_nodes_that_have_not_said_anything(client,
 
 
 def test_a_filter_without_code_is_nowhere_and_will_not_be(client, stub):
-    stub.will(200, {**FILTER, "sha256": ""})
+    stub.enqueue(200, {**FILTER, "sha256": ""})
     with pytest.raises(NotEnforced, match="has no code yet"):
         Watch(print).until_rolled_out(client, "shift")
 

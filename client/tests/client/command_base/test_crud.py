@@ -6,15 +6,22 @@ import pytest
 
 from sluice_client import cli
 from sluice_client.command_base.command import Argument
-from sluice_client.command_base.crud import CreateIt, DeleteThem, ListAll, Resource, SetIt, ShowIt
+from sluice_client.command_base.crud import (
+    CreateResource,
+    DeleteResources,
+    ListResources,
+    Resource,
+    ShowResource,
+    UpdateResource,
+)
 from sluice_client.resources.columns import Column
 
-COLUMNS = (Column.of("name"), Column.of("colour"))
+COLUMNS = (Column.field("name"), Column.field("colour"))
 PAINT = Resource(
     "paint",
     "/store/paints",
     "paints",
-    listed=(Column.of("Name"), Column.of("Colour", long=True)),
+    listed=(Column.field("Name"), Column.field("Colour", long=True)),
     shown=COLUMNS,
     filters=(Argument("--shop", "only of this shop"),),
     fields=(
@@ -26,31 +33,31 @@ ANSWER = {"name": "a/b", "colour": "red"}
 MISSING = {"error": {"code": 404, "title": "Not Found", "message": "there is no such paint", "problems": []}}
 
 
-class ListPaints(ListAll):
+class ListPaints(ListResources):
     """List paints."""
 
     resource = PAINT
 
 
-class ShowPaint(ShowIt):
+class ShowPaint(ShowResource):
     """Show a paint."""
 
     resource = PAINT
 
 
-class CreatePaint(CreateIt):
+class CreatePaint(CreateResource):
     """Mix a paint."""
 
     resource = PAINT
 
 
-class SetPaint(SetIt):
+class SetPaint(UpdateResource):
     """Change a paint."""
 
     resource = PAINT
 
 
-class DeletePaint(DeleteThem):
+class DeletePaint(DeleteResources):
     """Pour paints away."""
 
     resource = PAINT
@@ -71,42 +78,42 @@ def run(monkeypatch, stub, capsys):
 
 
 def test_a_list_is_narrowed_and_long_on_demand(run, stub):
-    stub.will(200, {"paints": [ANSWER], "next_marker": "m"}).will(200, {"paints": []})
+    stub.enqueue(200, {"paints": [ANSWER], "next_marker": "m"}).enqueue(200, {"paints": []})
     status, said = run("list", "--shop", "x y", "--long", "-f", "json")
     assert (status, json.loads(said.out)) == (0, [{"Name": "a/b", "Colour": "red"}])
     assert stub.paths == ["/store/paints?shop=x+y", "/store/paints?shop=x+y&marker=m"]
 
 
 def test_one_is_shown_by_its_name_whatever_is_in_it(run, stub):
-    stub.will(200, ANSWER)
+    stub.enqueue(200, ANSWER)
     assert json.loads(run("show", "a/b", "-f", "json")[1].out) == ANSWER
     assert stub.paths == ["/store/paints/a%2Fb"]
 
 
 def test_one_is_created_from_what_the_options_say(run, stub):
-    stub.will(201, ANSWER)
+    stub.enqueue(201, ANSWER)
     assert run("create", "a/b", "--thin-with", "oil", "--thin-with", "wax")[0] == 0
-    (asked,) = stub.asked
+    (asked,) = stub.requests
     assert (asked.method, asked.path) == ("POST", "/store/paints")
     assert asked.body == {"name": "a/b", "thin_with": ["oil", "wax"]}
 
 
 def test_one_is_changed_as_it_was_found(run, stub):
-    stub.will(200, ANSWER, ETag='"7"').will(200, ANSWER)
+    stub.enqueue(200, ANSWER, ETag='"7"').enqueue(200, ANSWER)
     assert run("set", "a/b", "--colour", "blue")[0] == 0
-    asked = stub.asked[1]
+    asked = stub.requests[1]
     assert (asked.method, asked.path, asked.body) == ("PUT", "/store/paints/a%2Fb", {"colour": "blue"})
     assert asked.headers["If-Match"] == '"7"'
 
 
 def test_a_change_of_nothing_is_refused_before_anybody_is_asked(run, stub):
     status, said = run("set", "a/b")
-    assert (status, stub.asked) == (1, [])
+    assert (status, stub.requests) == (1, [])
     assert "nothing is to be changed" in said.err
 
 
 def test_several_are_deleted_and_a_failure_does_not_stop_the_others(run, stub):
-    stub.will(204).will(404, MISSING).will(204)
+    stub.enqueue(204).enqueue(404, MISSING).enqueue(204)
     status, said = run("delete", "a", "b", "c", "a")
     assert (status, said.out) == (1, "paint a is deleted\npaint c is deleted\n")
     assert said.err.startswith("b: there is no such paint (HTTP 404)")

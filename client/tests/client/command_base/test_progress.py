@@ -16,13 +16,13 @@ from sluice_client.command_base.progress import Progress
 
 def test_a_terminal_sees_how_far_an_upload_is_and_only_that(stub, tmp_path):
     (tmp_path / "code").write_bytes(b"x" * 1_000_000)
-    stub.will(200, {"keyword": "x"})
+    stub.enqueue(200, {"keyword": "x"})
     terminal = io.StringIO()
     with (tmp_path / "code").open("rb") as file, Client(stub.url) as client:
         progress = Progress(file, terminal)
         client.upload_filter("x", progress)
         progress.end()
-    assert stub.asked[0].body == b"x" * 1_000_000
+    assert stub.requests[0].body == b"x" * 1_000_000
     shown = terminal.getvalue()
     assert shown.endswith(f"\r[{'#' * 30}] 100% of 1000000 bytes\n")
     shares = [int(line.split("] ")[1].split("%")[0]) for line in shown.strip().split("\r") if line]
@@ -32,10 +32,10 @@ def test_a_terminal_sees_how_far_an_upload_is_and_only_that(stub, tmp_path):
 
 def test_an_empty_file_is_sent_as_one(stub, tmp_path):
     (tmp_path / "code").touch()
-    stub.will(200, {"keyword": "x"})
+    stub.enqueue(200, {"keyword": "x"})
     with (tmp_path / "code").open("rb") as file, Client(stub.url) as client:
         client.upload_filter("x", Progress(file, io.StringIO()))
-    assert (stub.asked[0].body, stub.asked[0].headers["Content-Length"]) == (None, "0")
+    assert (stub.requests[0].body, stub.requests[0].headers["Content-Length"]) == (None, "0")
 
 
 def test_the_command_shows_it_on_a_terminal_and_nowhere_else(stub, tmp_path):
@@ -43,7 +43,7 @@ def test_the_command_shows_it_on_a_terminal_and_nowhere_else(stub, tmp_path):
     argv = [sys.executable, "-m", "sluice_client", "--url", stub.url, "--json", "filter", "upload", "x"]
     ours, theirs = pty.openpty()
     for stderr in (theirs, subprocess.PIPE):
-        stub.will(200, {"keyword": "x", "created": 0})
+        stub.enqueue(200, {"keyword": "x", "created": 0})
         done = subprocess.run(
             [*argv, str(tmp_path / "code")], stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=60
         )

@@ -111,7 +111,7 @@ def test_a_policy_that_is_deleted_meanwhile_ends_it(client, node):
 def test_a_controller_that_is_away_for_a_moment_ends_nothing(stub):
     done = {"nodes": 1, "total": 1, "refused": [], "waiting": [], "away": []}
     busy = {"error": {"code": 503, "title": "Service Unavailable", "message": "redis is away", "problems": []}}
-    stub.will(503, busy).will(cut=True).will(200, {"id": "p", "state": "active", "enforced": done})
+    stub.enqueue(503, busy).enqueue(cut=True).enqueue(200, {"id": "p", "state": "active", "enforced": done})
     story = Story()
     with Client(stub.url, retries=Retries(tries=1)) as client:
         assert story.watch().until_enforced(client, "p")["id"] == "p"

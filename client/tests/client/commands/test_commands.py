@@ -19,7 +19,7 @@ DESCRIPTION = {
     "help": "not a cipher",
 }
 CODE = b"\0asm" + bytes(range(256)) * 1000
-#: The least that each command wants to be given.
+#: The least that each command wants to be args.
 WORDS = {
     "policy create": [SENTENCE],
     "policy check": [SENTENCE],

@@ -37,16 +37,18 @@ def client(stub, pauses):
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_broken_connection_is_tried_again(client, stub, pauses, name):
-    stub.will(cut=True).will(cut=True).will(200, {"nodes": []})
+    stub.enqueue(cut=True).enqueue(cut=True).enqueue(200, {"nodes": []})
     REPEATED[name](client)
-    assert [len(stub.asked), len(pauses)] == [3, 2]
-    assert len({(one.method, one.path, str(one.body), one.headers.get("Idempotency-Key")) for one in stub.asked}) == 1
+    assert [len(stub.requests), len(pauses)] == [3, 2]
+    assert (
+        len({(one.method, one.path, str(one.body), one.headers.get("Idempotency-Key")) for one in stub.requests}) == 1
+    )
     assert pauses[0] < pauses[1]
 
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_busy_controller_is_asked_again_when_it_said_to(client, stub, pauses, name):
-    stub.will(503, BUSY, Retry_After="2").will(200, {"nodes": []})
+    stub.enqueue(503, BUSY, Retry_After="2").enqueue(200, {"nodes": []})
     REPEATED[name](client)
     (pause,) = pauses
     assert 2 <= pause <= 3
@@ -54,18 +56,18 @@ def test_a_busy_controller_is_asked_again_when_it_said_to(client, stub, pauses, 
 
 @pytest.mark.parametrize("name", SENT_ONCE)
 def test_what_may_not_happen_twice_is_sent_once(client, stub, pauses, name):
-    stub.will(503, BUSY, Retry_After="2").will(cut=True)
+    stub.enqueue(503, BUSY, Retry_After="2").enqueue(cut=True)
     with pytest.raises(ApiError, match="redis is away"):
         SENT_ONCE[name](client)
     with pytest.raises(Unreachable):
         SENT_ONCE[name](client)
-    assert (len(stub.asked), pauses) == (2, [])
+    assert (len(stub.requests), pauses) == (2, [])
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-1", "²", "Wed, 21 Oct 2026 07:28:00 GMT"])
 def test_a_503_that_does_not_say_when_to_come_back_is_not_tried_again(client, stub, pauses, value):
     stub.script.clear()
-    stub.will(503, BUSY, **({"Retry_After": value} if value.isascii() and value else {}))
+    stub.enqueue(503, BUSY, **({"Retry_After": value} if value.isascii() and value else {}))
     with pytest.raises(ApiError):
         client.nodes()
     assert pauses == []
@@ -73,15 +75,15 @@ def test_a_503_that_does_not_say_when_to_come_back_is_not_tried_again(client, st
 
 def test_it_ends_after_four_tries_and_says_why(client, stub, pauses):
     for _ in range(4):
-        stub.will(503, BUSY, Retry_After="1")
+        stub.enqueue(503, BUSY, Retry_After="1")
     with pytest.raises(ApiError, match="redis is away"):
         client.nodes()
-    assert (len(stub.asked), len(pauses)) == (4, 3)
+    assert (len(stub.requests), len(pauses)) == (4, 3)
 
 
 def test_no_pause_is_longer_than_allowed(stub):
     pauses = []
-    stub.will(503, BUSY, Retry_After="86400").will(200, {"nodes": []})
+    stub.enqueue(503, BUSY, Retry_After="86400").enqueue(200, {"nodes": []})
     with Client(stub.url, retries=Retries(longest=2.0, pause=pauses.append)) as client:
         client.nodes()
     (pause,) = pauses
@@ -97,18 +99,18 @@ def test_pauses_differ_between_clients():
 
 
 def test_a_delete_that_may_have_worked_and_then_finds_nothing_is_done(client, stub):
-    stub.will(cut=True).will(404, MISSING)
+    stub.enqueue(cut=True).enqueue(404, MISSING)
     assert client.forget_node("n") is None
 
 
 def test_a_delete_that_finds_nothing_at_first_is_refused(client, stub):
-    stub.will(404, MISSING)
+    stub.enqueue(404, MISSING)
     with pytest.raises(ApiError, match="there is none"):
         client.forget_node("n")
 
 
 def test_a_put_that_may_have_worked_says_so_when_it_finds_another_version(client, stub):
-    stub.will(cut=True).will(412, CHANGED)
+    stub.enqueue(cut=True).enqueue(412, CHANGED)
     with pytest.raises(ApiError, match="an earlier try, whose answer was lost, may have done it"):
         client.update_filter("x", {"help": "y"}, '"3"')
 
@@ -150,7 +152,7 @@ def test_a_password_in_the_url_is_not_repeated(nobody):
 
 def test_no_token_is_in_what_a_client_prints_of_itself(stub, caplog):
     caplog.set_level("DEBUG")
-    stub.will(401, {"error": {"code": 401, "title": "Unauthorized", "message": "no", "problems": []}})
+    stub.enqueue(401, {"error": {"code": 401, "title": "Unauthorized", "message": "no", "problems": []}})
     with Client(stub.url, "never-shown") as client:
         with pytest.raises(ApiError) as caught:
             client.nodes()

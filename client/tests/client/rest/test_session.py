@@ -16,7 +16,7 @@ UNAUTHORIZED = {"error": {"code": 401, "title": "Unauthorized", "message": "the 
 def keystone(stub):
     with StubController() as server:
         for token in ("first", "second"):
-            server.will(201, catalogue(stub.url), X_Subject_Token=token)
+            server.enqueue(201, catalogue(stub.url), X_Subject_Token=token)
         yield server
 
 
@@ -37,38 +37,38 @@ def client(keystone):
 
 
 def test_the_endpoint_is_the_catalogues_and_the_token_the_sessions(client, stub):
-    stub.will(200, {"nodes": []})
+    stub.enqueue(200, {"nodes": []})
     assert client.nodes() == []
-    assert (stub.asked[0].path, stub.asked[0].headers["X-Auth-Token"]) == ("/nodes", "first")
+    assert (stub.requests[0].path, stub.requests[0].headers["X-Auth-Token"]) == ("/nodes", "first")
 
 
 def test_an_old_token_is_renewed_once(client, stub):
-    stub.will(401, UNAUTHORIZED).will(200, {"nodes": []})
+    stub.enqueue(401, UNAUTHORIZED).enqueue(200, {"nodes": []})
     assert client.nodes() == []
-    assert [one.headers["X-Auth-Token"] for one in stub.asked] == ["first", "second"]
+    assert [one.headers["X-Auth-Token"] for one in stub.requests] == ["first", "second"]
 
 
 def test_a_file_is_sent_again_from_its_beginning_with_the_new_token(client, stub):
-    stub.will(401, UNAUTHORIZED).will(200, {"keyword": "x"})
+    stub.enqueue(401, UNAUTHORIZED).enqueue(200, {"keyword": "x"})
     client.upload_filter("x", io.BytesIO(b"code" * 10_000))
-    assert [one.body for one in stub.asked] == [b"code" * 10_000] * 2
+    assert [one.body for one in stub.requests] == [b"code" * 10_000] * 2
 
 
 def test_a_refusal_is_the_controllers(client, stub):
-    stub.will(403, {"error": {"code": 403, "title": "Forbidden", "message": "not yours", "problems": []}})
+    stub.enqueue(403, {"error": {"code": 403, "title": "Forbidden", "message": "not yours", "problems": []}})
     with pytest.raises(ApiError, match="not yours") as caught:
         client.nodes()
     assert (caught.value.status, caught.value.request_id) == (403, "req-1")
 
 
 def test_a_broken_connection_is_tried_again_with_a_session_too(client, stub):
-    stub.will(200, {"nodes": []}).will(cut=True).will(cut=True).will(200, {"nodes": []})
+    stub.enqueue(200, {"nodes": []}).enqueue(cut=True).enqueue(cut=True).enqueue(200, {"nodes": []})
     assert [client.nodes(), client.nodes()] == [[], []]
 
 
 def test_a_wrong_password_is_keystones_refusal_and_is_not_repeated(client, keystone):
     keystone.script.clear()
-    keystone.will(401, {"error": {"code": 401, "title": "Unauthorized", "message": "wrong"}})
+    keystone.enqueue(401, {"error": {"code": 401, "title": "Unauthorized", "message": "wrong"}})
     with pytest.raises(ApiError, match="keystone refuses: wrong") as caught:
         client.nodes()
     assert caught.value.status == 401
@@ -79,17 +79,17 @@ def test_a_catalogue_without_the_service_is_named(client, keystone, stub):
     keystone.script.clear()
     answer = catalogue(stub.url)
     answer["token"]["catalog"] = []
-    keystone.will(201, answer, X_Subject_Token="t")
+    keystone.enqueue(201, answer, X_Subject_Token="t")
     with pytest.raises(Unreachable, match="service `sluice` of the service catalogue"):
         client.nodes()
 
 
 def test_an_endpoint_that_is_named_goes_before_the_catalogue(stub):
-    stub.will(200, {"nodes": []})
+    stub.enqueue(200, {"nodes": []})
     made = session.Session(auth=token_endpoint.Token("http://127.0.0.1:1", "given"))
     with Client.from_session(made, endpoint=stub.url + "/") as client:
         assert client.nodes() == []
-    assert stub.asked[0].headers["X-Auth-Token"] == "given"
+    assert stub.requests[0].headers["X-Auth-Token"] == "given"
     made.session.close()
 
 
