@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sluice_actors.runtime.tasks import Spawn
 from sluice_core.activation import ActivationCall, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
@@ -94,6 +95,12 @@ class Activations:
         while len(self._waiting) > _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
             self.counts.dropped += 1
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(self.run())
+
+    async def close(self) -> None:
+        """What waits for its call is not called any more."""
 
     async def run(self) -> None:
         """Make the calls, for ever; cancel it to end."""

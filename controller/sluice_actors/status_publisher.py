@@ -10,13 +10,14 @@ from typing import Any, Final
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem
+from sluice_actors.runtime.tasks import Spawn, repeat_forever
 from sluice_core.store.store import AsyncStore
 
 _REPORT_INTERVAL: Final = 5.0
 
 
 class StatusPublisher:
-    """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`soon` was called."""
+    """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`publish_soon` was called."""
 
     def __init__(
         self,
@@ -37,16 +38,18 @@ class StatusPublisher:
         self._clock = clock
         self._reported = 0.0
 
-    def soon(self) -> None:
+    def publish_soon(self) -> None:
         """Report at once."""
         self._reported = 0.0
         self._router.delivered.set()
 
-    async def step(self) -> None:
-        """One turn of the host's task for this.
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("show", self._step))
 
-        :raises PeerError: when Redis is away
-        """
+    async def close(self) -> None:
+        """Nothing is left to end."""
+
+    async def _step(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORT_INTERVAL):
                 await self._router.delivered.wait()

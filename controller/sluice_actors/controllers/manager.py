@@ -19,8 +19,9 @@ from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.runner import Committed, ControllerContext, ControllerRunner
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
+from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Spawn, repeat_forever
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.messages.policies import Change
@@ -37,7 +38,7 @@ _BUG_PAUSE: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    controlled: ControllerRunner
+    runner: ControllerRunner
     task: asyncio.Task[None]
 
 
@@ -46,73 +47,74 @@ class ControllerManager:
 
     :param writer: who says in whose name and into which history is written
     :param committed: told of what came into force and of what is not any more
-    :param told: called when a report would be another one
+    :param on_change: called when a report would be another one
     """
 
     def __init__(
         self,
         settings: Mapping[str, Any],
+        *,
         store: AsyncStore,
         writer: DecisionWriter,
         router: MetricRouter,
         ownership: Ownership,
-        fences: WriteFence | None,
         clock: Callable[[], float],
         committed: Committed,
-        told: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
         place = SwiftCodeStoreSettings.from_options(settings)
-        source = CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"]))
-        memory = settings["controller_memory_mb"] << 20
-        self._registered = UploadIndex()
+        self._uploads = UploadIndex()
         self._context = ControllerContext(
-            store,
-            writer,
-            router,
-            source,
-            self._registered,
-            ownership,
-            fences,
-            memory,
-            clock,
-            committed,
-            told,
-            self.look,
+            store=store,
+            writer=writer,
+            router=router,
+            source=CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"])),
+            uploads=self._uploads,
+            ownership=ownership,
+            memory=settings["controller_memory_mb"] << 20,
+            clock=clock,
+            committed=committed,
+            on_change=on_change,
+            on_conflict=self.review,
         )
         self._running: dict[str, _Running] = {}
         self._dirty: set[str] = set()
         self._work = asyncio.Event()
 
+    def start(self, spawn: Spawn) -> None:
+        spawn(repeat_forever("controllers", self._step))
+
+    async def close(self) -> None:
+        """End all processes; what they set stays."""
+        for name in list(self._running):
+            await self._end(name)
+
     # -- what the host says
 
     def replace(self, uploads: Iterable[Upload]) -> None:
         """There are exactly these uploads."""
-        self._registered.replace(uploads)
-        self.look_at_all()
+        self._uploads.replace(uploads)
+        self.review_all()
 
     def apply(self, change: Change) -> None:
         """What ``change`` says of uploads."""
-        self._registered.apply(change)
+        self._uploads.apply(change)
         named = [one.keyword for one in change.uploads if one.kind == CONTROLLER_CODE]
         gone = [key.removeprefix(_PREFIX) for key in change.upload_drops if key.startswith(_PREFIX)]
         for name in (*named, *gone):
-            self.look(name)
+            self.review(name)
 
-    def look_at_all(self) -> None:
+    def review_all(self) -> None:
         """What is ours may be something else now."""
-        for name in (*self._registered.controllers, *self._running):
-            self.look(name)
+        for name in (*self._uploads.controllers, *self._running):
+            self.review(name)
 
-    def look(self, name: str) -> None:
+    def review(self, name: str) -> None:
         """Look soon whether this controller is to run here, and as what."""
         self._dirty.add(name)
         self._work.set()
 
-    async def step(self) -> None:
-        """One turn of the host's task for all this.
-
-        :raises PeerError: when Redis is away
-        """
+    async def _step(self) -> None:
         await self._work.wait()
         self._work.clear()
         while self._dirty:
@@ -120,17 +122,12 @@ class ControllerManager:
             try:
                 await self._settle(name)
             except BaseException:
-                self.look(name)
+                self.review(name)
                 raise
 
     def report(self) -> dict[str, dict[str, Any]]:
         """For the host's report: name → how it is."""
-        return {name: one.controlled.report() for name, one in sorted(self._running.items())}
-
-    async def close(self) -> None:
-        """End all processes; what they set stays."""
-        for name in list(self._running):
-            await self._end(name)
+        return {name: one.runner.report() for name, one in sorted(self._running.items())}
 
     async def _settle(self, name: str) -> None:
         context = self._context
@@ -140,15 +137,15 @@ class ControllerManager:
         if found is None or not found[0].running or not found[0].sha256:
             if running is not None:
                 await self._end(name)
-                context.told()
+                context.on_change()
         elif running is not None and not running.task.done():
-            running.controlled.update(*found)
+            running.runner.update(*found)
         else:
-            controlled = ControllerRunner(context, *found)
-            task = asyncio.get_running_loop().create_task(controlled.run())
+            runner = ControllerRunner(context, *found)
+            task = asyncio.get_running_loop().create_task(runner.run())
             task.add_done_callback(partial(self._ended, name))
-            self._running[name] = _Running(controlled, task)
-            context.told()
+            self._running[name] = _Running(runner, task)
+            context.on_change()
 
     async def _end(self, name: str) -> None:
         task = self._running[name].task
@@ -162,7 +159,7 @@ class ControllerManager:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("controller `%s` begins anew in %g s", name, _BUG_PAUSE, exc_info=error)
-            asyncio.get_running_loop().call_later(_BUG_PAUSE, self.look, name)
+            asyncio.get_running_loop().call_later(_BUG_PAUSE, self.review, name)
 
 
 async def _read(context: ControllerContext, key: str) -> tuple[Upload, int] | None:

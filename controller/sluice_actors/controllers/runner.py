@@ -23,7 +23,7 @@ from sluice_actors.controllers.observation import MetricObserver, NodeStatus
 from sluice_actors.controllers.rollout import Rollout, metrics_of, period_of
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.policies.decision_writer import DecisionWriter, WriteFence
+from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.runtime.ownership import Ownership
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
@@ -48,21 +48,20 @@ class ControllerContext:
     """What the controllers of a host share.
 
     ``writer`` says in whose name and into which history to write; ``committed`` is told of what came into force and
-    what is not any more, ``told`` that a state has changed, ``moved`` that an upload is not what was known.
+    what is not any more, ``on_change`` that a state has changed, ``on_conflict`` that an upload is not what was known.
     """
 
     store: AsyncStore
     writer: DecisionWriter
     router: MetricRouter
     source: CodeSource
-    registered: UploadIndex
+    uploads: UploadIndex
     ownership: Ownership
-    fences: WriteFence | None
     memory: int
     clock: Callable[[], float]
     committed: Committed
-    told: Callable[[], None]
-    moved: Callable[[str], None]
+    on_change: Callable[[], None]
+    on_conflict: Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -85,9 +84,9 @@ class ControllerRunner:
         self.state = ControllerState(since=context.clock())
         self._context = context
         self._version = version
-        self._revisions = Rollout(upload, context.source, context.memory)
-        self._observer = MetricObserver(self.name, context.router, context.registered.period, context.clock)
-        self._answers = AssignmentCompiler(self.name, upload.created)
+        self._rollout = Rollout(upload, context.source, context.memory)
+        self._observer = MetricObserver(self.name, context.router, context.uploads.period, context.clock)
+        self._compiler = AssignmentCompiler(self.name, upload.created)
         # What the store holds; None: not read, or not sure.
         self._stored: Assignments | None = None
 
@@ -95,7 +94,7 @@ class ControllerRunner:
         """The upload is this now."""
         self._version = version
         self._stored = None  # who changed the one may have changed the other
-        self._revisions.upload = upload
+        self._rollout.upload = upload
         self._observer.news.set()
 
     async def run(self) -> None:
@@ -105,11 +104,11 @@ class ControllerRunner:
             while True:
                 began = loop.time()
                 await self._turn()
-                await asyncio.sleep(began + period_of(self._revisions.running) - loop.time())
+                await asyncio.sleep(began + period_of(self._rollout.running) - loop.time())
                 await self._window()
         finally:
             self._observer.close()
-            await self._revisions.close()
+            await self._rollout.close()
 
     def report(self) -> dict[str, Any]:
         """For the host's report."""
@@ -117,24 +116,24 @@ class ControllerRunner:
         return {
             "state": state.name,
             "reason": state.reason,
-            "revision": self._revisions.running.number,
+            "revision": self._rollout.running.number,
             "since": state.since,
             "last_run": state.last_run,
             "seconds": round(state.seconds, 4),
             "assignments": state.assignments,
-            "pid": self._revisions.pid,
+            "pid": self._rollout.pid,
         }
 
     async def _window(self) -> None:
         """Wait for the next window, if there are any; not for longer than a period."""
-        if self._revisions.metrics:
+        if self._rollout.metrics:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(period_of(self._revisions.running)):
+                async with asyncio.timeout(period_of(self._rollout.running)):
                     await self._observer.news.wait()
 
     async def _turn(self) -> None:
         self._observer.news.clear()
-        self._observer.watch(self._revisions.metrics)
+        self._observer.watch(self._rollout.metrics)
         awaited = self._observer.awaited
         if awaited:
             self._say(self.state.name, f"waiting for {', '.join(awaited)}")
@@ -142,11 +141,11 @@ class ControllerRunner:
         began = asyncio.get_running_loop().time()
         try:
             nodes = await self._nodes()
-            if self._observer.observation(self._revisions.metrics, nodes) is None:
-                self._say(WAITING, f"no window of {', '.join(self._revisions.metrics)} comes")
+            if self._observer.observation(self._rollout.metrics, nodes) is None:
+                self._say(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
                 return
             self.state.last_run = self._context.clock()
-            wanted = await self._revisions.answer(lambda revision: self._seen(revision, nodes), self._compiled)
+            wanted = await self._rollout.answer(lambda revision: self._seen(revision, nodes), self._compiled)
             self.state.seconds = asyncio.get_running_loop().time() - began
             await self._write(wanted)
         except ControllerError as error:
@@ -155,7 +154,7 @@ class ControllerRunner:
             self._stored = None  # an answer that was lost may have been a yes
             self._say(WAITING, str(error))
         else:
-            self._say(RUNNING, self._revisions.complaint)
+            self._say(RUNNING, self._rollout.complaint)
 
     async def _nodes(self) -> NodeStatus:
         found = await self._context.store.nodes()
@@ -166,7 +165,7 @@ class ControllerRunner:
         return Observation(float(int(self._context.clock())), {}, nodes) if seen is None else seen
 
     async def _compiled(self, assigns: list[Assign]) -> Assignments:
-        return await self._answers.compile(assigns, self._context.registered.catalogue)
+        return await self._compiler.compile(assigns, self._context.uploads.catalogue)
 
     async def _write(self, wanted: Assignments) -> None:
         """Have exactly ``wanted`` in force.
@@ -179,9 +178,9 @@ class ControllerRunner:
         drops = tuple(name for name in stored if name not in wanted)
         if not puts and not drops:
             return
-        if context.fences is not None and not context.fences.acting:
+        if not context.ownership.acting:
             raise PeerError("cut off from the team of actor hosts")
-        key = self._revisions.upload.key
+        key = self._rollout.upload.key
         draft = Draft(
             context.writer.by, puts, drops, expect={f"upload/{key}": version},
             history=context.writer.history, fence=context.ownership.fence((f"controller/{self.name}",)),
@@ -190,12 +189,11 @@ class ControllerRunner:
             await context.store.commit(draft)
         except Fenced as fenced:
             self._stored = None
-            if context.fences is not None:
-                context.fences.refused(fenced.slot)
+            context.ownership.refused(fenced.slot)
             raise PeerError(f"another host acts for it: {fenced}") from fenced
         except Conflict as conflict:
             self._stored = None
-            context.moved(self.name)
+            context.on_conflict(self.name)
             raise PeerError(f"it was changed meanwhile: {conflict}") from conflict
         if self._version == version:  # else somebody may have taken it back already
             self._stored = wanted
@@ -224,4 +222,4 @@ class ControllerRunner:
         if state.name != name:
             state.since = self._context.clock()
         state.name, state.reason = name, reason
-        self._context.told()
+        self._context.on_change()

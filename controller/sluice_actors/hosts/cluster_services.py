@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
 from sluice_actors.hosts.team import Team
-from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.metrics.batch_receiver import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.runtime.tasks import Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
-from sluice_core.connections.exchanges import VALUES_EXCHANGE, metric_routing_key, values_routing_key
+from sluice_core.connections.exchanges import VALUES_EXCHANGE, values_routing_key
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
 from sluice_core.store.operation import Operation, nothing
@@ -40,44 +41,52 @@ _TTL: Final = 5.0
 
 
 class ClusterServices:
-    """Joins the team, and keeps values going between its hosts."""
+    """Joins the team, and exchanges values of ``router`` with its other hosts; ``batches`` come for all of them."""
 
-    def __init__(self, settings: Mapping[str, Any], clock: Callable[[], float]) -> None:
-        self.host: str = settings["host"]
-        self.backlog = Backlog()
+    def __init__(
+        self, settings: Mapping[str, Any], router: MetricRouter, batches: BatchReceiver, clock: Callable[[], float]
+    ) -> None:
+        self._host: str = settings["host"]
+        self._clock = clock
         self._store = AsyncStore(settings["redis_url"], settings["redis_prefix"])
         url = settings["coordination_url"] or settings["redis_url"]
-        self.team = Team(self._store, self.host, url, settings["heartbeat_ms"] / 1000)
-        self._amqp_url: str = settings["amqp_url"]
-        self._clock = clock
-        self._publisher = Publisher(self._amqp_url, VALUES_EXCHANGE, limit=_WAITING, window=_WAITING)
-        self._exchange: MetricExchange | None = None
-        self._consumer: Consumer | None = None
-        self._batches: Consumer | None = None
+        self.team = Team(self._store, self._host, url, settings["heartbeat_ms"] / 1000)
+        amqp_url = settings["amqp_url"]
+        self._publisher = Publisher(amqp_url, VALUES_EXCHANGE, limit=_WAITING, window=_WAITING)
+        self._exchange = MetricExchange(
+            self._host, router, self._publisher.publish, self.team.metric_owner, batches.bind_exactly, clock
+        )
+        router.on_use = self._exchange.used
+        keys = (values_routing_key(self._host), values_routing_key(EVERYBODY))
+        self._consumer = Consumer(
+            amqp_url, self._exchange.received, keys, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
+        )  # fmt: skip
         self._joined = False
         self._tidied = 0.0
 
-    def attach(self, router: MetricRouter, batches: Consumer) -> None:
-        """Work for ``router``, whose batches come by ``batches``."""
-        self._batches = batches
-        keeper = self.team.keeper
-        self._exchange = MetricExchange(self.host, router, self._publisher.publish, keeper, self._bind, self._clock)
-        mine = (values_routing_key(self.host), values_routing_key(EVERYBODY))
-        self._consumer = Consumer(
-            self._amqp_url, self._exchange.received, mine, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
-        )  # fmt: skip
-
-    def start(self) -> None:
-        """Begin to listen, on the running loop; :meth:`step` joins."""
-        assert self._consumer is not None
+    def start(self, spawn: Spawn) -> None:
+        """Begin to listen; the task joins the team."""
         self._publisher.start()
         self._consumer.start()
+        spawn(repeat_forever("team", self._step))
 
-    async def step(self) -> None:
-        """One turn of the host's task for all this.
+    async def close(self) -> None:
+        """Leave the team and hang up."""
+        try:
+            await self.team.release_slots()
+        except PeerError as error:
+            log.warning("left without giving back what was ours: %s", error)
+        await self.team.close()
+        self._exchange.close()
+        await self._consumer.close()
+        await self._publisher.close()
+        await self._store.close()
 
-        :raises PeerError: when Redis is away
-        """
+    def report(self) -> dict[str, Any]:
+        """For the host's report."""
+        return {"team": self.team.report(), "values": self._exchange.report()}
+
+    async def _step(self) -> None:
         if not self._joined:
             if await self._others():
                 log.info("listening for %g s before joining the team", WARM_UP)
@@ -87,37 +96,13 @@ class ClusterServices:
         if self._clock() - self._tidied >= _TIDY:
             self._tidied = self._clock()
             await self._tidy()
-        assert self._exchange is not None
         self._exchange.tick(alone=len(self.team.members) < 2)
         await asyncio.sleep(_TICK)
-
-    def used(self, metric: str, used: bool) -> None:
-        """For the hub."""
-        assert self._exchange is not None
-        self._exchange.used(metric, used)
-
-    def report(self) -> dict[str, Any]:
-        """For the host's report."""
-        assert self._exchange is not None
-        return {"team": self.team.report(), "values": self._exchange.report()}
-
-    async def close(self) -> None:
-        """Leave the team and hang up."""
-        try:
-            await self.team.give_back()
-        except PeerError as error:
-            log.warning("left without giving back what was ours: %s", error)
-        await self.team.close()
-        if self._exchange is not None and self._consumer is not None:
-            self._exchange.close()
-            await self._consumer.close()
-            await self._publisher.close()
-        await self._store.close()
 
     async def _others(self) -> bool:
         now = self._clock()
         hosts = await self._store.hosts()
-        return any(name != self.host and now - report.get("at", 0) < _LATELY for name, report in hosts.items())
+        return any(name != self._host and now - report.get("at", 0) < _LATELY for name, report in hosts.items())
 
     async def _tidy(self) -> None:
         """Forget reports of hosts that ended long ago: most have a process id in their name."""
@@ -125,11 +110,3 @@ class ClusterServices:
         old = [name for name, report in hosts.items() if self._clock() - report.get("at", 0) > _REMEMBERED]
         if old:
             await self._store.run(Operation((("HDEL", key, *old),), nothing))
-
-    def _bind(self, metrics: frozenset[str]) -> None:
-        assert self._batches is not None
-        wanted = {metric_routing_key(metric, "*") for metric in metrics}
-        for pattern in set(self._batches.bindings) - wanted:
-            self._batches.unbind(pattern)
-        for pattern in sorted(wanted - set(self._batches.bindings)):
-            self._batches.bind(pattern)

@@ -5,7 +5,7 @@ Theory of operation
 * Who is there is said by tooz (``sluice_actors.hosts.members``); who *should* own a slot by a hash ring over these.
   Members may see this differently for a moment, so a view alone entitles to nothing.
 * Who *owns* a slot stands in Redis, under a term that changes with each claim (``sluice_core.store.fencing``).
-  :meth:`Team.settle` claims what the ring gives us and gives up what it does not, or what somebody else
+  :meth:`Team.rebalance` claims what the ring gives us and gives up what it does not, or what somebody else
   has claimed.  Every change carries the ownership under which it was decided, and is refused if it is over.
 * A slot that somebody else took is not claimed back before we have looked again who is there: otherwise a host that
   hears late of a newcomer would take from it what it was just given.
@@ -57,7 +57,7 @@ class OwnerRing:
 
 
 class Team:
-    """Ownership by a team; the host calls :meth:`settle` whenever it is told of a change."""
+    """Ownership by a team; the host calls :meth:`rebalance` whenever it is told of a change."""
 
     def __init__(self, store: AsyncStore, host: str, url: str, beat: float) -> None:
         self.host = host
@@ -107,15 +107,15 @@ class Team:
         return self.host in self._ring.members and self._members.fresh
 
     @property
-    def held(self) -> frozenset[str]:
+    def owned_slots(self) -> frozenset[str]:
         """The slots that are ours."""
         return frozenset(self._held)
 
-    def keeper(self, metric: str) -> str:
+    def metric_owner(self, metric: str) -> str:
         """The host whose aggregator of ``metric`` serves all others."""
         return self._ring.host(f"metric/{metric}")
 
-    async def settle(self) -> SlotChanges:
+    async def rebalance(self) -> SlotChanges:
         """Claim what should be ours, give up what is not.
 
         What was lost is not owned any more when this returns; what was gained is, under another term.  The caller
@@ -146,7 +146,7 @@ class Team:
         self._contest((slot,))
         self._tell()
 
-    async def give_back(self) -> None:
+    async def release_slots(self) -> None:
         """At the end: own nothing any more, so that nobody has to wonder.
 
         :raises PeerError: when Redis is away

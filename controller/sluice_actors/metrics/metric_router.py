@@ -25,7 +25,6 @@ Tap = Callable[[ClosedWindow], None]
 class MetricRouter:
     """The metrics in use on one host.
 
-    :param used: called with a metric's name and True when somebody begins to need it, False when nobody does
     :param clock: unix seconds
     :param backlog: where batches are kept, in a team
     """
@@ -34,18 +33,18 @@ class MetricRouter:
         self,
         system: ActorSystem,
         close_delay: float = CLOSE_DELAY,
-        used: Callable[[str, bool], None] = lambda metric, used: None,
         clock: Callable[[], float] = time.time,
         backlog: Backlog | None = None,
     ) -> None:
         #: Set after windows were handed to the actors; whoever waits clears it.
         self.delivered = asyncio.Event()
+        #: Called with a metric's name and True when somebody begins to need it, False when nobody does.
+        self.on_use: Callable[[str, bool], None] = lambda metric, used: None
         #: Called with a subscription and the path (None: all paths) that somebody begins or ceases to wait for.
         self.on_interest: Callable[[MetricSubscription, str | None], None] = lambda subscription, path: None
         self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, backlog)
         self._system = system
         self._close_delay = close_delay
-        self._used = used
         self._subscriptions: dict[tuple[tuple[str, ...], str], MetricSubscription] = {}
         self._active: dict[str, list[MetricSubscription]] = {}
         self._taps: dict[str, dict[str, Tap]] = {}
@@ -144,7 +143,7 @@ class MetricRouter:
             self.aggregators.start(metric, before or self._followed.get(metric))
         else:
             self.aggregators.stop(metric)
-        self._used(metric, active or tapped)
+        self.on_use(metric, active or tapped)
 
     # -- what subscriptions call
 

@@ -1,4 +1,4 @@
-"""From a policy as the store knows it to its actor, or the word that none can run."""
+"""Makes the actor of a policy as the store knows it; a policy that cannot run gets the state `failed`."""
 
 from __future__ import annotations
 
@@ -42,33 +42,33 @@ class ActorFactory:
         self._ownership = ownership
         self._plans = PlanCache()
 
-    async def actor(self, found: StoredPolicy) -> PolicyActor | None:
+    async def create(self, stored: StoredPolicy) -> PolicyActor | None:
         """The actor of a policy, not begun; None when none can run, which is written down then.
 
         :raises PeerError: when Redis is away
         """
         try:
-            return self._make(found)
+            return self._make(stored)
         except DecodeError as error:
-            await self._refuse(found, error)
+            await self._refuse(stored, error)
             return None
 
-    def _make(self, found: StoredPolicy) -> PolicyActor:
-        policy = found.policy
-        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, found.version)
+    def _make(self, stored: StoredPolicy) -> PolicyActor:
+        policy = stored.policy
+        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, stored.version)
         try:
-            return policy_actor(*given, found.state)
+            return policy_actor(*given, stored.state)
         except DecodeError as error:
             log.error("policy `%s` begins anew, its state cannot be used: %s", policy.id, error)
             return policy_actor(*given)
 
-    async def _refuse(self, found: StoredPolicy, error: DecodeError) -> None:
+    async def _refuse(self, stored: StoredPolicy, error: DecodeError) -> None:
         """Say that no actor can run for a policy; what is in force for it stays."""
-        name, state = found.policy.id, found.state
+        name, state = stored.policy.id, stored.state
         log.error("policy `%s` cannot run: %s", name, error)
         members, firings = (state.members, state.firings) if state is not None else ({}, ())
         failed = PolicyState(name, "failed", members, firings, str(error))
         fence = self._ownership.fence((name,))
-        draft = Draft(self._writer.by, states=(failed,), expect={f"policy/{name}": found.version}, fence=fence)
+        draft = Draft(self._writer.by, states=(failed,), expect={f"policy/{name}": stored.version}, fence=fence)
         with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
             await self._store.commit(draft)

@@ -1,4 +1,4 @@
-"""The office that writes down what policy actors decide.
+"""Writes what policy actors decide into the store.
 
 * One task, one commit at a time, so a policy's outputs keep their order.
 * What counts is the actor's state when it is its turn, not the history of how it got there: an actor
@@ -18,9 +18,11 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from sluice_actors.policies.actor import PolicyActor
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.tasks import Spawn
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.policies import Assignment, PolicyState
 from sluice_core.store.fencing import slot_of
@@ -35,22 +37,10 @@ _LONGEST_PAUSE: Final = 2.0
 #: One window's decisions come within a few milliseconds; waiting for them makes one commit of many.
 _GATHER: Final = 0.005
 BATCH: Final = 500
+#: Seconds for what is still to be written when the host ends.
+_LAST_WRITE: Final = 2.0
 
-Written = Mapping[str, Assignment]
-
-
-class WriteFence(Protocol):
-    """Under which ownership a host decides (``sluice_actors.hosts.team``)."""
-
-    @property
-    def acting(self) -> bool:
-        """False while nothing must be written."""
-
-    def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """What a change decided for these policies carries."""
-
-    def refused(self, slot: str) -> None:
-        """A change was refused because of ``slot``."""
+AssignmentsById = Mapping[str, Assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +48,7 @@ class _Entry:
     """What one policy has to be written at one moment."""
 
     actor: PolicyActor
-    want: Written
+    want: AssignmentsById
     puts: list[Assignment]
     drops: list[str]
     state: PolicyState
@@ -68,7 +58,7 @@ class _Entry:
         return len(self.puts) + len(self.drops) + 1
 
 
-def wanted(actor: PolicyActor) -> dict[str, Assignment]:
+def wanted_assignments(actor: PolicyActor) -> dict[str, Assignment]:
     """The assignments that ``actor`` wants to be in force now, by id."""
     found = (
         assignment_for(actor.policy, actor.plan, number, actor.created, predicate, member)
@@ -80,9 +70,8 @@ def wanted(actor: PolicyActor) -> dict[str, Assignment]:
 class DecisionWriter:
     """Implements ``sluice_actors.policies.actor.DecisionListener`` on a store.
 
-    :param lost: called with an actor whose policy's document is not the one it was made from, or whose policy
-        another host acts for now
-    :param fences: what each change carries, and who is told when it is refused
+    :param by: in whose name is written
+    :param batch: assignments and states in one change at most
     :param committed: called with what came into force and with what is not in force any more
     """
 
@@ -90,23 +79,35 @@ class DecisionWriter:
         self,
         store: AsyncStore,
         by: str,
-        lost: Callable[[PolicyActor], None],
+        ownership: Ownership,
+        committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None],
         batch: int = BATCH,
-        fences: WriteFence | None = None,
-        committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None] = lambda puts, drops: None,
     ) -> None:
         #: The history to write into; empty means any.
         self.history = ""
-        self._store = store
         self.by = by
-        self._lost = lost
+        #: Called with an actor whose policy's document is not the one it was made from, or whose policy another
+        #: host acts for now.
+        self.on_lost: Callable[[PolicyActor], None] = lambda actor: None
+        self._store = store
+        self._ownership = ownership
         self._batch = batch
-        self._fences = fences
         self._committed = committed
         self._actors: dict[str, PolicyActor] = {}
-        self._written: dict[str, Written] = {}
+        self._written: dict[str, AssignmentsById] = {}
         self._dirty: dict[str, PolicyActor] = {}
         self._work = asyncio.Event()
+
+    def start(self, spawn: Spawn) -> None:
+        spawn(self._run())
+
+    async def close(self) -> None:
+        """Write what is decided, for at most 2 s."""
+        try:
+            async with asyncio.timeout(_LAST_WRITE):
+                await self.flush()
+        except (PeerError, TimeoutError) as error:
+            log.warning("%d policies were not written at the end: %s", self.pending, error)
 
     @property
     def pending(self) -> int:
@@ -128,7 +129,7 @@ class DecisionWriter:
             self._written[actor.policy] = known
         else:
             self._written.pop(actor.policy, None)
-        if known != wanted(actor):
+        if known != wanted_assignments(actor):
             self.changed(actor)
 
     def forget(self, policy: str) -> None:
@@ -145,8 +146,7 @@ class DecisionWriter:
     def failed(self, actor: PolicyActor, error: Exception) -> None:
         self.changed(actor)
 
-    async def run(self) -> None:
-        """Write for ever; cancel it to end."""
+    async def _run(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             await self._work.wait()
@@ -167,9 +167,9 @@ class DecisionWriter:
         :raises PeerError: when the store is away; what is not written stays dirty
         """
         while self._dirty:
-            if self._fences is not None and not self._fences.acting:
+            if not self._ownership.acting:
                 raise PeerError("cut off from the team of actor hosts")
-            entries = self._take()
+            entries = self._next_entries()
             try:
                 await self._commit(entries)
             except BaseException:
@@ -179,7 +179,7 @@ class DecisionWriter:
                 raise
         self._work.clear()
 
-    def _take(self) -> list[_Entry]:
+    def _next_entries(self) -> list[_Entry]:
         entries: list[_Entry] = []
         size = 0
         for actor in self._dirty.values():
@@ -194,7 +194,7 @@ class DecisionWriter:
 
     def _entry(self, actor: PolicyActor) -> _Entry:
         written = self._written.get(actor.policy, {})
-        want = wanted(actor)
+        want = wanted_assignments(actor)
         puts = [one for name, one in want.items() if written.get(name) != one]
         drops = [name for name in written if name not in want]
         return _Entry(actor, want, puts, drops, actor.state())
@@ -207,7 +207,7 @@ class DecisionWriter:
             states=tuple(entry.state for entry in entries),
             expect={f"policy/{entry.actor.policy}": entry.actor.version for entry in entries},
             history=self.history,
-            fence={} if self._fences is None else self._fences.fence(entry.actor.policy for entry in entries),
+            fence=self._ownership.fence(entry.actor.policy for entry in entries),
         )
         try:
             await self._store.commit(draft)
@@ -215,7 +215,7 @@ class DecisionWriter:
             await self._leave_out(entries, fenced.slot)
             return
         except Conflict as conflict:
-            await self._divide(entries, conflict)
+            await self._halve(entries, conflict)
             return
         for entry in entries:
             name = entry.actor.policy
@@ -230,18 +230,17 @@ class DecisionWriter:
 
     async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
         """Another host acts for the policies in ``slot`` now; write the others."""
-        assert self._fences is not None
-        self._fences.refused(slot)
+        self._ownership.refused(slot)
         rest = []
         for entry in entries:
             if slot_of(entry.actor.policy) == slot:
-                self._lost(entry.actor)
+                self.on_lost(entry.actor)
             elif self._current(entry.actor):
                 rest.append(self._entry(entry.actor))
         if rest:
             await self._commit(rest)
 
-    async def _divide(self, entries: list[_Entry], conflict: Conflict) -> None:
+    async def _halve(self, entries: list[_Entry], conflict: Conflict) -> None:
         """Write all of ``entries`` but those in conflict."""
         head = await self._store.head()
         if self.history and head.history != self.history:
@@ -249,7 +248,7 @@ class DecisionWriter:
         if len(entries) == 1:
             actor = entries[0].actor
             log.info("policy `%s` was changed by somebody else: %s", actor.policy, conflict)
-            self._lost(actor)
+            self.on_lost(actor)
             return
         middle = len(entries) // 2
         for part in (entries[:middle], entries[middle:]):

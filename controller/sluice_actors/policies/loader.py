@@ -21,7 +21,7 @@ class StoredPolicy:
     policy: Policy
     version: int
     state: PolicyState | None
-    stored: Sequence[Assignment]
+    assignments: Sequence[Assignment]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,18 @@ class Ownership(Protocol):
     def fence(self, names: Iterable[str]) -> dict[str, str]:
         """What a change decided for these names carries (``Draft.fence``)."""
 
+    @property
+    def acting(self) -> bool:
+        """False while nothing must be written."""
+
+    def refused(self, slot: str) -> None:
+        """The store refused a change because another host owns ``slot``."""
+
 
 class SingleHost:
     """Everything is ours, for ever."""
+
+    acting = True
 
     def owns(self, name: str) -> bool:
         return True
@@ -42,3 +51,6 @@ class SingleHost:
     def fence(self, names: Iterable[str]) -> dict[str, str]:
         """Nothing: there is nobody else."""
         return {}
+
+    def refused(self, slot: str) -> None:
+        """Never happens without a fence."""

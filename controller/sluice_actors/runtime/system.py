@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sluice_actors.runtime.tasks import Spawn
+
 log = logging.getLogger(__name__)
 
 Delivery = tuple["Actor", Any]
@@ -133,6 +135,9 @@ class ActorSystem:
         self._scheduled = False
         self._closed = False
         self._idle_waiters: list[asyncio.Future[None]] = []
+
+    def start(self, spawn: Spawn) -> None:
+        """Nothing: the first actor starts the pump."""
 
     def __len__(self) -> int:
         return len(self._actors)

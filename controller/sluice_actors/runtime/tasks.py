@@ -1,11 +1,11 @@
-"""Tasks that go on for ever, and how they end."""
+"""The services of a host, and tasks that go on for ever."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sluice_core.errors import PeerError
 
@@ -15,9 +15,25 @@ _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 2.0
 _CANCEL_AGAIN: Final = 0.2
 
+#: Runs a coroutine as a task until the host closes.
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Service(Protocol):
+    """A part of a host that works by itself.  The host starts its services in order and closes them in reverse."""
+
+    def start(self, spawn: Spawn) -> None:
+        """Begin, on the running loop, and give ``spawn`` what the host is to run as tasks."""
+
+    async def close(self) -> None:
+        """End; the tasks were cancelled before."""
+
 
 async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Repeat ``step``; with pauses while a peer is away."""
+    """Repeat ``step`` in a task named ``what``; with growing pauses while a peer is away."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.set_name(what)
     pause = _FIRST_PAUSE
     while True:
         try:

@@ -98,7 +98,8 @@ class PolicyTestbed:
         self.system = ActorSystem()
         self.listener = RecordingListener()
         self.used: dict[str, bool] = {}
-        self.router = MetricRouter(self.system, used=self.used.__setitem__, clock=self.clock)
+        self.router = MetricRouter(self.system, clock=self.clock)
+        self.router.on_use = self.used.__setitem__
         self.context = Context(
             self.listener,
             self.router.subscription,

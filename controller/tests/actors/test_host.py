@@ -5,9 +5,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, play, settings, until
+from tests.support.actors.host import BUSY, HostScenario, cancel_task, play, settings, until
 
 from sluice_actors.host import Host
+from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.testing import plan_of
 from sluice_core.messages.policies import Policy, Target
 from sluice_core.store.fencing import slot_of
@@ -158,7 +159,7 @@ def test_a_deleted_policy_gets_nothing_back(story):
         await story.policy("p2")
         async with story.host() as host:
             await story.ready(host, "p1", "p2")
-            host._tasks[0].cancel()  # the host does not hear of it: the commit must not pass
+            cancel_task(host, "follow")  # the host does not hear of it: the commit must not pass
             await story.store.commit(Draft("test", policy_drops=("p1",)))
             await story.feed(host, 8)
             await story.has("p2.0")
@@ -179,7 +180,7 @@ def test_a_deletion_stops_the_actor(story):
             await story.store.commit(Draft("test", policy_drops=("p1",)))
             await story.ready(host)
             await story.has()
-            assert host.consumer.bindings == ()
+            assert host.receiver.consumer.bindings == ()
         await story.store.close()
 
     play(test())
@@ -267,7 +268,7 @@ def test_a_wiped_redis_stops_the_actors_and_gets_nothing_written(story):
     play(test())
 
 
-class HalfOwner:
+class HalfOwner(SingleHost):
     """Owns the policies it is told to own."""
 
     def __init__(self, *names):

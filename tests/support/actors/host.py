@@ -50,6 +50,12 @@ def settings(redis_url: str, prefix: str, **more: Any) -> dict[str, Any]:
     return checked({**values, **given}, "test")
 
 
+def cancel_task(host: Host, name: str) -> None:
+    """End one task of a host."""
+    (task,) = (task for task in host._tasks if task.get_name() == name)
+    task.cancel()
+
+
 class WindowClock:
     """Real time, until a window is given by hand: then the time at which it closes."""
 

@@ -58,7 +58,8 @@ class OneHost:
         self.system = ActorSystem()
         self.bound = frozenset()
         self.backlog = Backlog()
-        self.router = MetricRouter(self.system, 0.25, self._used, pair.clock, self.backlog)
+        self.router = MetricRouter(self.system, 0.25, pair.clock, self.backlog)
+        self.router.on_use = self._used
         self.exchange = MetricExchange(name, self.router, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
         self.context = Context(
             RecordingListener(), self.router.subscription, GroupIndex(), ConditionCache(), 2, pair.clock

@@ -5,7 +5,7 @@ import logging
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, play, until
+from tests.support.actors.host import BUSY, HostScenario, cancel_task, play, until
 
 from sluice_actors.hosts.members import GROUP, Members, _Driver
 from sluice_actors.hosts.team import OwnerRing, Team
@@ -59,7 +59,7 @@ class Player:
             self.moved.clear()
             if self._over:
                 return
-            moved = await self.team.settle()
+            moved = await self.team.rebalance()
             self.gained |= moved.gained
             self.lost |= moved.lost
 
@@ -103,14 +103,14 @@ def test_hosts_divide_all_slots_and_whoever_leaves_leaves_them_to_the_others(sto
         async with players(story, "a", "b", "c") as (a, b, c):
             await shared(story, a.team, b.team, c.team)
             await until(lambda: asyncio.sleep(0, a.team.members == ("a", "b", "c")))
-            assert min(len(one.team.held) for one in (a, b, c)) > fencing.SLOTS / 6
+            assert min(len(one.team.owned_slots) for one in (a, b, c)) > fencing.SLOTS / 6
             kept = dict(b.team._held)
             await c.team.close()
             await shared(story, a.team, b.team)
             assert kept.items() <= b.team._held.items()  # what b had it keeps, under the same term
             await until(lambda: asyncio.sleep(0, b.team.acting and b.team.members == ("a", "b")))
             report = b.team.report()
-            assert (report["members"], report["acting"], report["slots"]) == (["a", "b"], True, len(b.team.held))
+            assert (report["members"], report["acting"], report["slots"]) == (["a", "b"], True, len(b.team.owned_slots))
             assert report["term"] >= 1
             assert report["lag"] < 5
 
@@ -137,7 +137,7 @@ def test_a_host_that_others_took_for_dead_joins_again_and_reads_anew(story):
     async def test():
         async with players(story, "a", "b") as (a, b):
             await shared(story, a.team, b.team)
-            gone = a.team.held
+            gone = a.team.owned_slots
             a.gained.clear()
             # what happens to a sleeper: the others take what was its and forget it, of which it is told when it looks
             await story.store.run(fencing.claim(story.store.keys, "b", sorted(gone)))
@@ -155,11 +155,11 @@ def test_what_somebody_else_took_is_claimed_back_only_after_another_look(story):
             await a.rest()
             robbed = await story.store.run(fencing.claim(story.store.keys, "x", ["7"]))
             looks = a.team._looks
-            moved = await a.team.settle()
+            moved = await a.team.rebalance()
             assert moved.lost == {"7"}
-            assert "7" not in a.team.held or a.team._looks >= looks + 2
+            assert "7" not in a.team.owned_slots or a.team._looks >= looks + 2
             await until(lambda: asyncio.sleep(0, "7" not in a.team._contested))
-            moved = await a.team.settle()
+            moved = await a.team.rebalance()
             assert moved.gained == {"7"}
             assert a.team.fence([_name_in("7")]) != robbed
 
@@ -175,7 +175,7 @@ def test_two_processes_of_one_name_are_told_of(story, caplog):
         async with players(story, "a") as (a,):
             await shared(story, a.team)
             await story.store.run(fencing.claim(story.store.keys, "a", ["7"]))
-            await a.team.settle()
+            await a.team.rebalance()
         assert "another process claims slots as `a`" in caplog.text
 
     play(test(), 60)
@@ -189,7 +189,7 @@ def test_a_fence_for_what_is_not_ours_is_passed_by_nobody(story):
         assert not team.acting
         with pytest.raises(Fenced):
             await story.store.commit(Draft("a", states=(PolicyState("p"),), fence=team.fence(["p"])))
-        assert (await team.settle()).gained == frozenset()
+        assert (await team.rebalance()).gained == frozenset()
         await story.store.close()
 
     play(test(), 60)
@@ -212,7 +212,7 @@ def test_redis_away_stops_a_host_and_what_nobody_took_goes_on(tmp_path, caplog):
                 server.start()
                 await asyncio.to_thread(server.wait_ready)
                 await until(lambda: asyncio.sleep(0, a.team.acting))
-                await a.team.settle()
+                await a.team.rebalance()
                 assert a.team._held == held
                 assert (gained, a.gained, a.lost) == (set(fencing.all_slots()), set(), set())
 
@@ -286,7 +286,8 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
             await story.ready(host, "mine", "taken")
             robbed = {fencing.slot_of("taken")}
             assert fencing.slot_of("mine") not in robbed
-            host._tasks[0].cancel()  # it neither looks nor hears: only the fence is between it and the store
+            cancel_task(host, "follow")
+            cancel_task(host, "own")  # it neither looks nor hears: only the fence is between it and the store
             await story.store.run(fencing.claim(story.store.keys, "other", sorted(robbed)))
             await story.feed(host, 8)
             await story.has("mine.0")
@@ -308,7 +309,7 @@ def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
         await story.store.commit(Draft("t", states=(PolicyState("p3", firings=already),)))
         story.clock.now = 1009.0
         async with story.host(team=True, heartbeat_ms=1000) as host:
-            backlog = host.cluster.backlog
+            backlog = host.backlog
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 backlog.add("PUTS_SEC", batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode(), window + 1.05)
             await story.ready(host, "p1", "p2", "p3")
@@ -336,7 +337,7 @@ def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_i
         async with story.host(team=True, heartbeat_ms=1000) as host:
             for window, value in ((1003, 8), (1004, 1), (1005, 1), (1006, 8), (1007, 1)):
                 body = batch_of("PUTS_SEC", window, {"AUTH_test": value}).encode()
-                host.cluster.backlog.add("PUTS_SEC", body, window + 1.05)
+                host.backlog.add("PUTS_SEC", body, window + 1.05)
             prepare = Replay.prepare
 
             async def slowly(replay):
@@ -368,7 +369,7 @@ def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_i
 def test_a_replay_without_batches_tells_nothing(story):
     async def test():
         async with story.host(team=True, heartbeat_ms=1000) as host:
-            replay = Replay(host.cluster.backlog, ["PUTS_SEC"], story.clock)
+            replay = Replay(host.backlog, ["PUTS_SEC"], story.clock)
             await replay.prepare()
             assert list(replay.deliveries([])) == []
         await story.store.close()

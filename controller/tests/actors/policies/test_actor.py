@@ -6,7 +6,7 @@ from functools import wraps
 
 import pytest
 
-from sluice_actors.policies.decision_writer import wanted
+from sluice_actors.policies.decision_writer import wanted_assignments
 from sluice_actors.policies.family_actor import family
 from sluice_actors.policies.single_actor import metric_path
 from sluice_actors.runtime import system
@@ -375,9 +375,9 @@ async def test_a_sentence_becomes_an_actor_and_its_assignment(stage):
     text = "FOR TENANT AUTH_test WHEN PUTS_SEC > 3 AND OBJECT_SIZE > 1MB DO SET noop TRANSIENT"
     (compiled,) = compile_text(text, default_catalogue())
     actor = stage.add(Plan.decode(compiled.plan.encode()))
-    assert wanted(actor) == {}
+    assert wanted_assignments(actor) == {}
     await stage.window(1000, PUTS_SEC={"AUTH_test": 7})
-    (found,) = wanted(actor).values()
+    (found,) = wanted_assignments(actor).values()
     assert (found.id, found.keyword, found.target.name) == ("p1.0", "noop", "AUTH_test")
     assert found.when == ["size", ">", 1_000_000]
 

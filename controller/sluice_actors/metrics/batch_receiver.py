@@ -1,0 +1,39 @@
+"""Receives the batches of the metrics in use from the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sluice_actors.metrics.metric_router import MetricRouter
+from sluice_actors.runtime.tasks import Spawn
+from sluice_core.connections.consumer import Consumer
+from sluice_core.connections.exchanges import metric_routing_key
+
+
+class BatchReceiver:
+    """Binds a queue to the metrics that ``router`` needs, until another decides that (:meth:`bind_exactly`)."""
+
+    def __init__(self, amqp_url: str, router: MetricRouter) -> None:
+        self.consumer = Consumer(amqp_url, router.aggregators.receive)
+        self._router = router
+        router.on_use = self._use
+
+    def start(self, spawn: Spawn) -> None:
+        """Connect."""
+        self.consumer.start()
+
+    async def close(self) -> None:
+        """Receive nothing more, and close no window by time."""
+        await self.consumer.close()
+        self._router.aggregators.close()
+
+    def bind_exactly(self, metrics: Iterable[str]) -> None:
+        """Receive the batches of these metrics and of no other."""
+        wanted = {metric_routing_key(metric, "*") for metric in metrics}
+        for pattern in set(self.consumer.bindings) - wanted:
+            self.consumer.unbind(pattern)
+        for pattern in sorted(wanted - set(self.consumer.bindings)):
+            self.consumer.bind(pattern)
+
+    def _use(self, metric: str, used: bool) -> None:
+        (self.consumer.bind if used else self.consumer.unbind)(metric_routing_key(metric, "*"))

@@ -1,0 +1,171 @@
+"""Runs the actors of the policies that belong to this host.
+
+Policies are read from the store, all of them or one at a time.  An actor whose policy has the same version goes on
+untouched, and what the store holds is reconciled with what it wants.  What comes from another host of the team begins
+with the windows of the last seconds (``sluice_actors.policies.replay``); what ceases to belong here stops at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from sluice_actors.metrics.backlog import Backlog
+from sluice_actors.policies.actor import PolicyActor
+from sluice_actors.policies.actor_factory import ActorFactory
+from sluice_actors.policies.decision_writer import DecisionWriter
+from sluice_actors.policies.loader import StoredPolicy, read_names, read_policies, steps
+from sluice_actors.policies.replay import Replay
+from sluice_actors.runtime.ownership import Ownership
+from sluice_actors.runtime.system import ActorSystem
+from sluice_core.errors import PeerError
+from sluice_core.messages.policies import Policy
+from sluice_core.store.fencing import slot_of
+from sluice_core.store.store import AsyncStore
+
+log = logging.getLogger(__name__)
+
+
+class PolicyRunner:
+    """Starts and stops policy actors.  One task at a time may call its coroutines."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        system: ActorSystem,
+        writer: DecisionWriter,
+        factory: ActorFactory,
+        ownership: Ownership,
+    ) -> None:
+        #: Policy id → its actor.
+        self.actors: dict[str, PolicyActor] = {}
+        self._store = store
+        self._system = system
+        self._writer = writer
+        self._factory = factory
+        self._ownership = ownership
+        self._to_reread: set[str] = set()
+        writer.on_lost = self._lost
+
+    async def read_all(self) -> None:
+        """Run exactly the policies of this host that are in the store now.
+
+        :raises PeerError: when Redis is away
+        """
+        present: set[str] = set()
+        names = await read_names(self._store, self._ownership.owns_slot)
+        async for stored in read_policies(self._store, names, names.policies):
+            present.update(one.policy.id for one in stored if self._runs_here(one.policy))
+            self._spawn(await self._settle_each(stored))
+        for name in self.actors.keys() - present:
+            self._stop(name)
+
+    async def read(self, name: str) -> None:
+        """Run the policy ``name`` as the store has it now, or stop it.
+
+        :raises PeerError: when Redis is away
+        """
+        found = await self._store.policy(name) if self._ownership.owns(name) else None
+        if found is None or not self._runs_here(found[0]):
+            self._stop(name)
+            return
+        policy, version = found
+        actor = self.actors.get(name)
+        if actor is None or actor.version != version:
+            state = await self._store.state(name)
+            stored = [one for one in await self._store.assignments() if one.policy == name] if state else []
+            self._spawn(await self._settle(StoredPolicy(policy, version, state, stored)))
+
+    async def reread_lost(self) -> None:
+        """Read the policies again whose documents changed under their actors.
+
+        :raises PeerError: when Redis is away
+        """
+        for policy in list(self._to_reread):
+            await self.read(policy)
+            self._to_reread.discard(policy)
+
+    def stop_slots(self, slots: Collection[str]) -> None:
+        """Stop the actors of the policies in ``slots``."""
+        for name in [name for name in self.actors if slot_of(name) in slots]:
+            self._stop(name)
+
+    async def take_over(
+        self, slots: Collection[str], backlog: Backlog, clock: Callable[[], float], interrupted: Callable[[], bool]
+    ) -> set[str]:
+        """Read and start the policies in ``slots``, with the windows that nobody may have evaluated.
+
+        All actors begin at once, right before they get the past windows; a window that closes meanwhile follows
+        behind.
+
+        :param interrupted: True when the team has changed; the rest is then left for the next turn
+        :return: the slots that were read
+        :raises PeerError: when Redis is away
+        """
+        began = clock()
+        made: list[PolicyActor] = []
+        read: set[str] = set()
+        try:
+            names = await read_names(self._store, slots.__contains__)
+            for part in steps(slots):
+                async for stored in read_policies(self._store, names, part):
+                    made += await self._settle_each(stored)
+                read |= part
+                if interrupted():
+                    break
+            replay = Replay(backlog, {metric for actor in made for metric in actor.plan.metrics}, clock)
+            await replay.prepare()
+        except PeerError:
+            for actor in made:
+                self._stop(actor.policy)  # and made anew when Redis is back
+            raise
+        self._system.tell_each(replay.deliveries(self._spawn(made)))
+        log.info("took over %d policies in %.2f s", len(made), clock() - began)
+        return read
+
+    def _runs_here(self, policy: Policy) -> bool:
+        return policy.dynamic and policy.enabled and self._ownership.owns(policy.id)
+
+    async def _settle_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
+        """Have the right actor for each; the new ones, for :meth:`_spawn`."""
+        made = []
+        for one in stored:
+            if self._runs_here(one.policy):
+                made += await self._settle(one)
+        await asyncio.sleep(0)
+        return made
+
+    async def _settle(self, stored: StoredPolicy) -> list[PolicyActor]:
+        """Have the right actor for a policy as the store knows it; this actor, when it is new."""
+        name = stored.policy.id
+        actor = self.actors.get(name)
+        if actor is not None and actor.version == stored.version:
+            self._writer.reconcile(actor, stored.assignments)
+            return []
+        self._stop(name)
+        actor = await self._factory.create(stored)
+        if actor is None:
+            return []
+        self.actors[name] = actor
+        self._writer.begin(actor, stored.assignments)
+        return [actor]
+
+    def _spawn(self, made: Sequence[PolicyActor]) -> list[PolicyActor]:
+        """Start those that are still wanted."""
+        wanted = [actor for actor in made if self.actors.get(actor.policy) is actor]
+        for actor in wanted:
+            self._system.spawn(actor)
+        return wanted
+
+    def _stop(self, policy: str) -> None:
+        actor = self.actors.pop(policy, None)
+        if actor is not None:
+            self._writer.forget(policy)
+            self._system.stop(actor)
+
+    def _lost(self, actor: PolicyActor) -> None:
+        """The policy's document changed under the actor; what the stream says next may be long past it."""
+        if self.actors.get(actor.policy) is actor:
+            self._stop(actor.policy)
+            self._to_reread.add(actor.policy)
