@@ -7,11 +7,11 @@ node that does not is named exactly once, under the reason that an operator acts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.messages.policies import policy_of_assignment
@@ -87,10 +87,6 @@ class Enforcement:
     refused: list[dict[str, str]]
     waiting: list[str]
     away: list[str]
-
-    def to_data(self) -> dict[str, Any]:
-        """As the API shows it."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def enforcement(policy_id: str, epoch: int, cluster: Cluster) -> Enforcement:

@@ -17,7 +17,6 @@ from sluice_controller.catalog.liveness import is_alive
 from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.catalog.waiting import wait_until
 from sluice_controller.code import revisions
-from sluice_controller.code.metrics import new_native_upload
 from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
 from sluice_core.errors import CallerError, Conflict
 from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
@@ -63,7 +62,7 @@ def controller_of(policy: str) -> str:
 
 def list_controllers(contents: CacheContents) -> dict[str, Upload]:
     """All controllers by name."""
-    return {one.keyword: one for one in contents.uploads.values() if one.kind == CONTROLLER_CODE}
+    return revisions.uploads_of_kind(contents, CONTROLLER_CODE)
 
 
 def check_name(name: str) -> None:
@@ -91,11 +90,10 @@ def put_code(
     """
     check_name(name)
     if expected is None and backend.store.upload(upload_key(CONTROLLER_CODE, name)) is None:
-        now = replace(new_native_upload(CONTROLLER_CODE, name), created=int(backend.now() * 1000), created_by=by)
-        new = revisions.receive(backend, now, given, _rules(backend))
-        return revisions.commit(backend, new, by, 0), True
+        new = RegisteredCode(revisions.new_native_upload(backend, CONTROLLER_CODE, name, by), 0)
+        return revisions.put_code(backend, new, given, _rules(backend), by), True
     old = find(backend, name, expected)
-    return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by), False
+    return revisions.put_code(backend, old, given, _rules(backend), by), False
 
 
 def _rules(backend: Backend) -> AcceptanceCheck:
@@ -145,11 +143,7 @@ def stop(backend: Backend, name: str, by: str, expected: int | None = None) -> R
 def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
     """Give it the code of an earlier revision again; None: of the one before."""
     old = find(backend, name, expected)
-    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
-
-
-def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
-    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
+    return revisions.roll_back(backend, old, number, _rules(backend), by)
 
 
 def delete(backend: Backend, name: str, by: str, expected: int | None = None) -> None:

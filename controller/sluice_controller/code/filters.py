@@ -179,7 +179,7 @@ def put_code(
     """
     old = find(backend, keyword, expected)
     _refuse_taken(backend, keyword)
-    return _put(backend, old, revisions.receive(backend, old.upload, given, _rules(backend)), by)
+    return revisions.put_code(backend, old, given, _rules(backend), by)
 
 
 def roll_back(
@@ -190,7 +190,7 @@ def roll_back(
     :raises NotFound: when it is not kept
     """
     old = find(backend, keyword, expected)
-    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
+    return revisions.roll_back(backend, old, number, _rules(backend), by)
 
 
 def _rules(backend: Backend) -> AcceptanceCheck:
@@ -216,10 +216,6 @@ def _refuse_unusable(backend: Backend, info: ActionInfo) -> None:
             if strange or action.place not in info.places:
                 what = f"parameter `{strange[0]}`" if strange else f"place `{action.place}`"
                 raise Conflict(f"the code does not know {what}, which policy `{one.policy.id}` asks for")
-
-
-def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
-    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
 
 
 def unregister(backend: Backend, keyword: str, by: str, force: bool, expected: int | None = None) -> None:

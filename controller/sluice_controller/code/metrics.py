@@ -20,7 +20,7 @@ from sluice_controller.code import revisions, rollout
 from sluice_controller.code.revisions import AcceptanceCheck, CommitExtras, IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import STOPPED, NodeInstance
 from sluice_controller.validation import names
-from sluice_core.describe import NATIVE, MetricInfo
+from sluice_core.describe import MetricInfo
 from sluice_core.errors import CallerError, Conflict, NotFound
 from sluice_core.messages.registry import ALIAS, METRIC_ENTRY, TERM
 from sluice_core.messages.uploads import CONTROLLER_CODE, METRIC_CODE, Upload, upload_key
@@ -34,7 +34,7 @@ _RIVALS: Final = (METRIC_ENTRY, ALIAS, TERM)
 
 def uploaded_metrics(contents: CacheContents) -> dict[str, Upload]:
     """All uploaded metrics by name, also those that are stopped."""
-    return {one.keyword: one for one in contents.uploads.values() if one.kind == METRIC_CODE}
+    return revisions.uploads_of_kind(contents, METRIC_CODE)
 
 
 def find(backend: Backend, name: str, expected: int | None = None) -> RegisteredCode:
@@ -60,26 +60,18 @@ def put_code(
     :raises Conflict: when the name means something else, or policies would be compared with another unit or level
     """
     name = name.upper()
-    old = _standing(backend, name, expected)
+    old = _standing(backend, name, by, expected)
     if old.upload.sha256:
-        new = revisions.receive(backend, old.upload, given, _rules(backend))
-        return _put(backend, old, new, by), False
+        return revisions.put_code(backend, old, given, _rules(backend), by), False
     _refuse_taken(backend, name)
-    now = replace(old.upload, created=int(backend.now() * 1000), created_by=by)
-    new = revisions.receive(backend, now, given, _rules(backend))
-    return revisions.commit(backend, new, by, 0, _alone(name)), True
+    return revisions.put_code(backend, old, given, _rules(backend), by, _alone(name)), True
 
 
-def _standing(backend: Backend, name: str, expected: int | None) -> RegisteredCode:
+def _standing(backend: Backend, name: str, by: str, expected: int | None) -> RegisteredCode:
     """What is there; a blank one where nothing is, which no version can be expected of."""
     if backend.store.upload(upload_key(METRIC_CODE, name)) is None and expected is None:
-        return RegisteredCode(new_native_upload(METRIC_CODE, name), 0)
+        return RegisteredCode(revisions.new_native_upload(backend, METRIC_CODE, name, by), 0)
     return revisions.find(backend, METRIC_CODE, name, expected)
-
-
-def new_native_upload(kind: str, name: str) -> Upload:
-    """Native code to be."""
-    return Upload(name, NATIVE, "python", "", "", 0, kind=kind, running=False)
 
 
 def _refuse_taken(backend: Backend, name: str) -> None:
@@ -123,8 +115,8 @@ def metric_users(contents: CacheContents, name: str) -> list[str]:
     """Policies, and running controllers as ``controller:<name>``, that watch the metric."""
     running = (
         f"controller:{one.keyword}"
-        for one in contents.uploads.values()
-        if one.kind == CONTROLLER_CODE and one.running and name in one.info.get("metrics", ())
+        for one in revisions.uploads_of_kind(contents, CONTROLLER_CODE).values()
+        if one.running and name in one.info.get("metrics", ())
     )
     return [*usage.policies_watching(contents, name), *running]
 
@@ -173,11 +165,7 @@ def stop(backend: Backend, name: str, by: str, force: bool, expected: int | None
 def roll_back(backend: Backend, name: str, number: int | None, by: str, expected: int | None = None) -> RegisteredCode:
     """Give it the code of an earlier revision again; None: of the one before."""
     old = find(backend, name, expected)
-    return _put(backend, old, revisions.roll_back_to(backend, old.upload, number, _rules(backend)), by)
-
-
-def _put(backend: Backend, old: RegisteredCode, new: Upload, by: str) -> RegisteredCode:
-    return old if new is old.upload else revisions.commit(backend, new, by, old.version)
+    return revisions.roll_back(backend, old, number, _rules(backend), by)
 
 
 def delete(backend: Backend, name: str, by: str, force: bool, expected: int | None = None) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, Final
 
 from sluice_controller.catalog.backend import Backend
+from sluice_controller.catalog.policy_cache import CacheContents
 from sluice_controller.code import code_trial
 from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.errors import check_version
@@ -131,6 +132,43 @@ def roll_back_to(backend: Backend, old: Upload, number: int | None, rules: Accep
     new = with_revision(old, target)
     rules(old, new)
     return new
+
+
+def put_code(
+    backend: Backend,
+    old: RegisteredCode,
+    given: IncomingCode,
+    accept: AcceptanceCheck,
+    by: str,
+    extra: CommitExtras | None = None,
+) -> RegisteredCode:
+    """Receive code and commit it as the next revision of ``old``; the code that it has changes nothing.
+
+    :raises CallerError: 413, 422, or 400 with what is wrong with the code
+    """
+    new = receive(backend, old.upload, given, accept)
+    return old if new is old.upload else commit(backend, new, by, old.version, extra)
+
+
+def roll_back(
+    backend: Backend, old: RegisteredCode, number: int | None, accept: AcceptanceCheck, by: str
+) -> RegisteredCode:
+    """Commit the code of an earlier revision as the next one; None: of the one before.
+
+    :raises NotFound: when it is not kept
+    """
+    return commit(backend, roll_back_to(backend, old.upload, number, accept), by, old.version)
+
+
+def uploads_of_kind(contents: CacheContents, kind: str) -> dict[str, Upload]:
+    """Registered code of one kind, by name."""
+    return {one.keyword: one for one in contents.uploads.values() if one.kind == kind}
+
+
+def new_native_upload(backend: Backend, kind: str, name: str, by: str) -> Upload:
+    """Native code to be, which is not running."""
+    now = int(backend.now() * 1000)
+    return Upload(name, NATIVE, "python", "", "", 0, kind=kind, running=False, created=now, created_by=by)
 
 
 def _revision(old: Upload, number: int | None) -> Revision:

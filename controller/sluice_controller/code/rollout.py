@@ -7,7 +7,7 @@ acknowledged the change that brought it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
@@ -35,10 +35,6 @@ class NodeInstance:
     reason: str
     revision: int
 
-    def to_data(self) -> dict[str, Any]:
-        """As the API shows it."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
@@ -49,10 +45,6 @@ class Rollout:
     refused: list[dict[str, Any]]
     waiting: list[str]
     away: list[str]
-
-    def to_data(self) -> dict[str, Any]:
-        """As the API shows it."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def instance(node: NodeReport, found: RegisteredCode, cluster: Cluster) -> NodeInstance:

@@ -16,7 +16,7 @@ from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.entries import RecordKind, StoredRecord
 from sluice_controller.catalog.usage import InUse
 from sluice_controller.code.filters import RESERVED
-from sluice_controller.code.revisions import code_store
+from sluice_controller.code.revisions import code_store, uploads_of_kind
 from sluice_controller.code.upload_receiver import receive_upload
 from sluice_controller.policies import deployments
 from sluice_controller.validation.bodies import Body
@@ -192,7 +192,7 @@ def _chosen(backend: Backend, target: Target, data: Any) -> list[Upload]:
         if not found:
             raise NotFound(f"no registered filter is deployed at `{target.name}`, expected some in `filters`")
         return found
-    uploads = {key: one for key, one in backend.policy_cache.contents().uploads.items() if one.kind == FILTER_CODE}
+    uploads = uploads_of_kind(backend.policy_cache.contents(), FILTER_CODE)
     keywords = body.texts("filters")
     unknown = [one for one in keywords if one not in uploads]
     if unknown or not keywords:

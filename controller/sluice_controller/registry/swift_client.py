@@ -6,6 +6,9 @@
   token of a development machine by the user of ``swift_user``.  So no secret that opens every account lies here.
 
 Every fault of the way there is a :class:`PeerError`; no header, and so no token, is in any message.
+
+python-swiftclient is not used: it knows no ``list_endpoints``, follows redirects with the token and reads answers of
+any size.
 """
 
 from __future__ import annotations

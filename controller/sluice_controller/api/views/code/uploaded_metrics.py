@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from http import HTTPStatus
 
 from django.http import StreamingHttpResponse
@@ -159,4 +160,4 @@ class MetricInstancesView(View):
         A page of nodes.
         """
         found = {one.node: one for one in code_metrics.instances(self.backend, metric)}
-        return render_page(self, request, "instances", found, lambda one: one.to_data())
+        return render_page(self, request, "instances", found, asdict)
