@@ -191,7 +191,7 @@ def test_an_invalid_sluice_option_stops_the_proxy(proxy):
         proxy({}, sluice_agent="x")
 
 
-def test_paste_makes_it_with_the_options_of_each_storage_policy(rings, tmp_path, monkeypatch):
+def test_app_factory_reads_the_options_of_each_storage_policy(rings, tmp_path, monkeypatch):
     file = tmp_path / "proxy-server.conf"
     file.write_text("[proxy-server:policy:0]\nsorting_method = affinity\nread_affinity = r1=1\n")
     monkeypatch.setattr("swift.proxy.server.get_logger", lambda *args, **more: Log("proxy-server"))

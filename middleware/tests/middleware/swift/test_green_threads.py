@@ -79,7 +79,7 @@ def test_a_thread_without_a_hub_gets_none_by_ending(uncollected, monkeypatch):
     assert made == []
 
 
-def test_an_ended_thread_leaves_no_hub_behind(uncollected, monkeypatch):
+def test_an_ended_thread_imports_nothing_in_foreign_code(uncollected, monkeypatch):
     """A namedtuple's code has no builtins; greenlet, which tidies up in whatever runs, would want to import there."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)

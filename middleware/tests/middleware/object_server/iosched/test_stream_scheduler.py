@@ -179,7 +179,7 @@ def test_streams_beyond_the_limit_get_no_thread(make, caplog):
     lane.release()
 
 
-def test_mode_never_and_unknown_modes(make):
+def test_mode_never_lends_no_thread_and_unknown_modes_are_refused(make):
     node = make(sluice_io_threads="never")
     node.put(BODY)
     assert node.get().body == BODY
