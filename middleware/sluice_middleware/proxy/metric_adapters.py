@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sluice_metrics.meter.meter import RequestHandle
 from sluice_metrics.meter.sampling import Sample
-from sluice_middleware.bandwidth.limiter import ThrottledBody
+from sluice_middleware.bandwidth.bodies import ThrottledBody
 from sluice_middleware.swift.proxy_api import close_if_possible
 
 #: Requests that Swift's own middlewares make as part of a client's request, which is counted

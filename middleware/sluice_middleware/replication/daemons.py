@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_middleware.replication import ssync_throttle
-from sluice_middleware.replication.replication_throttle import AgentThrottle, Throttle, ThrottledCopy
+from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
 from sluice_middleware.replication.rsync_throttle import (
     FifoLock,
     RsyncMeter,
@@ -32,7 +32,7 @@ class ObjectReplicator(swift.ObjectReplicator):  # type: ignore[misc]
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.throttle: Throttle = AgentThrottle(conf, self.logger)
+        self.throttle = AgentThrottle(conf, self.logger)
         self._turns = FifoLock()
         #: Partition → bytes of the run that is about to begin there.
         self._sizes: dict[str, float] = {}
@@ -96,7 +96,7 @@ class ObjectReconstructor(swift.ObjectReconstructor):  # type: ignore[misc]
 
     def __init__(self, conf: dict[str, Any], logger: Any = None) -> None:
         super().__init__(conf, logger)
-        self.throttle: Throttle = AgentThrottle(conf, self.logger)
+        self.throttle = AgentThrottle(conf, self.logger)
 
 
 def replicator() -> None:

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
@@ -31,47 +31,43 @@ _STEP: Final = 0.2
 _LEAST: Final = 64 * 1024
 
 
-class ThrottledCopy(Protocol):
-    """One copy under way; to be closed."""
+class ThrottledCopy:
+    """One copy under way, a context manager.  The base class is that without an agent: no cap, no count."""
 
     def rate(self) -> float | None:
-        """Bytes per second that this process may move; None when there is no cap.  Waits for the agent's first word."""
+        """Bytes per second that this process may move; None without a cap.  Waits for the agent's first grant."""
+        return None
 
     def acquire(self, size: int) -> None:
         """Wait until ``size`` bytes may move, and count them."""
 
     def wait_for_debt(self) -> None:
-        """Wait until nothing is owed, by this process as a whole."""
+        """Wait until this process as a whole owes nothing."""
 
     def reserve(self, size: int) -> None:
-        """Owe ``size`` bytes before they move; what did not move in the end is given back."""
+        """Charge ``size`` bytes before they move; :meth:`__exit__` refunds what did not move."""
 
     def record(self, size: int) -> None:
-        """``size`` bytes have moved: count them, and let those who come next wait for what was not reserved."""
+        """Count ``size`` bytes that have moved, and charge those that were not reserved to later copies."""
 
     def held_back(self) -> contextlib.AbstractContextManager[None]:
-        """While it is entered this copy goes more slowly than it could, and the dividing host is told so."""
+        """While it is entered the copy counts as waiting: it moves more slowly than it could."""
+        return contextlib.nullcontext()
 
     def wait_for_share(self) -> None:
-        """Wait until the rate is what it will be, if this process copied nothing of late."""
+        """Wait until the node has its share of the cap, if this process copied nothing of late."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """No more bytes come."""
+        """No more bytes move."""
 
 
-class Throttle(Protocol):
-    """Opens payments."""
-
-    def open(self, device: str) -> ThrottledCopy:
-        """For a copy of what is on ``device``."""
-
-
-class AgentThrottledCopy:
-    """A :class:`ThrottledCopy` by the line to the node's agent."""
+class AgentThrottledCopy(ThrottledCopy):
+    """A copy that gets its credit from the node's agent."""
 
     def __init__(self, throttle: AgentThrottle, client: agent_client.CreditClient, device: str) -> None:
         self._throttle = throttle
@@ -82,7 +78,6 @@ class AgentThrottledCopy:
         self._reserved = 0
 
     def rate(self) -> float | None:
-        """As of :class:`ThrottledCopy`."""
         if not self._heard:
             self._heard = True
             if self._transfer.rate is None:
@@ -90,18 +85,16 @@ class AgentThrottledCopy:
         return self._transfer.rate
 
     def acquire(self, size: int) -> None:
-        """As of :class:`ThrottledCopy`."""
         self._transfer.acquire(size)
 
     def wait_for_debt(self) -> None:
-        """As of :class:`ThrottledCopy`; takes longer than one payment, since no other node waits meanwhile."""
+        """As of the base class; takes longer than one payment, since no other node waits meanwhile."""
         queue, end = self._transfer.queue, time.monotonic() + MOST_DEBT
         self._transfer.acquire(1)
         while queue is not None and queue.account.credit < 0 and time.monotonic() < end:
             self._transfer.acquire(1)
 
     def reserve(self, size: int) -> None:
-        """As of :class:`ThrottledCopy`."""
         queue = self._transfer.queue
         if queue is not None and not queue.account.free:
             queue.account.charge(size)
@@ -109,7 +102,6 @@ class AgentThrottledCopy:
             self._reserved += size
 
     def record(self, size: int) -> None:
-        """As of :class:`ThrottledCopy`."""
         paid = min(size, self._reserved)
         self._reserved -= paid
         self._transfer.moved += paid
@@ -125,7 +117,6 @@ class AgentThrottledCopy:
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        """As of :class:`ThrottledCopy`."""
         self._transfer.counter.update(time.monotonic(), waiting=1)
         try:
             yield
@@ -133,7 +124,7 @@ class AgentThrottledCopy:
             self._transfer.counter.update(time.monotonic(), waiting=-1)
 
     def wait_for_share(self) -> None:
-        """As of :class:`ThrottledCopy`; a bit of what is saved meanwhile is there for what comes."""
+        """As of the base class; a bit of what is saved meanwhile is there for what comes."""
         queue = self._transfer.queue
         if queue is None or self._transfer.rate is None or queue.account.detached or not self._throttle.is_idle():
             return
@@ -148,9 +139,6 @@ class AgentThrottledCopy:
                     green.InterruptibleSleep().wait(min(_STEP, left))
         finally:
             self._refund(saved)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -174,7 +162,7 @@ class AgentThrottledCopy:
 
 
 class AgentThrottle:
-    """A :class:`Throttle` of one daemon, by the line to the agent that its configuration names, if it names one."""
+    """Opens the copies of one daemon, by the agent that its configuration names, if it names one."""
 
     def __init__(self, conf: Mapping[str, Any], logger: agent_client.Logger | None = None) -> None:
         """
@@ -187,9 +175,9 @@ class AgentThrottle:
         self._left: float | None = None
 
     def open(self, device: str) -> ThrottledCopy:
-        """As of :class:`Throttle`; the line is made by the first copy, after the daemon's fork."""
+        """A copy of what is on ``device``; the first one connects to the agent, after the daemon's fork."""
         if not self._path:
-            return UnthrottledCopy()
+            return ThrottledCopy()
         return AgentThrottledCopy(self, agent_client.shared_client(self._path, logger=self._logger), device)
 
     def is_idle(self) -> bool:
@@ -199,38 +187,3 @@ class AgentThrottle:
     def copy_closed(self) -> None:
         """A copy has ended."""
         self._left = time.monotonic()
-
-
-class UnthrottledCopy:
-    """A :class:`ThrottledCopy` where no agent is named."""
-
-    def rate(self) -> float | None:
-        """No cap."""
-        return None
-
-    def acquire(self, size: int) -> None:
-        """Nobody wants to know."""
-
-    def wait_for_debt(self) -> None:
-        """Nothing is."""
-
-    def reserve(self, size: int) -> None:
-        """Nobody wants to know."""
-
-    def record(self, size: int) -> None:
-        """Nobody wants to know."""
-
-    def held_back(self) -> contextlib.AbstractContextManager[None]:
-        """Nobody wants to know."""
-        return contextlib.nullcontext()
-
-    def wait_for_share(self) -> None:
-        """There is nothing to wait for."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        """Nothing was begun."""

@@ -14,7 +14,7 @@ is logged (anything else); either way nothing that a filter failed on is sent as
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
@@ -26,6 +26,7 @@ from sluice_filters.pipe import Pipe
 from sluice_filters.visits import Call, Headers, Reply, Sender, Visit
 from sluice_middleware.swift.proxy_api import close_if_possible
 from sluice_middleware.wsgi import encoding
+from sluice_middleware.wsgi.final_bodies import ContainedStream, FinalBody, FinalList, RewritingEncoder
 from sluice_middleware.wsgi.inputs import ObservedInput, TrackedInput
 from sluice_middleware.wsgi.policy_lookup import Target, content_length
 from sluice_middleware.wsgi.response import DecodedBody, Env, UpstreamResponse
@@ -162,7 +163,7 @@ class RequestFilters:
         if not any(one.info.changes_content for one, _ in streams):
             env["wsgi.input"] = ObservedInput(env, pipe)
             return forward()
-        body = encoding.prepare(env, _Rewriting(pipe), size, any(one.heavy for one, _ in streams))
+        body = encoding.prepare(env, RewritingEncoder(pipe), size, any(one.heavy for one, _ in streams))
         try:
             return forward()
         finally:
@@ -174,7 +175,7 @@ class RequestFilters:
         for one, _, visit in self._visits:
             stream = self._contained(one, visit.body_in)
             if stream is not None:
-                found.append((one, _Contained(self, one, stream)))
+                found.append((one, ContainedStream(stream, partial(self._contained, one))))
         return found
 
     # -- out ---------------------------------------------------------------------------------
@@ -194,9 +195,9 @@ class RequestFilters:
             raise
         body: Iterable[bytes]
         if isinstance(reply.body, list | tuple):
-            body = _LastList(reply.body, self)
+            body = FinalList(reply.body, self.end)
         else:
-            body = _LastBody(reply.body, self, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
+            body = FinalBody(reply.body, self.end, self._env["REQUEST_METHOD"] == "HEAD" or reply.code in (204, 304))
         made = UpstreamResponse.build(reply.status, list(reply.headers.items()), body)
         made.exc_info, made.filters = answer.exc_info, answer.filters
         return made
@@ -205,7 +206,7 @@ class RequestFilters:
         stream = self._contained(one, partial(visit.body_out, reply))
         if stream is None:
             return
-        reply.body = DecodedBody(reply.body, _Contained(self, one, stream), one.heavy)
+        reply.body = DecodedBody(reply.body, ContainedStream(stream, partial(self._contained, one)), one.heavy)
         if one.info.changes_content:
             reply.headers.pop("Etag")
         if one.info.changes_length:
@@ -224,78 +225,3 @@ class RequestFilters:
         except Exception as error:
             self._host.logger.exception("sluice: filter `%s` failed", one.info.keyword)
             raise FilterError(f"filter `{one.info.keyword}` failed: {type(error).__name__}") from error
-
-
-class _Contained(Stream):
-    """A visit's stream whose faults are logged and become a ``FilterError``."""
-
-    def __init__(self, owner: RequestFilters, one: Filter, stream: Stream) -> None:
-        self._owner = owner
-        self._filter = one
-        self._stream = stream
-
-    def feed(self, data: bytes) -> bytes:
-        return self._owner._contained(self._filter, partial(self._stream.feed, data))
-
-    def finish(self) -> bytes:
-        return self._owner._contained(self._filter, self._stream.finish)
-
-
-class _Rewriting:
-    """The encoder of visits that change the body for good: nothing undoes it."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.feed = stream.feed
-        self.finish = stream.finish
-
-    def settled(self) -> bool:
-        return False
-
-    def records(self) -> tuple[dict[str, Any], ...]:
-        return ()
-
-
-class _LastList(list[bytes]):
-    """A body that Swift's middlewares may go through twice, as an error's; ends the company with itself."""
-
-    def __init__(self, body: Iterable[bytes], owner: RequestFilters) -> None:
-        super().__init__(body)
-        self._owner = owner
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from list.__iter__(self)
-        self._owner.end(True)
-
-    def close(self) -> None:
-        """It was there as a whole."""
-        self._owner.end(True)
-
-
-class _LastBody:
-    """The answer's body on its last step; ends the company with itself."""
-
-    def __init__(self, body: Iterable[bytes], owner: RequestFilters, bodiless: bool) -> None:
-        self._body = body
-        self._pieces = iter(body)
-        self._owner = owner
-        self._complete = bodiless
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        try:
-            return next(self._pieces)
-        except StopIteration:
-            self._complete = True
-            raise
-        except BaseException:
-            self._owner.end(False)
-            raise
-
-    def close(self) -> None:
-        """The server is done with the answer."""
-        try:
-            close_if_possible(self._body)
-        finally:
-            self._owner.end(self._complete)

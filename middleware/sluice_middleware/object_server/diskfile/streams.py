@@ -21,21 +21,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from sluice_core.messages.bandwidth import PUT, Flow
+from sluice_core.messages.bandwidth import Flow
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.reader import RangeReaderMixin
 from sluice_middleware.object_server.iosched import page_cache
 from sluice_middleware.object_server.iosched.stream_scheduler import STEP, PendingStep, StreamScheduler, StreamThread
 from sluice_middleware.swift import green
-from sluice_middleware.swift.diskfile_api import drop_buffer_cache, fdatasync
-
-if TYPE_CHECKING:
-    from sluice_middleware.swift.diskfile_api import DiskFileWriter as _Writer
-else:
-    _Writer = object
+from sluice_middleware.swift.diskfile_api import drop_buffer_cache
 
 #: Bytes read at once behind the expected end.
 _BEYOND: Final = 64 * 1024
@@ -44,8 +38,6 @@ _BEYOND: Final = 64 * 1024
 _BIGGEST_FOLIO: Final = 2 << 20
 #: Bytes out of the page cache after which others have their turn; to wake another client costs more than to go on.
 _TURN: Final = 8 << 20
-#: Swift's own look at how much was written since the last sync is to find nothing.
-_NEVER: Final = 1 << 62
 
 
 def diskfile_flow(diskfile: Any, method: str) -> Flow | None:
@@ -243,118 +235,3 @@ class StreamReaderMixin(RangeReaderMixin):
         self._fp.check_thread()
         if not self._keep_cache:
             self._fp.drop(offset, length)
-
-
-class StreamWriterMixin(_Writer):  # type: ignore[misc]
-    """For writers of Swift, replicated and erasure-coded; ``streams`` is set by the disk file."""
-
-    scheduler: StreamScheduler | None = None
-
-    _fd: Any
-    _bytes_per_sync: int
-    _last_sync: int
-    _upload_size: int
-    _thread: StreamThread | None = None
-    _call: PendingStep | None = None
-    #: Up to where it is written as plain Swift writes it.
-    _plain = 0
-    _waiting: list[bytes]
-    _waiting_size = 0
-    _sync_at = _NEVER
-    _deferred: Callable[[], Any] | None = None
-
-    def write(self, chunk: bytes) -> None:
-        """Take the next bytes; an error may be that of some before."""
-        if self._thread is None and (self._upload_size < self._plain or not self._join()):
-            super().write(chunk)
-            return
-        self._waiting.append(chunk)
-        self._waiting_size += len(chunk)
-        if self._waiting_size >= STEP:
-            self._hand_over()
-
-    def flush(self) -> None:
-        """All bytes are in the file now, and counted."""
-        if self._thread is not None:
-            if self._waiting:
-                self._hand_over()
-            self._await_step()
-
-    def chunks_finished(self) -> tuple[int, str]:
-        """As of Swift's writer."""
-        self.flush()
-        found: tuple[int, str] = super().chunks_finished()
-        return found
-
-    def put(self, metadata: MutableMapping[str, str]) -> None:
-        """As of Swift's writer."""
-        self.flush()
-        super().put(metadata)
-        self._do_deferred()
-
-    def commit(self, timestamp: Any) -> None:
-        """As of Swift's writer."""
-        super().commit(timestamp)
-        self._do_deferred()
-
-    def close(self) -> None:
-        """As of Swift's writer; the descriptor may stay open until the step under way is over."""
-        thread, self._thread = self._thread, None
-        if thread is None:
-            super().close()
-            return
-        last = functools.partial(os.close, self._fd) if self._fd and thread.busy else None
-        if last is not None:
-            self._fd = None
-        super().close()
-        thread.release(last)
-
-    def _join(self) -> bool:
-        streams = self.scheduler
-        flow = diskfile_flow(self._diskfile, PUT) if streams is not None and streams.wants_threads() else None
-        self._thread = None if streams is None or flow is None else streams.lend(flow)
-        if self._thread is None:
-            self._plain = self._upload_size + STEP
-            return False
-        self._waiting = []
-        self._sync_at = self._bytes_per_sync
-        self._bytes_per_sync = _NEVER
-        return True
-
-    def _hand_over(self) -> None:
-        self._await_step()
-        if self._thread is not None:
-            pieces, self._waiting, self._waiting_size = self._waiting, [], 0
-            self._call = self._thread.start(functools.partial(self._write_step, pieces))
-
-    def _await_step(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            call.wait()
-
-    def _write_step(self, pieces: list[bytes]) -> None:
-        super().write(b"".join(pieces))
-        size = self._upload_size - self._last_sync
-        if size >= self._sync_at:
-            fdatasync(self._fd)
-            drop_buffer_cache(self._fd, self._last_sync, size)
-            self._last_sync = self._upload_size
-
-    def _finalize_put(self, *args: Any, **kwargs: Any) -> None:
-        self._defer(functools.partial(super()._finalize_put, *args, **kwargs))
-
-    def _finalize_durable(self, *args: Any, **kwargs: Any) -> None:
-        self._defer(functools.partial(super()._finalize_durable, *args, **kwargs))
-
-    def _defer(self, function: Callable[[], Any]) -> None:
-        """Called in one of Swift's threads: do it here, or have the stream's do it."""
-        if self._thread is None:
-            function()
-        else:
-            self._deferred = function
-
-    def _do_deferred(self) -> None:
-        function, self._deferred = self._deferred, None
-        if function is not None and self._thread is not None:
-            self._call = self._thread.start(function)
-            self._await_step()

@@ -22,7 +22,7 @@ from sluice_core.errors import SluiceError
 from sluice_filters.chain import ChainEncoder
 from sluice_middleware.object_server.diskfile.disk_filters import Refused
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
-from sluice_middleware.object_server.diskfile.streams import StreamWriterMixin
+from sluice_middleware.object_server.diskfile.stream_writer import StreamWriterMixin
 from sluice_middleware.swift import green
 
 #: Bytes that are handed to a thread at once; a hand-over costs about 100 µs.

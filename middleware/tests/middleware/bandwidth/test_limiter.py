@@ -14,7 +14,8 @@ from sluice_core.messages.credit import Ask, CreditGrant, CreditHello, Grant, Tr
 from sluice_core.testing import assignment
 from sluice_middleware.bandwidth import limiter
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.limiter import BandwidthLimiter, ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
@@ -313,13 +314,10 @@ class Paid:
     def close(self):
         self.closed += 1
 
-    def open_upload(self, env, target):
-        return self
-
 
 def test_a_throttled_input_reads_like_its_source():
     paid = Paid()
-    body = ThrottledInput(io.BytesIO(b"abcdef\nghi"), paid, {}, TARGET)
+    body = ThrottledInput(io.BytesIO(b"abcdef\nghi"), lambda: paid)
     assert (body.read(0), paid.closed) == (b"", 0)
     assert body.read(3) == b"abc"
     assert body.readline() == b"def\n"

@@ -9,7 +9,8 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, Flow
 from sluice_core.messages.credit import CreditHello, TrafficReport
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.limiter import BandwidthLimiter, ThrottledInput
+from sluice_middleware.bandwidth.bodies import ThrottledInput
+from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 
 BODY = os.urandom(300_000)
 FLOW = Flow("AUTH_a", PUT)

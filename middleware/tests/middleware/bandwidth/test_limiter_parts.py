@@ -13,7 +13,7 @@ from sluice_core.describe import PROXY
 from sluice_core.messages.bandwidth import GET, PUT, Flow
 from sluice_middleware.bandwidth import wait_queue
 from sluice_middleware.bandwidth.agent_client import CreditClient
-from sluice_middleware.bandwidth.limiter import ThrottledBody, ThrottledInput
+from sluice_middleware.bandwidth.bodies import ThrottledBody, ThrottledInput
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import Request
@@ -51,9 +51,6 @@ class Turns:
     def close(self):
         self.closed += 1
 
-    def open_upload(self, env, target):
-        return self
-
 
 @given(pieces_of, turns)
 def test_a_body_split_into_parts_is_unchanged(pieces, sizes):
@@ -86,7 +83,7 @@ whole = st.sampled_from([("read", None), ("read", -1), ("readline", None), ("rea
 def test_an_input_split_into_parts_is_unchanged(words, sizes, calls):
     data = b"".join(words)
     transfer = Turns(sizes)
-    body, at = ThrottledInput(io.BytesIO(data), transfer, {}, TARGET), 0
+    body, at = ThrottledInput(io.BytesIO(data), lambda: transfer), 0
     for name, size in calls:
         found = getattr(body, name)(size)
         there = io.BytesIO(data)
@@ -106,7 +103,7 @@ def test_an_input_split_into_parts_is_unchanged(words, sizes, calls):
 
 def test_a_read_returns_the_charged_part_and_the_next_read_the_rest():
     transfer = Turns([30])
-    body = ThrottledInput(io.BytesIO(b"x" * 100), transfer, {}, TARGET)
+    body = ThrottledInput(io.BytesIO(b"x" * 100), lambda: transfer)
     assert [len(body.read(50)) for _ in range(5)] == [30, 20, 30, 20, 0]
     assert transfer.asked == [50, 20, 50, 20]
 
@@ -123,7 +120,7 @@ def test_filters_over_a_split_input_see_its_end():
             return b"!"
 
     stream = Ends()
-    given = ThrottledInput(io.BytesIO(BODY), Turns([1000, 70_000]), {}, TARGET)
+    given = ThrottledInput(io.BytesIO(BODY), lambda: Turns([1000, 70_000]))
     env = {"wsgi.input": given, "CONTENT_LENGTH": str(len(BODY))}
     body = ObservedInput(env, stream)
     assert b"".join(iter(lambda: body.read(65536), b"")) == BODY + b"!"

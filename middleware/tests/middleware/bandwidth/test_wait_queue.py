@@ -10,7 +10,7 @@ from sluice_core.messages.bandwidth import GET, Flow
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_middleware.bandwidth import wait_queue
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
-from sluice_middleware.bandwidth.limiter import ThrottledBody
+from sluice_middleware.bandwidth.bodies import ThrottledBody
 from sluice_middleware.bandwidth.wait_queue import LEAST_TURN
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import LIMIT, Clock, FakeAgent, grant_nothing

@@ -11,7 +11,7 @@ from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.token_account import BURST
-from sluice_middleware.replication.replication_throttle import AgentThrottle, UnthrottledCopy
+from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
 from sluice_middleware.replication.ssync_throttle import Sender, ThrottledFile
 from sluice_middleware.swift import green
 from sluice_middleware.swift.daemon_api import RebuildingECDiskFileStream
@@ -25,7 +25,7 @@ BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
 RATE = 0.8e6
 
 
-class Purse(UnthrottledCopy):
+class Purse(ThrottledCopy):
     """Pays at once; ``paid`` is what, ``open`` says whether a transfer is open; ``held`` keeps who pays waiting."""
 
     def __init__(self):
@@ -182,4 +182,4 @@ def test_a_deletion_is_not_charged(pair, paid):
 
 
 def test_a_throttled_file_has_the_length_of_its_file():
-    assert ThrottledFile(SimpleNamespace(content_length=7), UnthrottledCopy()).content_length == 7
+    assert ThrottledFile(SimpleNamespace(content_length=7), ThrottledCopy()).content_length == 7
