@@ -7,16 +7,3 @@ from swift.common.request_helpers import resolve_etag_is_at_header, resolve_igno
 from swift.common.swob import Request, Response, multi_range_iterator
 from swift.common.utils import Timestamp, config_true_value, get_logger
 from swift.proxy.controllers.base import get_container_info
-
-__all__ = [
-    "HeaderKeyDict",
-    "Request",
-    "Response",
-    "Timestamp",
-    "config_true_value",
-    "get_container_info",
-    "get_logger",
-    "multi_range_iterator",
-    "resolve_etag_is_at_header",
-    "resolve_ignore_range_header",
-]

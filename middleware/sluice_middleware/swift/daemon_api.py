@@ -7,12 +7,3 @@ from swift.obj import replicator as replicator_program
 from swift.obj.reconstructor import ObjectReconstructor, RebuildingECDiskFileStream
 from swift.obj.replicator import ObjectReplicator
 from swift.obj.ssync_sender import Sender
-
-__all__ = [
-    "ObjectReconstructor",
-    "ObjectReplicator",
-    "RebuildingECDiskFileStream",
-    "Sender",
-    "reconstructor_program",
-    "replicator_program",
-]

@@ -26,30 +26,3 @@ from swift.common.swob import (
 from swift.common.utils import close_if_possible, drain_and_close, get_logger, reiterate
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import get_container_info
-
-__all__ = [
-    "POLICIES",
-    "REPL_POLICY",
-    "ChunkReadError",
-    "HTTPBadRequest",
-    "HTTPConflict",
-    "HTTPException",
-    "HTTPRequestEntityTooLarge",
-    "HTTPServiceUnavailable",
-    "HTTPUnprocessableEntity",
-    "Range",
-    "Request",
-    "Response",
-    "close_if_possible",
-    "constraints",
-    "csv_append",
-    "drain_and_close",
-    "get_container_info",
-    "get_container_update_override_key",
-    "get_logger",
-    "make_pre_authed_env",
-    "multi_range_iterator",
-    "normalize_etag",
-    "register_swift_info",
-    "reiterate",
-]

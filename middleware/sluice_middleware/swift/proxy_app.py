@@ -3,5 +3,3 @@
 from __future__ import annotations
 
 from swift.proxy.server import Application, parse_per_policy_config
-
-__all__ = ["Application", "parse_per_policy_config"]

@@ -19,7 +19,6 @@ from swift.common.utils import get_logger
 
 Env = dict[str, Any]
 
-__all__ = ["MalformedXML", "S3Error", "SelectApi", "get_logger", "is_s3api", "parse_xml"]
 
 #: Parsed body and request in, what answers it out.
 Answering = Callable[[bytes, "S3Object"], Iterable[bytes]]
