@@ -1,8 +1,10 @@
 """A real Redis for the whole session, emptied for each test; a real RabbitMQ on demand."""
 
 import pytest
+from tests.support.cluster.certificates import Authority
+from tests.support.cluster.secured_services import SecureRabbit
 
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.cluster.services import RedisServer, free_port
 from sluice_core.store.store import Store
 
 
@@ -21,7 +23,13 @@ def store(redis_server):
 
 
 @pytest.fixture(scope="session")
-def rabbit_server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rabbit")
-    with RabbitServer(free_port(), free_port(), free_port(), folder, tied=True) as server:
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def rabbit_server(tmp_path_factory, authority):
+    """One broker for all tests: it takes seconds to start.  It also serves TLS."""
+    ports = (free_port(), free_port(), free_port())
+    with SecureRabbit(ports, free_port(), tmp_path_factory.mktemp("rabbit"), authority, tied=True) as server:
         yield server

@@ -5,7 +5,6 @@ import logging
 
 import pytest
 from tests.support.cluster.certificates import Authority
-from tests.support.cluster.secured_services import SecureRabbit
 
 from sluice_aio.cluster.services import HOST, free_port
 from sluice_core.connections.consumer import Consumer
@@ -14,18 +13,6 @@ from sluice_core.connections.publisher import Publisher
 pytestmark = pytest.mark.service
 
 LIMIT = 120
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory, authority):
-    ports = (free_port(), free_port(), free_port())
-    with SecureRabbit(ports, free_port(), tmp_path_factory.mktemp("rabbit"), authority, tied=True) as server:
-        yield server
 
 
 def play(story):
@@ -68,16 +55,16 @@ async def sent_and_received(url, exchange="t.links"):
     return hosts
 
 
-def test_messages_pass_over_tls(broker):
-    play(sent_and_received(broker.secure_url))
+def test_messages_pass_over_tls(rabbit_server):
+    play(sent_and_received(rabbit_server.secure_url))
 
 
-def test_hosts_are_tried_in_turn_until_one_answers(broker, caplog):
+def test_hosts_are_tried_in_turn_until_one_answers(rabbit_server, caplog):
     away = f"{HOST}:{free_port()}"
-    url = broker.secure_url.replace("@", f"@{away},", 1)
+    url = rabbit_server.secure_url.replace("@", f"@{away},", 1)
 
     async def story():
-        assert await sent_and_received(url) == {f"{HOST}:{broker.tls_port}"}
+        assert await sent_and_received(url) == {f"{HOST}:{rabbit_server.tls_port}"}
 
     with caplog.at_level(logging.DEBUG):
         play(story())
@@ -85,11 +72,11 @@ def test_hosts_are_tried_in_turn_until_one_answers(broker, caplog):
     assert "guest:guest" not in caplog.text
 
 
-def test_a_broker_that_nobody_vouches_for_is_not_talked_to(broker, authority, tmp_path, caplog):
+def test_a_broker_that_nobody_vouches_for_is_not_talked_to(rabbit_server, authority, tmp_path, caplog):
     stranger = Authority(tmp_path)
 
     async def story():
-        publisher = Publisher(broker.secure_url.replace(str(authority.ca), str(stranger.ca)))
+        publisher = Publisher(rabbit_server.secure_url.replace(str(authority.ca), str(stranger.ca)))
         publisher.start()
         publisher.publish("k", b"secret news")
         while "is away" not in caplog.text:
@@ -106,7 +93,7 @@ def test_a_broker_that_nobody_vouches_for_is_not_talked_to(broker, authority, tm
 
 
 @pytest.mark.probe
-def test_connections_that_are_cut_come_back_at_a_host_that_lives(broker):
+def test_connections_that_are_cut_come_back_at_a_host_that_lives(rabbit_server):
     """Two ways to the same broker; the first is a door that closes."""
 
     async def story():
@@ -123,13 +110,13 @@ def test_connections_that_are_cut_come_back_at_a_host_that_lives(broker):
                 writer.close()
 
         async def open_door(reader, writer):
-            back, forth = await asyncio.open_connection(HOST, broker.tls_port)
+            back, forth = await asyncio.open_connection(HOST, rabbit_server.tls_port)
             pipes.extend((asyncio.ensure_future(pass_on(reader, forth)), asyncio.ensure_future(pass_on(back, writer))))
 
         door = await asyncio.start_server(open_door, HOST, 0)
         port = door.sockets[0].getsockname()[1]
         inbox = Inbox()
-        url = broker.secure_url.replace("@", f"@{HOST}:{port},", 1)
+        url = rabbit_server.secure_url.replace("@", f"@{HOST}:{port},", 1)
         consumer, publisher = Consumer(url, inbox, ["#"], "t.door"), Publisher(url, "t.door")
         for one in (consumer, publisher):
             one.start()
@@ -144,7 +131,7 @@ def test_connections_that_are_cut_come_back_at_a_host_that_lives(broker):
         await consumer.settled()
         publisher.publish("k", b"after")
         await inbox.has(b"after")
-        assert {consumer.host, publisher.host} == {f"{HOST}:{broker.tls_port}"}
+        assert {consumer.host, publisher.host} == {f"{HOST}:{rabbit_server.tls_port}"}
         for one in (consumer, publisher):
             await one.close()
         await asyncio.gather(*pipes, return_exceptions=True)
@@ -153,11 +140,11 @@ def test_connections_that_are_cut_come_back_at_a_host_that_lives(broker):
     play(story())
 
 
-def test_a_full_queue_forgets_its_oldest(broker):
+def test_a_full_queue_forgets_its_oldest(rabbit_server):
     async def story():
         inbox = Inbox()
-        consumer = Consumer(broker.secure_url, inbox, ["#"], "t.full", max_length=3)
-        publisher = Publisher(broker.secure_url, "t.full")
+        consumer = Consumer(rabbit_server.secure_url, inbox, ["#"], "t.full", max_length=3)
+        publisher = Publisher(rabbit_server.secure_url, "t.full")
         for one in (consumer, publisher):
             one.start()
         await consumer.settled()

@@ -21,11 +21,6 @@ LIMIT = 120
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture(scope="module")
 def secure(tmp_path_factory, authority):
     with SecureRedis(free_port(), tmp_path_factory.mktemp("secure"), authority, PASSWORD, tied=True) as server:
         yield server
@@ -106,8 +101,10 @@ class Pair:
             await asyncio.sleep(0.05)
         await second.close()
         watcher = AsyncStore(self.sentinel.url)
-        manager = watcher.client.connection_pool.sentinel_manager
-        while not (await manager.sentinels[0].sentinel_masters())[MASTER]["num-slaves"]:
+        sentinel = watcher.client.connection_pool.sentinel_manager.sentinels[0]
+        # how often it looks, in milliseconds; by default it takes ten seconds to notice a role
+        await sentinel.execute_command("SENTINEL", "DEBUG", "INFO-PERIOD", 300, "PUBLISH-PERIOD", 200)
+        while not (await sentinel.sentinel_masters())[MASTER]["num-slaves"]:
             await asyncio.sleep(0.05)
         await watcher.close()
 
