@@ -1,9 +1,10 @@
 """Rules applied to requests: the one permission class, and what views call.
 
-A view names its rule per method in ``rules``; :data:`OPEN` stands there for what needs no token.  The permission
-class decides what can be decided before the view runs.  Of a rule about a thing or a list it only refuses whom no
-thing at all would be allowed; the view then calls :func:`authorize` with the thing, or asks :func:`seen` whose
-things it may list.  A view that did not is a bug: its answer is withheld by :func:`undecided`.
+Each method of a view declares its rule, which :attr:`View.rules` collects; :data:`OPEN` stands there for what needs no
+token.  The permission class decides what can be decided before the view runs.  Of a rule about a thing or a list it
+refuses only those who may access no such thing at all; the view then calls :func:`authorize` with the thing, or asks
+:func:`visible_accounts` whose things it may list.  A view that did neither is a bug: :func:`undecided_rule` withholds
+its answer.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def authorize(request: Request, rule: str, target: Target) -> None:
     _decided(request).add(rule)
 
 
-def seen(request: Request, rule: str) -> frozenset[str] | None:
+def visible_accounts(request: Request, rule: str) -> frozenset[str] | None:
     """The accounts whose things a list may show; None for those of everybody."""
     _decided(request).add(rule)
     if current_rules().allows(request.user, f"{rule}_all", {}):
@@ -72,14 +73,14 @@ def authorize_plans(request: Request, rule: str, plans: Iterable[Plan], uploads:
     :raises Forbidden: for the first one that is not allowed
     """
     for plan in plans:
-        authorize(request, rule, target_of(plan, settings.SLUICE, uploads))
+        authorize(request, rule, plan_target(plan, settings.SLUICE, uploads))
 
 
-def target_of(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict[str, str]:
+def plan_target(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict[str, str]:
     """What rules see of a plan; only what is named by itself can be somebody's own."""
     found = {"level": plan.target.level if plan.target.select == NAME else plan.target.select}
     if plan.target.select == NAME:
-        found |= project_of(plan.target.name.partition("/")[0], config.reseller_prefix)
+        found |= project_target(plan.target.name.partition("/")[0], config.reseller_prefix)
     vetted = config.self_service_words | {word for word, one in uploads.items() if one.self_service}
     others = list(dict.fromkeys(one.keyword for one in plan.actions if one.keyword not in vetted))
     found["self_service"] = str(not others)
@@ -87,7 +88,7 @@ def target_of(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict
     return found
 
 
-def project_of(account: str, prefix: str) -> dict[str, str]:
+def project_target(account: str, prefix: str) -> dict[str, str]:
     """``project_id`` of the project whose account it is; nothing for an account of no project."""
     project = account.removeprefix(prefix)
     return {"project_id": project} if project and project != account else {}
@@ -112,7 +113,7 @@ class RulePermission(BasePermission):
         if operation.about == NOTHING:
             authorize(request, rule, {})
         else:
-            _decide(request.user, rule, {**_best(request.user), **view.foreknown()})
+            _decide(request.user, rule, {**_best(request.user), **view.known_target()})
         return True
 
 
@@ -130,7 +131,7 @@ def named_rules(view: Any) -> dict[str, str]:
     return {name: handler.rule for name, handler in handlers.items() if hasattr(handler, "rule")}
 
 
-def undecided(request: Request, view: Any) -> str:
+def undecided_rule(request: Request, view: Any) -> str:
     """The rule that a view should have decided and did not; empty when all is well."""
     rule = rule_for(view, request.method)
     if rule is None or rule == OPEN or rule in _decided(request):
@@ -174,4 +175,4 @@ def _decided(request: Request) -> set[str]:
     return found
 
 
-__all__ = ["OPEN", "Forbidden", "RulePermission", "authorize", "authorize_plans", "rules", "seen"]
+__all__ = ["OPEN", "Forbidden", "RulePermission", "authorize", "authorize_plans", "rules", "visible_accounts"]

@@ -42,17 +42,17 @@ class Worker(ThreadWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Called by gunicorn with what it, or the application, raised."""
-        status, message = reason_of(exc)
+        status, message = describe_error(exc)
         name = request_id("")
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error("a bug outside of the application, request %s", name, exc_info=exc)
         else:
             log.info("refused a request from %s: %d, %s", (addr or ("a socket",))[0], status, message)
         with contextlib.suppress(OSError):  # nobody listens any more
-            write_nonblock(client, answer(status, message, name))
+            write_nonblock(client, error_response(status, message, name))
 
 
-def reason_of(error: Exception) -> tuple[int, str]:
+def describe_error(error: Exception) -> tuple[int, str]:
     """Status and message for what gunicorn raised."""
     if isinstance(error, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName):
         return 500, "something went wrong here"
@@ -62,7 +62,7 @@ def reason_of(error: Exception) -> tuple[int, str]:
     return 500, "something went wrong here"
 
 
-def answer(status: int, message: str, name: str) -> bytes:
+def error_response(status: int, message: str, name: str) -> bytes:
     """A whole answer, after which the connection is closed."""
     body = json.dumps(error_body(status, message)).encode()
     head = (

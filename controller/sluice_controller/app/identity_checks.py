@@ -19,7 +19,7 @@ from sluice_controller.identity import rules
 
 def keystone_faults(config: Config) -> Iterator[CheckMessage]:
     """Errors of ``[keystone_authtoken]``; no value of it is quoted, since some are secret."""
-    from sluice_controller.identity import keystone as door
+    from sluice_controller.identity import keystone as adapter
 
     path = config.keystone_source
     if not path:
@@ -27,15 +27,15 @@ def keystone_faults(config: Config) -> Iterator[CheckMessage]:
         return
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
-        conf = door.read_conf(path)
-        section = conf[door.SECTION]
+        conf = adapter.read_conf(path)
+        section = conf[adapter.SECTION]
         given = {name: section[name] for name in section}
         lacking = [name for name in ("auth_type", "auth_url", *_user_of(given)) if not given.get(name)]
         if lacking:
-            text = f"{path}: [{door.SECTION}] has no `{lacking[0]}`, expected how our user logs in to Keystone"
+            text = f"{path}: [{adapter.SECTION}] has no `{lacking[0]}`, expected how our user logs in to Keystone"
             yield Error(text, id="sluice.E011")
             return
-        door.service_plugin(conf)
+        adapter.service_plugin(conf)
     except OSError as error:
         yield Error(f"`{path}` cannot be read: {error.strerror}", id="sluice.E010")
         return
@@ -43,13 +43,13 @@ def keystone_faults(config: Config) -> Iterator[CheckMessage]:
         yield Error(f"`{path}` is no ini file", id="sluice.E010")
         return
     except (cfg.Error, ClientException) as error:
-        yield Error(f"{path}: [{door.SECTION}] cannot be used: {_first_line(error)}", id="sluice.E011")
+        yield Error(f"{path}: [{adapter.SECTION}] cannot be used: {_first_line(error)}", id="sluice.E011")
         return
     if mode & 0o007:
-        text = f"`{path}` has mode {mode:04o} and holds the password of [{door.SECTION}]: everybody may read it"
+        text = f"`{path}` has mode {mode:04o} and holds the password of [{adapter.SECTION}]: everybody may read it"
         yield Error(text, hint="chmod o-rwx FILE", id="sluice.E012")
     if section.memcached_servers and find_spec("memcache") is None:
-        text = f"{path}: `memcached_servers` of [{door.SECTION}] needs the package `python-memcached`"
+        text = f"{path}: `memcached_servers` of [{adapter.SECTION}] needs the package `python-memcached`"
         yield Error(text, id="sluice.E013")
     if not config.reseller_prefix:
         text = "option `reseller_prefix` is empty, expected what Swift's keystoneauth has, as `AUTH_`"

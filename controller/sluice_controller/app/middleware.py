@@ -18,7 +18,7 @@ from sluice_controller.errors import error_response
 
 log = logging.getLogger("sluice_controller.requests")
 
-Next = Callable[[HttpRequest], HttpResponse]
+GetResponse = Callable[[HttpRequest], HttpResponse]
 
 #: What has code below it, in ``…/data``.
 _CODE = ("/filters/", "/registry/metrics/", "/controllers/")
@@ -28,7 +28,7 @@ _parameter = re.compile(r"<(?:[a-z]+:)?([a-z_]+)>")
 class RequestIdMiddleware:
     """Outermost: every answer carries its id, under both names that OpenStack clients look for, and is counted."""
 
-    def __init__(self, get_response: Next) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self._next = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -87,7 +87,7 @@ def _measure(request: HttpRequest, response: HttpResponse) -> None:
 class BodyLimitMiddleware:
     """Refuses a body before it is read: of unknown length, or too large."""
 
-    def __init__(self, get_response: Next) -> None:
+    def __init__(self, get_response: GetResponse) -> None:
         self._next = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -62,26 +62,26 @@ def gunicorn_settings(config: Config) -> dict[str, Any]:
         "proc_name": "sluice-api",
         "forwarded_allow_ips": "",
         "logconfig_dict": logging_settings(config.log_format, config.log_level),
-        "on_starting": share_counters,
+        "on_starting": create_counter_folder,
         "post_fork": hide_arguments,
-        "child_exit": count_without,
-        "on_exit": forget_counters,
+        "child_exit": keep_counters_of_worker,
+        "on_exit": remove_counter_folder,
     }
 
 
-def share_counters(server: Any) -> None:
+def create_counter_folder(server: Any) -> None:
     """Called by gunicorn in the master before it forks: where the workers count together."""
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="sluice-api-")
 
 
-def count_without(server: Any, worker: Any) -> None:
+def keep_counters_of_worker(server: Any, worker: Any) -> None:
     """Called by gunicorn in the master when a worker has ended: what it counted stays counted."""
     from prometheus_client import multiprocess
 
     multiprocess.mark_process_dead(worker.pid)
 
 
-def forget_counters(server: Any) -> None:
+def remove_counter_folder(server: Any) -> None:
     """Called by gunicorn in the master at its end."""
     shutil.rmtree(os.environ.pop(MULTIPROCESS, ""), ignore_errors=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 from sluice_controller.api.converters import NameConverter, RateConverter, TargetConverter
-from sluice_controller.api.views.bandwidth import bandwidth, iostack, slo
+from sluice_controller.api.views.bandwidth import iostack, measurements, slo
 from sluice_controller.api.views.code import controllers, dependencies, filters, uploaded_metrics
 from sluice_controller.api.views.operations import changes, configuration, health, metrics, nodes, schema
 from sluice_controller.api.views.policies import deployments, effective, firings, policies
@@ -82,11 +82,11 @@ urlpatterns = [
     path("stereotypes/<name:stereotype>/tenants/<target:target>", stereotypes.StereotypeTargetView.as_view()),
     path("bw", iostack.BandwidthView.as_view()),
     path("bw/osinfo", iostack.OsinfoView.as_view()),
-    path("bw/flows", bandwidth.FlowsView.as_view()),
-    path("bw/nodes", bandwidth.NodeBandwidthView.as_view()),
-    path("bw/parts", bandwidth.PartsView.as_view()),
-    path("bw/devices", bandwidth.DevicesView.as_view()),
-    path("bw/metrics", bandwidth.BandwidthMetricsView.as_view()),
+    path("bw/flows", measurements.FlowsView.as_view()),
+    path("bw/nodes", measurements.NodeBandwidthView.as_view()),
+    path("bw/parts", measurements.PartsView.as_view()),
+    path("bw/devices", measurements.DevicesView.as_view()),
+    path("bw/metrics", measurements.BandwidthMetricsView.as_view()),
     path("bw/slo", slo.ObjectivesView.as_view()),
     path("bw/slo/<name:account>/<name:name>", slo.ObjectiveView.as_view()),
     path("bw/slo/<name:account>/<name:name>/<name:policy>", slo.PolicyObjectiveView.as_view()),

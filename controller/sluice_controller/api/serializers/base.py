@@ -1,7 +1,7 @@
 """One definition of each shape: the schema describes it, and answers are rendered with it.
 
 A :class:`Serializer` declares the fields of an object of an answer, in the order in which they are answered.
-drf-spectacular reads it for ``/schema``; :meth:`Serializer.show` renders a domain object with it.  A field's value is
+drf-spectacular reads it for ``/schema``; :meth:`Serializer.render` renders a domain object with it.  A field's value is
 the attribute that its ``source`` names (its own name without one), or what its :func:`computed` function says; nested
 serializers, times, lists and mappings become plain data.  Bodies of requests are not parsed with serializers, which
 only describe them: :mod:`sluice_controller.validation` says what is wrong in our words.
@@ -38,7 +38,7 @@ class Serializer(s.Serializer):
         cls._readers = tuple((name, _reader(name, field)) for name, field in cls._declared_fields.items())
 
     @classmethod
-    def show(cls, thing: Any, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: Any, **given: Any) -> dict[str, Any]:
         """``thing`` as plain data; ``given`` are values of fields that the object does not know.
 
         What is plain data already stays as it is.
@@ -48,9 +48,9 @@ class Serializer(s.Serializer):
         return {name: given[name] if name in given else read(thing) for name, read in cls._readers}
 
     @classmethod
-    def show_all(cls, things: Iterable[Any]) -> list[dict[str, Any]]:
+    def render_all(cls, things: Iterable[Any]) -> list[dict[str, Any]]:
         """Several objects."""
-        return [cls.show(one) for one in things]
+        return [cls.render(one) for one in things]
 
 
 class UnixTimeField(s.DateTimeField):
@@ -86,9 +86,9 @@ def _reader(name: str, field: Any) -> Callable[[Any], Any]:
 def _conversion(field: Any) -> Callable[[Any], Any] | None:
     if isinstance(field, s.ListSerializer):
         shape: type[Serializer] = type(field.child)
-        return shape.show_all
+        return shape.render_all
     if isinstance(field, Serializer):
-        return type(field).show
+        return type(field).render
     if isinstance(field, UnixTimeField):
         return field.text
     return list if isinstance(field, s.ListField) else dict if isinstance(field, s.DictField) else None

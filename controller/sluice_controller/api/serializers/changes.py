@@ -48,13 +48,13 @@ class ChangeSerializer(Serializer):
     )
 
     @classmethod
-    def show(cls, thing: Change, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: Change, **given: Any) -> dict[str, Any]:
         """One change, and the uploaded code that it is about, by the sections of documents."""
         code: dict[str, list[str]] = {section: [] for section in CODE_SECTIONS}
         for key in dict.fromkeys((*(one.key for one in thing.uploads), *thing.upload_drops)):
             kind, slash, name = key.partition("/")
             code[_SECTIONS[kind] if slash else _SECTIONS[FILTER_CODE]].append(name if slash else key)
-        return super().show(thing, **code, **given)
+        return super().render(thing, **code, **given)
 
 
 class OldestSerializer(Serializer):
@@ -121,7 +121,7 @@ class OutcomeSerializer(Serializer):
     )
 
     @classmethod
-    def show(cls, thing: ConfigurationChange, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: ConfigurationChange, **given: Any) -> dict[str, Any]:
         """What was changed, or with ``plan`` would be, and how many things in which way."""
         counts = {how: sum(one.how == how for one in thing.changes) for how in HOWS}
-        return super().show(thing, **counts, **given)
+        return super().render(thing, **counts, **given)

@@ -32,10 +32,10 @@ class ControllerSerializer(CodeSerializer, EntrySerializer):
     hosts = s.ListField(child=s.CharField(), help_text="the actor hosts that run it: one, but while it moves")
 
     @classmethod
-    def show_on(cls, hosts: Sequence[ControllerInstance], upload: Upload) -> dict[str, Any]:
+    def render_on(cls, hosts: Sequence[ControllerInstance], upload: Upload) -> dict[str, Any]:
         """A controller and how it fares on the hosts that run it."""
         state, reason = state_of(upload, hosts)
-        return cls.show(upload, state=state, reason=reason, hosts=[one.host for one in hosts])
+        return cls.render(upload, state=state, reason=reason, hosts=[one.host for one in hosts])
 
 
 class ControllerPageSerializer(PageSerializer):

@@ -123,16 +123,16 @@ class EffectiveSerializer(Serializer):
     kinds = VerdictSerializer(many=True)
 
     @classmethod
-    def show_most(cls, effective: Effective, contents: CacheContents, most: int) -> dict[str, Any]:
+    def render_effective(cls, effective: Effective, contents: CacheContents, most: int) -> dict[str, Any]:
         """The whole answer; at most ``most`` overridden actions of each kind."""
         kinds = []
         for verdict in effective.verdicts:
             overridden = [
-                OverriddenSerializer.show(one, message=_message(one, contents)) for one in verdict.overridden[:most]
+                OverriddenSerializer.render(one, message=_message(one, contents)) for one in verdict.overridden[:most]
             ]
             more = max(0, len(verdict.overridden) - most)
-            kinds.append(VerdictSerializer.show(verdict, overridden=overridden, more=more))
-        return cls.show(effective, kinds=kinds)
+            kinds.append(VerdictSerializer.render(verdict, overridden=overridden, more=more))
+        return cls.render(effective, kinds=kinds)
 
 
 def _message(overridden: Overridden, contents: CacheContents) -> str:

@@ -108,9 +108,9 @@ class DependencySerializer(EntrySerializer):
     filters = s.ListField(child=s.CharField(), help_text="that use it")
 
     @classmethod
-    def show(cls, thing: UsedDependency, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: UsedDependency, **given: Any) -> dict[str, Any]:
         """A dependency with the filters that use it."""
-        return super().show(thing.found, filters=list(thing.filters), **given)
+        return super().render(thing.found, filters=list(thing.filters), **given)
 
 
 class DependencyPageSerializer(PageSerializer):

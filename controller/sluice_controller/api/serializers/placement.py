@@ -40,7 +40,7 @@ class LocalitySerializer(Serializer):
     locations = LocationSerializer(many=True)
 
     @classmethod
-    def show_in(cls, swift_dir: str, found: Locality, **path: str) -> dict[str, Any]:
+    def render_in(cls, swift_dir: str, found: Locality, **path: str) -> dict[str, Any]:
         """Where an object is, with what the files in ``swift_dir`` say of it, if there are any."""
         policy = swift_rings.storage_policy(swift_dir, found.policy_index) if swift_dir else None
         devices = swift_rings.devices(swift_dir, found.policy_index) if swift_dir else {}
@@ -48,9 +48,9 @@ class LocalitySerializer(Serializer):
         for one in found.locations:
             device = devices.get((one.address, one.port, one.device))
             told = {name: device and getattr(device, name) for name in _OF_DEVICES}
-            locations.append(LocationSerializer.show(one, fragment=policy and policy.fragment(one.number), **told))
+            locations.append(LocationSerializer.render(one, fragment=policy and policy.fragment(one.number), **told))
         told = {name: policy and getattr(policy, name) for name in ("type", "needed")}
-        return cls.show(found, **path, storage_policy=policy and policy.name, **told, locations=locations)
+        return cls.render(found, **path, storage_policy=policy and policy.name, **told, locations=locations)
 
 
 #: What the rings say of a device.

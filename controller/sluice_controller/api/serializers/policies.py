@@ -206,11 +206,11 @@ class PolicySerializer(_OriginSerializer, SentenceSerializer):
     )
 
     @classmethod
-    def show(cls, thing: PolicyView, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: PolicyView, **given: Any) -> dict[str, Any]:
         """A policy, whose sentence is that of its text and plan."""
         policy, plan = thing.cached.policy, thing.cached.plan
-        sentence = SentenceSerializer.show(_StoredSentence(policy.text, policy.source, plan))
-        return super().show(thing, **sentence, **given)
+        sentence = SentenceSerializer.render(_StoredSentence(policy.text, policy.source, plan))
+        return super().render(thing, **sentence, **given)
 
 
 class PolicyPageSerializer(PageSerializer):

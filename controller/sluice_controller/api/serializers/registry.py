@@ -94,9 +94,9 @@ class MeasuredSerializer(CodeSerializer):
     )
 
     @classmethod
-    def show(cls, thing: RegisteredMetric, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: RegisteredMetric, **given: Any) -> dict[str, Any]:
         """A metric of a plugin, an uploaded or a registered one."""
-        return super().show(thing, **CodeSerializer.show(thing.upload or _NO_CODE), **given)
+        return super().render(thing, **CodeSerializer.render(thing.upload or _NO_CODE), **given)
 
 
 class MeasuredPageSerializer(PageSerializer):
@@ -132,10 +132,10 @@ class RegisteredFilterSerializer(FilterSerializer):
     activation = ActivationSerializer()
 
     @classmethod
-    def show(cls, thing: FilterActivation, **given: Any) -> dict[str, Any]:
+    def render(cls, thing: FilterActivation, **given: Any) -> dict[str, Any]:
         """A keyword with its own activation URL or that of our deploy call."""
-        activation = ActivationSerializer.show(thing.activation, federated=thing.federated)
-        return super().show(thing.info, activation=activation, **given)
+        activation = ActivationSerializer.render(thing.activation, federated=thing.federated)
+        return super().render(thing.info, activation=activation, **given)
 
 
 class RegisteredFilterPageSerializer(PageSerializer):

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sluice_controller.api.permissions import authorize_plans, named_rules, undecided
+from sluice_controller.api.permissions import authorize_plans, named_rules, undecided_rule
 from sluice_controller.catalog.backend import Backend, current
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.validation.parameters import Query
@@ -27,7 +27,7 @@ class View(APIView):
     #: a system check
     rules: ClassVar[Mapping[str, str]] = {}
     #: rules that it asks besides, of some requests
-    further: ClassVar[tuple[str, ...]] = ()
+    further_rules: ClassVar[tuple[str, ...]] = ()
     #: OPTIONS is left out: ``/schema`` says more
     http_method_names: tuple[str, ...] = ("get", "post", "put", "delete", "head")
 
@@ -44,13 +44,13 @@ class View(APIView):
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer, which stays here when nobody asked whether it may be given."""
         response = super().finalize_response(request, response, *args, **kwargs)
-        if response.status_code < HTTPStatus.BAD_REQUEST and undecided(request, self):
-            error = AssertionError(f"rule `{undecided(request, self)}` was never decided")
+        if response.status_code < HTTPStatus.BAD_REQUEST and undecided_rule(request, self):
+            error = AssertionError(f"rule `{undecided_rule(request, self)}` was never decided")
             withheld: Response = self.handle_exception(error)
             return super().finalize_response(request, withheld, *args, **kwargs)
         return response
 
-    def allowing(self, request: Request) -> Callable[[Iterable[Plan]], None]:
+    def plan_authorizer(self, request: Request) -> Callable[[Iterable[Plan]], None]:
         """What decides the method's rule for plans: called with those that are shown, written or taken away."""
         rule = self.rule(request)
         return lambda plans: authorize_plans(request, rule, plans, self.backend.policy_cache.contents().uploads)
@@ -59,7 +59,7 @@ class View(APIView):
         """The name of the method's rule."""
         return self.rules[request.method.lower().replace("head", "get")]
 
-    def foreknown(self) -> Mapping[str, str]:
+    def known_target(self) -> Mapping[str, str]:
         """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""
         return {}
 

@@ -77,13 +77,13 @@ class CollectionView(View):
 
     def get(self, request: Request) -> Response:
         """A page of entries."""
-        return render_page(self, request, self.path[-1], self.list_all(), self.serializer.show)
+        return render_page(self, request, self.path[-1], self.list_all(), self.serializer.render)
 
     def post(self, request: Request) -> Response:
         """The new entry."""
         self.query(request)
         made = self.create(request.data, request.user.name)
-        data = self.serializer.show(made)
+        data = self.serializer.render(made)
         return render_entry(data, made.version, url_path(*self.path, data[self.name_field]))
 
 
@@ -107,20 +107,20 @@ class EntryView(View):
         """Take the entry out; ``options`` as of :meth:`update`."""
         self.service.delete(self.backend, name, by, **options)
 
-    def render(self, found: Any) -> Response:
+    def respond(self, found: Any) -> Response:
         """The answer about an entry."""
-        return render_entry(self.serializer.show(found), found.version)
+        return render_entry(self.serializer.render(found), found.version)
 
     def get(self, request: Request, **path: str) -> Response:
         """The entry."""
         self.query(request)
         (name,) = path.values()
-        return self.render(self.find(name))
+        return self.respond(self.find(name))
 
     def put(self, request: Request, **path: str) -> Response:
         """The entry as it is now."""
         (name,) = path.values()
-        return self.render(self.update(name, request.data, request.user.name, **self._options(request, "put")))
+        return self.respond(self.update(name, request.data, request.user.name, **self._options(request, "put")))
 
     def delete(self, request: Request, **path: str) -> Response:
         """204."""

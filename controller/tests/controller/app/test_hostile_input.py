@@ -7,7 +7,7 @@ import ssl
 import pytest
 from gunicorn.http import errors
 
-from sluice_controller.app.gunicorn_worker import answer, reason_of
+from sluice_controller.app.gunicorn_worker import describe_error, error_response
 from sluice_controller.app.server import LONGEST_LINE
 from sluice_controller.policies import services
 from sluice_dsl.diagnostics import PolicyConflict
@@ -97,7 +97,7 @@ def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch
     ],
 )
 def test_what_the_server_refuses_by_itself_has_our_shape_and_repeats_nothing(raised, status):
-    head, _, body = answer(*reason_of(raised), "req-1").partition(b"\r\n\r\n")
+    head, _, body = error_response(*describe_error(raised), "req-1").partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"Content-Type: application/json" in head
     assert f"Content-Length: {len(body)}".encode() in head

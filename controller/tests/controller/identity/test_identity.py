@@ -167,7 +167,9 @@ def test_keystone_that_is_away_is_503_and_health_goes_on(keystone):
 
 def test_a_view_that_forgets_to_decide_gives_nothing_away(keystone, monkeypatch, caplog):
     made = create(keystone(ALICE), OWN).json()
-    monkeypatch.setattr("sluice_controller.api.views.base.View.allowing", lambda self, request: lambda plans: None)
+    monkeypatch.setattr(
+        "sluice_controller.api.views.base.View.plan_authorizer", lambda self, request: lambda plans: None
+    )
     client = keystone(ULF)
     answer = client.get(f"/policies/{made['id']}")
     assert answer.status_code == 500
@@ -182,7 +184,7 @@ def test_every_view_names_a_rule_for_every_method(config):
 
     assert check_views() == []
     views = [one.callback.view_class for one in urlpatterns]
-    named = {rule for one in views for rule in (*one.rules.values(), *one.further)}
+    named = {rule for one in views for rule in (*one.rules.values(), *one.further_rules)}
     asked = {one.name for one in OPERATIONS if not one.name.endswith("_all")}
     assert named - {"open"} == asked
 

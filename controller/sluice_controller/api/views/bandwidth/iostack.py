@@ -115,7 +115,7 @@ class PromiseView(View):
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)
-        return render_entry({**PolicySerializer.show(found), **done.to_data()}, found.cached.version)
+        return render_entry({**PolicySerializer.render(found), **done.to_data()}, found.cached.version)
 
 
 class SetBandwidthView(PromiseView):
@@ -142,7 +142,7 @@ class SetPolicyBandwidthView(PromiseView):
         return self.promise(request, account, policy, value)
 
 
-class TakeBackView(View):
+class ClearBase(View):
     """A call that takes values back."""
 
     def clear(self, request: Request, account: str = "", policy: str = "") -> Response:
@@ -154,7 +154,7 @@ class TakeBackView(View):
         return Response({"policies": gone})
 
 
-class ClearView(TakeBackView):
+class ClearView(ClearBase):
     """Those of everybody."""
 
     @_clear("clear_bandwidth")
@@ -166,7 +166,7 @@ class ClearView(TakeBackView):
         return self.clear(request)
 
 
-class ClearAccountView(TakeBackView):
+class ClearAccountView(ClearBase):
     """Those of a tenant."""
 
     @_clear("clear_bandwidth_of_account", ACCOUNT)
@@ -178,7 +178,7 @@ class ClearAccountView(TakeBackView):
         return self.clear(request, account)
 
 
-class ClearPolicyView(TakeBackView):
+class ClearPolicyView(ClearBase):
     """That of a tenant under one storage policy."""
 
     @_clear("clear_bandwidth_of_policy", ACCOUNT, POLICY)

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, query
-from sluice_controller.api.permissions import authorize, project_of, seen
+from sluice_controller.api.permissions import authorize, project_target, visible_accounts
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
@@ -35,7 +35,7 @@ _TOGETHER: Final = (
 def objective_data(one: Objective, report: BandwidthReport | None) -> dict[str, Any]:
     """An objective."""
     infeasible = bandwidth_report.shortfall(report, one.policy.policy.id, one.name)
-    return shapes.ObjectiveSerializer.show(one, infeasible=infeasible)
+    return shapes.ObjectiveSerializer.render(one, infeasible=infeasible)
 
 
 class ObjectivesView(View):
@@ -56,7 +56,7 @@ class ObjectivesView(View):
         """
         given = self.query(request, "limit", "marker", "prefix", "account", "name")
         account, name = given.text("account"), given.one_of("name", NAMES)
-        accounts = seen(request, self.rules["get"])
+        accounts = visible_accounts(request, self.rules["get"])
         known = {
             " ".join((one.account, one.name, one.storage_policy, one.policy.policy.id)): one
             for one in services.objectives(self.backend.policy_cache.contents())
@@ -89,18 +89,18 @@ def _delete(name: str, *path: OpenApiParameter) -> Any:
     return operation("sluice:slos:delete", name, GONE, *path, WAIT, errors=(404, 409))
 
 
-class OneView(View):
+class ObjectiveBase(View):
     """A call about one objective."""
 
-    def show(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def show_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         self.query(request)
         where = services.scope(self.backend, account, policy)
-        authorize(request, self.rules["get"], project_of(where.target.name, settings.SLUICE.reseller_prefix))
+        authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
         found = services.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 
-    def set(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def set_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
         seconds = self.wait_seconds(request)
         value = Body(request.data, "value").value("value")
@@ -111,7 +111,7 @@ class OneView(View):
         data = objective_data(found, bandwidth_report.current_report(self.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
-    def take_back(self, request: Request, account: str, name: str, policy: str = "") -> Response:
+    def delete_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
         seconds = self.wait_seconds(request)
         where = services.scope(self.backend, account, policy)
@@ -120,7 +120,7 @@ class OneView(View):
         return no_content()
 
 
-class ObjectiveView(OneView):
+class ObjectiveView(ObjectiveBase):
     """One objective, for all storage policies."""
 
     @_show("show_slo", ACCOUNT, _NAME)
@@ -129,7 +129,7 @@ class ObjectiveView(OneView):
 
         The objective.
         """
-        return self.show(request, account, name)
+        return self.show_objective(request, account, name)
 
     @_set("update_slo", ACCOUNT, _NAME)
     def put(self, request: Request, account: str, name: str) -> Response:
@@ -137,7 +137,7 @@ class ObjectiveView(OneView):
 
         The objective as it is now.
         """
-        return self.set(request, account, name)
+        return self.set_objective(request, account, name)
 
     @_delete("delete_slo", ACCOUNT, _NAME)
     def delete(self, request: Request, account: str, name: str) -> Response:
@@ -145,10 +145,10 @@ class ObjectiveView(OneView):
 
         204.
         """
-        return self.take_back(request, account, name)
+        return self.delete_objective(request, account, name)
 
 
-class PolicyObjectiveView(OneView):
+class PolicyObjectiveView(ObjectiveBase):
     """One objective, for one storage policy."""
 
     @_show("show_slo_of_policy", ACCOUNT, _NAME, POLICY)
@@ -157,7 +157,7 @@ class PolicyObjectiveView(OneView):
 
         The objective.
         """
-        return self.show(request, account, name, policy)
+        return self.show_objective(request, account, name, policy)
 
     @_set("update_slo_of_policy", ACCOUNT, _NAME, POLICY)
     def put(self, request: Request, account: str, name: str, policy: str) -> Response:
@@ -165,7 +165,7 @@ class PolicyObjectiveView(OneView):
 
         The objective as it is now.
         """
-        return self.set(request, account, name, policy)
+        return self.set_objective(request, account, name, policy)
 
     @_delete("delete_slo_of_policy", ACCOUNT, _NAME, POLICY)
     def delete(self, request: Request, account: str, name: str, policy: str) -> Response:
@@ -173,4 +173,4 @@ class PolicyObjectiveView(OneView):
 
         204.
         """
-        return self.take_back(request, account, name, policy)
+        return self.delete_objective(request, account, name, policy)

@@ -23,7 +23,15 @@ from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers import controllers as shapes
 from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
+from sluice_controller.api.views.code.transfer import (
+    BYTES,
+    BYTES_OUT,
+    MAIN,
+    NATIVE_WARNING,
+    SHA256,
+    download,
+    read_code,
+)
 from sluice_controller.api.views.resources import no_content, render_entry, render_page, url_path
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import controllers, revisions
@@ -40,7 +48,7 @@ class ControllerBase(View):
     def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The controller and how it fares."""
         where = controllers.instances(self.backend).get(found.upload.keyword, [])
-        return render_entry(shapes.ControllerSerializer.show_on(where, found.upload), found.version, location)
+        return render_entry(shapes.ControllerSerializer.render_on(where, found.upload), found.version, location)
 
     def seconds(self, request: Request) -> float:
         """How long the answer may wait."""
@@ -71,7 +79,7 @@ class ControllersView(View):
         state = given_query.one_of("state", controllers.STATES)
         where = controllers.instances(self.backend)
         known = {
-            name: shapes.ControllerSerializer.show_on(where.get(name, []), one)
+            name: shapes.ControllerSerializer.render_on(where.get(name, []), one)
             for name, one in controllers.list_controllers(self.backend.policy_cache.contents()).items()
         }
         wanted = {name: one for name, one in known.items() if state in ("", one["state"])}
@@ -139,7 +147,7 @@ class ControllerDataView(ControllerBase):
         """
         given_query = self.query(request, "wait", "main")
         seconds = given_query.number("wait", 0.0, 0.0, LONGEST)
-        code = given(request, given_query.text("main"))
+        code = read_code(request, given_query.text("main"))
         found, new = controllers.put_code(self.backend, controller, code, request.user.name, expected_version(request))
         if new:
             return self.answer(found, url_path("controllers", controller))
@@ -221,4 +229,4 @@ class ControllerInstancesView(View):
         """
         name = controllers.find(self.backend, controller).upload.keyword
         where = {one.host: one for one in controllers.instances(self.backend).get(name, [])}
-        return render_page(self, request, "instances", where, shapes.ControllerInstanceSerializer.show)
+        return render_page(self, request, "instances", where, shapes.ControllerInstanceSerializer.render)

@@ -26,10 +26,10 @@ from sluice_controller.api.openapi import (
     update_operation,
 )
 from sluice_controller.api.parsers import RawParser
-from sluice_controller.api.permissions import authorize, target_of
+from sluice_controller.api.permissions import authorize, plan_target
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, content_length
+from sluice_controller.api.views.code.transfer import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, content_length
 from sluice_controller.api.views.policies.deployments import TARGET
 from sluice_controller.api.views.resources import CollectionView, EntryView, render_entry, render_page
 from sluice_controller.catalog.waiting import wait_acknowledged
@@ -136,7 +136,7 @@ class DependencyDataView(View):
             expected_version(request),
         )
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return render_entry(shapes.DependencySerializer.show(one), one.version)
+        return render_entry(shapes.DependencySerializer.render(one), one.version)
 
 
 class DeployedDependenciesView(View):
@@ -151,7 +151,7 @@ class DeployedDependenciesView(View):
         A page of dependencies.
         """
         where = deployments.target_of(target, self.backend.catalogue)
-        authorize(request, self.rules["get"], target_of(Plan(where, ()), settings.SLUICE, {}))
+        authorize(request, self.rules["get"], plan_target(Plan(where, ()), settings.SLUICE, {}))
         found = dependencies.deployed(self.backend, where)
         known = {name: {"name": name, "filters": list(filters)} for name, filters in found.items()}
         return render_page(self, request, "dependencies", known, dict, target=where.name)
@@ -165,7 +165,7 @@ class _AttachmentView(View):
         where = deployments.target_of(target, self.backend.catalogue)
         one = change(self.backend, where, name, request.data, request.user.name)
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
-        return render_entry(shapes.DependencySerializer.show(one), one.version)
+        return render_entry(shapes.DependencySerializer.render(one), one.version)
 
 
 def _attachment(rule: str, name: str) -> Callable[[Any], Any]:

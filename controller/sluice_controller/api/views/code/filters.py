@@ -22,7 +22,7 @@ from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.code import (
+from sluice_controller.api.views.code.transfer import (
     BYTES,
     BYTES_OUT,
     MAIN,
@@ -30,7 +30,7 @@ from sluice_controller.api.views.code.code import (
     NATIVE_WARNING,
     SHA256,
     download,
-    given,
+    read_code,
 )
 from sluice_controller.api.views.resources import no_content, render_entry, render_page, url_path
 from sluice_controller.catalog.waiting import LONGEST
@@ -47,13 +47,13 @@ _NATIVE_RULE = NATIVE_RULES[FILTER_CODE]
 class RegistrationView(View):
     """What the views of registrations share."""
 
-    further = (_NATIVE_RULE,)
+    further_rules = (_NATIVE_RULE,)
 
     def answer(self, found: RegisteredCode, location: str = "") -> Response:
         """The registration and how far its code has come."""
         return render_entry(
-            shapes.UploadSerializer.show(
-                found.upload, rollout=shapes.RolloutSerializer.show(rollout_now(self.backend, found))
+            shapes.UploadSerializer.render(
+                found.upload, rollout=shapes.RolloutSerializer.render(rollout_now(self.backend, found))
             ),
             found.version,
             location,
@@ -76,7 +76,7 @@ class FiltersView(RegistrationView):
         """
         known = self.backend.catalogue.actions.items()
         usable = {word: one for word, one in known if one.available and one.kind == FILTER}
-        return render_page(self, request, "filters", usable, FilterSerializer.show)
+        return render_page(self, request, "filters", usable, FilterSerializer.render)
 
     @operation(
         "sluice:filters:register",
@@ -188,7 +188,7 @@ class FilterDataView(RegistrationView):
         """
         query_ = self.query(request, "wait", "main")
         seconds = query_.number("wait", 0.0, 0.0, LONGEST)
-        code = given(request, query_.text("main"))
+        code = read_code(request, query_.text("main"))
         self.allow_native(request, keyword)
         found = filters.put_code(self.backend, keyword, code, request.user.name, expected_version(request))
         wait_rolled_out(self.backend, found, seconds)

@@ -24,7 +24,15 @@ from sluice_controller.api.serializers.controllers import MetricInstancesSeriali
 from sluice_controller.api.serializers.registry import MeasuredSerializer
 from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.code import BYTES, BYTES_OUT, MAIN, NATIVE_WARNING, SHA256, download, given
+from sluice_controller.api.views.code.transfer import (
+    BYTES,
+    BYTES_OUT,
+    MAIN,
+    NATIVE_WARNING,
+    SHA256,
+    download,
+    read_code,
+)
 from sluice_controller.api.views.resources import render_entry, render_page, url_path
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.code import metrics as code_metrics
@@ -41,7 +49,7 @@ _OK = {200: MeasuredSerializer}
 
 def _shown(found: RegisteredCode, location: str = "") -> Response:
     return render_entry(
-        MeasuredSerializer.show(metrics.uploaded_metric(found.upload, found.version)), found.version, location
+        MeasuredSerializer.render(metrics.uploaded_metric(found.upload, found.version)), found.version, location
     )
 
 
@@ -81,7 +89,7 @@ class MetricDataView(View):
         """
         given_query = self.query(request, "wait", "main")
         seconds = given_query.number("wait", 0.0, 0.0, LONGEST)
-        code = given(request, given_query.text("main"))
+        code = read_code(request, given_query.text("main"))
         found, new = code_metrics.put_code(self.backend, metric, code, request.user.name, expected_version(request))
         wait_rolled_out(self.backend, found, seconds)
         return _shown(found, url_path("registry", "metrics", found.upload.keyword) if new else "")

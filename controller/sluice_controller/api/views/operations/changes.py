@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import WAIT, header, operation, query
 from sluice_controller.api.serializers import changes as shapes
 from sluice_controller.api.views.base import View, etag, expected_version
-from sluice_controller.api.views.code.code import allowing_code
+from sluice_controller.api.views.code.transfer import code_authorizer
 from sluice_controller.catalog.selectors import LARGEST_PAGE
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import changes
@@ -76,7 +76,7 @@ class ChangesView(View):
         wanted = changes.ChangeFilter(given.text("policy"), given.text("by"), read_since(given.text("since")))
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = changes.list_changes(self.backend, wanted, limit, given.text("marker"))
-        return Response(shapes.ChangePageSerializer.show(page))
+        return Response(shapes.ChangePageSerializer.render(page))
 
 
 class ChangeView(View):
@@ -97,8 +97,8 @@ class ChangeView(View):
         self.query(request)
         found = changes.find_change(self.backend, read_epoch(epoch))
         known = found.differences
-        differences = None if known is None else shapes.DifferenceSerializer.show_all(known)
-        data = shapes.ChangeDetailSerializer.show(found.change, differences=differences)
+        differences = None if known is None else shapes.DifferenceSerializer.render_all(known)
+        data = shapes.ChangeDetailSerializer.render(found.change, differences=differences)
         return Response(data, headers={"ETag": etag(found.change.epoch)})
 
 
@@ -128,7 +128,7 @@ class RollbackView(View):
         empty_body(request.data)
         plan, force = given.flag("plan"), given.flag("force")
         wanted = configuration_at(self.backend, read_epoch(epoch))
-        expected, allow = expected_version(request), allowing_code(request)
+        expected, allow = expected_version(request), code_authorizer(request)
         outcome = replace_configuration(self.backend, wanted, request.user.name, plan, force, expected, allow)
         wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(shapes.OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})
+        return Response(shapes.OutcomeSerializer.render(outcome, plan=plan), headers={"ETag": etag(outcome.version)})

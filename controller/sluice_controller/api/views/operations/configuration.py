@@ -14,9 +14,9 @@ from rest_framework.response import Response
 from sluice_controller.api.openapi import WAIT, operation
 from sluice_controller.api.serializers.changes import OutcomeSerializer
 from sluice_controller.api.views.base import View, etag, expected_version
-from sluice_controller.api.views.code.code import allowing_code
-from sluice_controller.api.views.negotiation import OtherView, YamlRenderer
+from sluice_controller.api.views.code.transfer import code_authorizer
 from sluice_controller.api.views.operations.changes import FORCE, IF_MATCH, PLAN, VERSION
+from sluice_controller.api.views.renderers import NonJSONView, YamlRenderer
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import yaml_adapter
 from sluice_controller.configuration.configuration import Configuration, replace_configuration
@@ -52,7 +52,7 @@ class YamlParser(BaseParser):
         return yaml_adapter.load(stream.read())
 
 
-class ExportView(OtherView):
+class ExportView(NonJSONView):
     """The configuration as it stands."""
 
     renderer_classes = (YamlRenderer, JSONRenderer)
@@ -114,6 +114,6 @@ class ImportView(View):
         def wanted(now: Configuration) -> Configuration:
             return read_configuration(data, self.backend, name, now)
 
-        outcome = replace_configuration(self.backend, wanted, name, plan, force, expected, allowing_code(request))
+        outcome = replace_configuration(self.backend, wanted, name, plan, force, expected, code_authorizer(request))
         wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(OutcomeSerializer.show(outcome, plan=plan), headers={"ETag": etag(outcome.version)})
+        return Response(OutcomeSerializer.render(outcome, plan=plan), headers={"ETag": etag(outcome.version)})

@@ -13,10 +13,10 @@ from sluice_controller.api.openapi import REASONS, REQUEST_ID
 from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.prometheus import CONTENT_TYPE, exposition
 from sluice_controller.api.serializers.policies import ErrorSerializer
-from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
+from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 
 
-class MetricsView(OtherView):
+class MetricsView(NonJSONView):
     """Numbers of calls, policies, nodes and actor hosts."""
 
     authentication_classes = ()

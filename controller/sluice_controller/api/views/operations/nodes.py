@@ -40,9 +40,9 @@ class NodesView(View):
         wanted = selectors.NodeFilter(given.text("marker"), given.one_of("state", NODE_STATES), given.flag("refusing"))
         nodes = [node for node in cluster.nodes if wanted.wants(node, cluster)]
         data = {
-            "nodes": [NodeSerializer.show(node, state=cluster.state(node)) for node in nodes[:limit]],
+            "nodes": [NodeSerializer.render(node, state=cluster.state(node)) for node in nodes[:limit]],
             "next_marker": nodes[limit - 1].node if len(nodes) > limit else None,
-            "head": HeadSerializer.show(cluster.head),
+            "head": HeadSerializer.render(cluster.head),
         }
         return Response(data)
 
@@ -59,7 +59,7 @@ class NodeView(View):
         self.query(request)
         cluster = selectors.cluster_now(self.backend)
         found = selectors.find_node(cluster, node)
-        return Response(NodeSerializer.show(found, state=cluster.state(found)))
+        return Response(NodeSerializer.render(found, state=cluster.state(found)))
 
     @operation("sluice:nodes:forget", "forget_node", {204: OpenApiResponse(description="forgotten")}, errors=(404,))
     def delete(self, request: Request, node: str) -> Response:
@@ -84,4 +84,4 @@ class AdoptView(View):
         """
         self.query(request)
         empty_body(request.data)
-        return Response(HeadSerializer.show(services.adopt_history(self.backend, request.user.name)))
+        return Response(HeadSerializer.render(services.adopt_history(self.backend, request.user.name)))

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, LIST, WAIT, in_path, operation
-from sluice_controller.api.permissions import authorize, target_of
+from sluice_controller.api.permissions import authorize, plan_target
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import render_entry, render_page
@@ -31,10 +31,10 @@ class DeploymentsView(View):
         """
         where = deployments.target_of(target, self.backend.catalogue)
         contents = self.backend.policy_cache.contents()
-        authorize(request, self.rules["get"], target_of(Plan(where, ()), settings.SLUICE, contents.uploads))
+        authorize(request, self.rules["get"], plan_target(Plan(where, ()), settings.SLUICE, contents.uploads))
         known = {one.action.keyword: one for one in deployments.list_deployed(contents, where)}
         return render_page(
-            self, request, "filters", known, shapes.DeployedSerializer.show, target=where.name, level=where.level
+            self, request, "filters", known, shapes.DeployedSerializer.render, target=where.name, level=where.level
         )
 
 
@@ -60,11 +60,11 @@ class DeployView(View):
         """
         seconds = self.wait_seconds(request)
         where = deployments.target_of(target, self.backend.catalogue)
-        allow = self.allowing(request)
+        allow = self.plan_authorizer(request)
         done = deployments.deploy(self.backend, where, keyword, request.data, request.user.name, allow)
         wait_acknowledged(self.backend, done.epoch, seconds)
         one = deployments.find_deployment(self.backend, done.policies[0].id)
-        return render_entry({**shapes.DeployedSerializer.show(one), "changed": done.changed}, one.policy.version)
+        return render_entry({**shapes.DeployedSerializer.render(one), "changed": done.changed}, one.policy.version)
 
 
 class UndeployView(View):
@@ -88,12 +88,12 @@ class UndeployView(View):
         seconds = self.wait_seconds(request)
         empty_body(request.data)
         where = deployments.target_of(target, self.backend.catalogue)
-        done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.allowing(request))
+        done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.plan_authorizer(request))
         wait_acknowledged(self.backend, done.epoch, seconds)
         left = deployments.list_deployed(self.backend.policy_cache.contents(), where)
         data = {
             "target": where.name,
             "level": where.level,
-            "filters": [shapes.DeployedSerializer.show(one) for one in left],
+            "filters": [shapes.DeployedSerializer.render(one) for one in left],
         }
         return Response({**data, "next_marker": None})

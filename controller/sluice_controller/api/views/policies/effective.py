@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import operation, query
-from sluice_controller.api.permissions import authorize, project_of
+from sluice_controller.api.permissions import authorize, project_target
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.policies.affected_assignments import ResourcePath
@@ -47,11 +47,11 @@ class EffectiveView(View):
         given = self.query(request, "target", "method", "size", "type", "tag", "limit")
         contents = self.backend.policy_cache.contents()
         place = ResourcePath.read(given.text("target"), contents.entries)
-        target = {"level": place.level, **project_of(place.account, settings.SLUICE.reseller_prefix)}
+        target = {"level": place.level, **project_target(place.account, settings.SLUICE.reseller_prefix)}
         authorize(request, self.rules["get"], target)
         limit = given.integer("limit", 100, 1, 1000)
         found = effective(self.backend, place, read_facts(given, place))
-        return Response(EffectiveSerializer.show_most(found, contents, limit))
+        return Response(EffectiveSerializer.render_effective(found, contents, limit))
 
 
 def read_facts(given: Query, place: ResourcePath) -> Facts:

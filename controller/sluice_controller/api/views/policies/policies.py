@@ -19,7 +19,7 @@ from sluice_controller.api.openapi import (
     operation,
     query,
 )
-from sluice_controller.api.permissions import seen
+from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers import policies as shapes
 from sluice_controller.api.views.base import View, etag, expected_version
 from sluice_controller.catalog import selectors
@@ -72,9 +72,9 @@ class PoliciesView(View):
             marker=given.text("marker"),
             tenant=given.text("tenant"),
             state=given.one_of("state", selectors.STATES),
-            accounts=seen(request, self.rules["get"]),
+            accounts=visible_accounts(request, self.rules["get"]),
         )
-        return Response(shapes.PolicyPageSerializer.show(page))
+        return Response(shapes.PolicyPageSerializer.render(page))
 
     @operation(
         "sluice:policies:create",
@@ -96,7 +96,7 @@ class PoliciesView(View):
         got no answer can ask again.
         """
         seconds = self.wait_seconds(request)
-        text, by, allow = read_text(request), request.user.name, self.allowing(request)
+        text, by, allow = read_text(request), request.user.name, self.plan_authorizer(request)
         key = idempotency.read_key(request)
         if key:
             written = idempotency.create_once(self.backend, text, by, key, allow)
@@ -105,7 +105,7 @@ class PoliciesView(View):
         wait_acknowledged(self.backend, written.epoch, seconds)
         views = written.views(self.backend)
         data = [
-            shapes.CreatedSerializer.show(view, warnings=shapes.ProblemSerializer.show_all(warnings))
+            shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(warnings))
             for view, warnings in zip(views, written.warnings, strict=True)
         ]
         if len(data) > 1:
@@ -132,10 +132,10 @@ class CheckView(View):
         """
         self.query(request)
         compiled = services.check_text(self.backend, read_text(request))
-        self.allowing(request)([one.plan for one in compiled])
+        self.plan_authorizer(request)([one.plan for one in compiled])
         entries = self.backend.policy_cache.contents().entries
         checked = [
-            shapes.CheckedPolicySerializer.show(one, activations=activations.activation_calls(one.plan, entries))
+            shapes.CheckedPolicySerializer.render(one, activations=activations.activation_calls(one.plan, entries))
             for one in compiled
         ]
         return Response({"policies": checked})
@@ -152,10 +152,10 @@ class PolicyView(View):
         """
         self.query(request)
         found = selectors.find_policy(self.backend, policy_id)
-        self.allowing(request)([found.cached.plan])
+        self.plan_authorizer(request)([found.cached.plan])
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
-        data = shapes.ShownPolicySerializer.show(found, activations=calls, **status)
+        data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @operation(
@@ -177,12 +177,12 @@ class PolicyView(View):
         """
         seconds = self.wait_seconds(request)
         revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
-        expected, allow = expected_version(request), self.allowing(request)
+        expected, allow = expected_version(request), self.plan_authorizer(request)
         written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
-        data = shapes.CreatedSerializer.show(view, warnings=shapes.ProblemSerializer.show_all(written.warnings[0]))
+        data = shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(written.warnings[0]))
         return Response(data, headers={"ETag": etag(data["version"])})
 
     @operation(
@@ -204,7 +204,7 @@ class PolicyView(View):
         given = self.query(request, "keep", "wait")
         seconds = given.number("wait", 0.0, 0.0, LONGEST)
         change = services.keep_policy if given.flag("keep") else services.delete_policy
-        allow = self.allowing(request)
+        allow = self.plan_authorizer(request)
         written = change(self.backend, policy_id, request.user.name, expected_version(request), allow)
         wait_acknowledged(self.backend, written.epoch, seconds)
         return _kept(written.views(self.backend))
@@ -213,5 +213,5 @@ class PolicyView(View):
 def _kept(views: list[Any]) -> Response:
     if not views:
         return Response(status=HTTPStatus.NO_CONTENT)
-    data = shapes.PolicySerializer.show(views[0])
+    data = shapes.PolicySerializer.render(views[0])
     return Response(data, headers={"ETag": etag(data["version"])})

@@ -61,7 +61,7 @@ class MembersView(View):
         """A page of members."""
         found = self.service.find(self.backend, group)
         known = {one.path: one for one in groups.members(found.record)}
-        response = render_page(self, request, "members", known, shapes.MemberSerializer.show)
+        response = render_page(self, request, "members", known, shapes.MemberSerializer.render)
         response["ETag"] = f'"{found.version}"'
         return response
 
@@ -93,7 +93,7 @@ class MemberView(View):
 
     def _rendered(self, found: Any, member: str) -> Response:
         one = groups.find_member(self.service, found.record, member, self.backend.catalogue)
-        return render_entry(shapes.MemberSerializer.show(one), found.version)
+        return render_entry(shapes.MemberSerializer.render(one), found.version)
 
 
 def _collection(kind: str, many: str, page: Any, shape: Any, new: Any, examples: Any) -> Callable[[Any], Any]:

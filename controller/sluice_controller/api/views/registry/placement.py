@@ -42,7 +42,7 @@ class LocalityView(View):
         account = placement.account_of(self.backend.native, account)
         found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
         path = {"account": account, "container": container, "object": object_name}
-        return Response(shapes.LocalitySerializer.show_in(settings.SLUICE.swift_dir, found, **path))
+        return Response(shapes.LocalitySerializer.render_in(settings.SLUICE.swift_dir, found, **path))
 
 
 class ContainerView(View):
@@ -62,10 +62,10 @@ class ContainerView(View):
         Where Keystone says who asks, Swift is asked with the same token, and decides.
         """
         self.query(request)
-        name, door = read_policy(request), SwiftClient(settings.SLUICE)
+        name, client = read_policy(request), SwiftClient(settings.SLUICE)
         account = placement.account_of(self.backend.native, account)
-        placement.refuse_unknown_policy(door, name)
-        made = door.create_container(account, container, name, request.headers.get("X-Auth-Token", ""))
+        placement.refuse_unknown_policy(client, name)
+        made = client.create_container(account, container, name, request.headers.get("X-Auth-Token", ""))
         data = {"account": account, "container": container, "storage_policy": name, "created": made}
         return Response(data, HTTPStatus.CREATED if made else HTTPStatus.OK)
 
@@ -89,7 +89,7 @@ class PlacementsView(View):
         given = self.query(request, "limit", "marker", "storage_policy")
         limit = given.integer("limit", 100, 1, LARGEST_PAGE)
         page = placement.list_placements(self.backend, limit, given.text("marker"), given.text("storage_policy"))
-        return Response(shapes.PlacementPageSerializer.show(page))
+        return Response(shapes.PlacementPageSerializer.render(page))
 
 
 class PlacementView(View):
@@ -103,7 +103,7 @@ class PlacementView(View):
         """
         self.query(request)
         found = placement.find(self.backend, placement.account_of(self.backend.native, account))
-        return Response(shapes.PlacementSerializer.show(found), headers={"ETag": etag(found.version)})
+        return Response(shapes.PlacementSerializer.render(found), headers={"ETag": etag(found.version)})
 
     @operation(
         "sluice:placements:update",
@@ -132,7 +132,7 @@ class PlacementView(View):
         )
         wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
         status = HTTPStatus.CREATED if new else HTTPStatus.OK
-        return Response(shapes.PlacementSerializer.show(found), status, headers={"ETag": etag(found.version)})
+        return Response(shapes.PlacementSerializer.render(found), status, headers={"ETag": etag(found.version)})
 
     @operation(
         "sluice:placements:delete",

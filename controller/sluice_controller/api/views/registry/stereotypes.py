@@ -24,7 +24,7 @@ from sluice_controller.api.openapi import (
     show_operation,
     update_operation,
 )
-from sluice_controller.api.permissions import authorize, target_of
+from sluice_controller.api.permissions import authorize, plan_target
 from sluice_controller.api.serializers import stereotypes as shapes
 from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.resources import CollectionView, EntryView, no_content, render_entry, render_page
@@ -90,12 +90,12 @@ class StereotypeView(EntryView):
             self.backend, path["stereotype"], request.data, request.user.name, settings.SLUICE.text_limit, expected
         )
         wait_acknowledged(self.backend, done.epoch, seconds)
-        return self.render(found)
+        return self.respond(found)
 
-    def render(self, found: Any) -> Response:
+    def respond(self, found: Any) -> Response:
         """The stereotype, with the number of targets that it is applied to."""
         places = stereotypes.applications(self.backend.policy_cache.contents(), found.record.name)
-        return render_entry(shapes.ShownStereotypeSerializer.show(found, applied=len(places)), found.version)
+        return render_entry(shapes.ShownStereotypeSerializer.render(found, applied=len(places)), found.version)
 
 
 class StereotypeTargetsView(View):
@@ -118,7 +118,7 @@ class StereotypeTargetsView(View):
         found = stereotypes.find(self.backend, stereotype)
         places = stereotypes.applications(self.backend.policy_cache.contents(), stereotype)
         known = {path: policies for (_, path), policies in places.items()}
-        response = render_page(self, request, "targets", known, shapes.AppliedSerializer.show)
+        response = render_page(self, request, "targets", known, shapes.AppliedSerializer.render)
         response["ETag"] = f'"{found.version}"'
         return response
 
@@ -126,7 +126,7 @@ class StereotypeTargetsView(View):
 class StereotypeTargetView(View):
     """One stereotype at one tenant or container."""
 
-    def foreknown(self) -> Mapping[str, str]:
+    def known_target(self) -> Mapping[str, str]:
         """What rules see before the target is looked at."""
         return {"stereotype": self.kwargs["stereotype"]}
 
@@ -179,14 +179,14 @@ class StereotypeTargetView(View):
 
     def _rendered(self, stereotype: str, target: Target, **more: Any) -> Response:
         policies = stereotypes.policies_applied_at(self.backend, stereotype, target)
-        data = {**shapes.AppliedSerializer.show(policies), **more}
+        data = {**shapes.AppliedSerializer.render(policies), **more}
         return render_entry(data, max(one.version for one in policies))
 
     def _target(self, request: Request, path: str) -> Target:
         """What ``path`` names, once the rule allows it."""
         target = deployments.target_of(path, self.backend.catalogue)
-        known = target_of(Plan(target, ()), settings.SLUICE, {})
-        authorize(request, self.rule(request), {**known, **self.foreknown()})
+        known = plan_target(Plan(target, ()), settings.SLUICE, {})
+        authorize(request, self.rule(request), {**known, **self.known_target()})
         if target.level not in (TENANT, CONTAINER):
             raise CallerError(f"`{path}` is an {target.level}, expected a tenant or a container")
         return target

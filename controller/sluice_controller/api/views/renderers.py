@@ -37,7 +37,7 @@ class TextRenderer(BaseRenderer):
         return data
 
 
-class OtherView(View):
+class NonJSONView(View):
     """A view that answers in its first renderer, and says in JSON what is wrong."""
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:

@@ -14,11 +14,11 @@ from rest_framework.response import Response
 
 from sluice_controller.api import prometheus_bandwidth
 from sluice_controller.api.openapi import LIST, operation, query
-from sluice_controller.api.permissions import seen
+from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.prometheus import CONTENT_TYPE
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.base import View
-from sluice_controller.api.views.negotiation import TEXT, OtherView, TextRenderer
+from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 from sluice_controller.api.views.resources import render_page
 from sluice_controller.bandwidth import report_tables
 from sluice_controller.bandwidth.report_tables import ReportTable
@@ -84,7 +84,7 @@ class FlowsView(MeasuredView):
         Those of one's own project unless one may see all.
         """
         given, wanted = self.wanted(request, "short")
-        accounts = seen(request, self.rules["get"])
+        accounts = visible_accounts(request, self.rules["get"])
         table = report_tables.flows(bandwidth_report.current_report(self.backend, idle=True), accounts, **wanted)
         if given.flag("short"):
             table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
@@ -130,7 +130,7 @@ class DevicesView(MeasuredView):
         return self.listed(request, "devices", table)
 
 
-class BandwidthMetricsView(OtherView):
+class BandwidthMetricsView(NonJSONView):
     """The same for Prometheus."""
 
     renderer_classes = (TextRenderer, JSONRenderer)

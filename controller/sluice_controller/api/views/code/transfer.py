@@ -42,7 +42,7 @@ NATIVE_RULES: Final = {
 }
 
 
-def allowing_code(request: Request) -> Authorize:
+def code_authorizer(request: Request) -> Authorize:
     """What lets nobody bring native code by way of a configuration who may not upload it."""
 
     def allow(changes: list[Difference]) -> None:
@@ -53,7 +53,7 @@ def allowing_code(request: Request) -> Authorize:
     return allow
 
 
-def given(request: Request, main: str) -> IncomingCode:
+def read_code(request: Request, main: str) -> IncomingCode:
     """The code that a request brings.
 
     :raises CallerError: when the name of the class cannot be one
