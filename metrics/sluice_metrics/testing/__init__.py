@@ -8,20 +8,13 @@ Subclass and name your metric; pytest finds the rest::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from math import inf, isfinite
-from operator import methodcaller
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from sluice_core.messages.policies import CLUSTER, CONTAINER, OBJECT, TENANT
 from sluice_metrics.api import Metric
+from sluice_metrics.contract import check_answers, check_host, check_level, check_samples
 from sluice_metrics.meter.meter import Meter, RequestHandle, Row
-
-METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
-SIZES: Final = (0, 1, 512, 65536, 5 << 30)
-UNITS: Final = ("count", "per_second", "bytes", "bytes_per_second", "seconds", "fraction", "ratio")
-#: What uploads may begin with.
-SAMPLES: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, bytes(range(256)) * 256)
+from sluice_metrics.native import UNITS
 
 
 class FakeClock:
@@ -85,45 +78,13 @@ class MetricContract:
         assert not (self.metric.sample_size and CLUSTER in info.granularities), "means are not added up"
 
     def test_answers_are_finite_numbers_that_depend_on_the_arguments_only(self) -> None:
-        one, other = self.metric(), self.metric()
-        for ask in self._questions():
-            first = ask(one)
-            assert isinstance(first, int | float)
-            assert isfinite(first)
-            assert ask(one) == ask(one) == first == ask(other)
-
-    def test_a_running_total_never_shrinks(self) -> None:
-        if not self.metric.gauge:
-            assert all(ask(self.metric()) >= 0 for ask in self._questions())
+        check_answers(self.metric)
 
     def test_a_gauge_is_back_at_zero_when_a_request_ends(self) -> None:
-        if self.metric.gauge:
-            for method in METHODS:
-                one = self.metric()
-                level = one.admitted(method)
-                assert level >= 0
-                assert level + one.ended(method) == 0
+        check_level(self.metric)
 
     def test_a_sample_has_an_amount_and_a_weight_that_depend_on_the_bytes_only(self) -> None:
-        one, other = self.metric(), self.metric()
-        for data in (sample[: self.metric.sample_size] for sample in SAMPLES):
-            amount, weight = one.sampled(data)
-            assert 0 <= amount < inf
-            assert 0 < weight < inf
-            assert one.sampled(data) == (amount, weight) == other.sampled(data)
+        check_samples(self.metric)
 
     def test_the_host_never_has_to_switch_it_off(self) -> None:
-        meter = Meter([self.metric()])
-        for method in METHODS:
-            whole_request(meter.begin("acme", "logs", "object"), method, SIZES, SIZES)
-        for number, data in enumerate(SAMPLES):
-            upload(meter.begin("acme", f"of-samples-{number}"), data)
-        assert meter.failures == {}
-
-    def _questions(self) -> Iterator[Callable[[Metric], float]]:
-        for method in METHODS:
-            yield methodcaller("admitted", method)
-            yield methodcaller("ended", method)
-            for size in SIZES:
-                yield methodcaller("received", method, size)
-                yield methodcaller("sent", method, size)
+        check_host(self.metric)

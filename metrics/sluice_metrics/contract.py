@@ -1,0 +1,106 @@
+"""Checks that hold a metric against the contract of ``sluice_metrics.api``, for uploads and for the contract suite.
+
+Each raises :class:`~sluice_core.code.code_store.BadUpload` with what the metric does wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isfinite
+from operator import methodcaller
+from typing import Final
+
+from sluice_core.code.code_store import BadUpload
+from sluice_metrics.api import Metric
+from sluice_metrics.meter.meter import Meter
+
+METHODS: Final = ("GET", "PUT", "HEAD", "POST", "DELETE", "COPY", "OPTIONS", "WHATEVER")
+_SIZES: Final = (0, 1, 512, 65_536, 5 << 30)
+_UPLOADS: Final = (b"x", bytes(1024), b"some words, again and again " * 3000, bytes(range(256)) * 256)
+
+
+def check_contract(found: type[Metric]) -> None:
+    """Every check of this module."""
+    for check in (check_answers, check_level, check_samples, check_host):
+        check(found)
+
+
+def check_answers(found: type[Metric]) -> None:
+    """Answers are finite numbers that depend on the arguments only, and those of a total are not negative."""
+    one, other = _create(found), _create(found)
+    for name, ask in _questions():
+        _check_answer(found, name, one, other, ask)
+
+
+def _create(found: type[Metric]) -> Metric:
+    try:
+        return found()
+    except Exception as error:
+        raise BadUpload(f"it cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _questions() -> Iterator[tuple[str, Callable[[Metric], float]]]:
+    for method in METHODS:
+        for event in ("admitted", "ended"):
+            yield f"{event}(`{method}`)", methodcaller(event, method)
+        for size in _SIZES:
+            for event in ("received", "sent"):
+                yield f"{event}(`{method}`, {size})", methodcaller(event, method, size)
+
+
+def _check_answer(found: type[Metric], name: str, one: Metric, other: Metric, ask: Callable[[Metric], float]) -> None:
+    try:
+        answer = ask(one)
+        again = (ask(one), ask(other))
+        number = isinstance(answer, int | float) and isfinite(answer)
+    except Exception as error:
+        raise BadUpload(f"{name} fails: {type(error).__name__}: {error}") from error
+    if not number:
+        raise BadUpload(f"{name} is `{answer!r}`, expected a finite number")
+    if again != (answer, answer):
+        raise BadUpload(f"{name} is `{answer}` and then `{again[0]}`, expected what depends on the arguments only")
+    if answer < 0 and not found.gauge:
+        raise BadUpload(f"{name} is `{answer}`, expected a total that never shrinks")
+
+
+def check_level(found: type[Metric]) -> None:
+    """A level is back where it was when a request ends."""
+    one = _create(found)
+    for method in METHODS if found.gauge else ():
+        up, down = one.admitted(method), one.ended(method)
+        if up < 0 or up + down != 0:
+            raise BadUpload(f"a `{method}` takes the level up by `{up}` and down by `{-down}`, expected the same")
+
+
+def check_samples(found: type[Metric]) -> None:
+    """A sample has an amount and a weight that depend on its bytes only."""
+    one, other = _create(found), _create(found)
+    for data in (upload[: found.sample_size] for upload in _UPLOADS if found.sample_size):
+        try:
+            amount, weight = first = one.sampled(data)
+            again = (one.sampled(data), other.sampled(data))
+            fine = isfinite(amount) and isfinite(weight) and amount >= 0 and weight > 0
+        except Exception as error:
+            raise BadUpload(f"sampled() of {len(data)} bytes fails: {type(error).__name__}: {error}") from error
+        if not fine:
+            raise BadUpload(f"sampled() of {len(data)} bytes is `{first}`, expected an amount and a weight above zero")
+        if again != (first, first):
+            raise BadUpload("sampled() gives another answer for the same bytes")
+
+
+def check_host(found: type[Metric]) -> None:
+    """The meter never has to switch the metric off."""
+    meter = Meter([_create(found)])
+    for number, method in enumerate(METHODS):
+        handle = meter.begin("AUTH_trial", f"logs-{number}", "object")
+        handle.admitted(method)
+        sample = handle.sample()
+        for data in _UPLOADS:
+            handle.received(method, len(data))
+            handle.sent(method, len(data))
+            if sample is not None and sample.add(data):
+                sample.end()
+                sample = None
+        handle.ended(method)
+    if meter.failures:
+        raise BadUpload(f"its host would switch it off: {', '.join(sorted(meter.failures))}")
