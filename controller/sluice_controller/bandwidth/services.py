@@ -8,73 +8,44 @@ each other.  What a value may be is the language's to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from sluice_controller.bandwidth.promises import (
+    BW,
+    NAMES,
+    NODE_FLOOR,
+    RATES,
+    SLO,
+    Scope,
+    bandwidth_action,
+    find_objective,
+    parameters,
+    promises_of_scope,
+    promises_of_sort,
+    same_storage_policy,
+    scope,
+    storage_policy_in,
+    storage_policy_of,
+)
 from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
 from sluice_controller.catalog.vocabulary_index import parameter_text as as_word
 from sluice_controller.policies import deployments, generated_policies
-from sluice_controller.policies.bandwidth_checks import check_bandwidth
+from sluice_controller.policies.bandwidth_checks import bandwidth_actions, check_bandwidth
 from sluice_controller.policies.generated_policies import GeneratedPolicies, PolicyChanges
 from sluice_controller.policies.services import Authorize, allow_all
 from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.describe import BANDWIDTH, STORAGE_NODE, Scalar
-from sluice_core.errors import Conflict, NotFound
-from sluice_core.messages.bandwidth import CEILINGS, FLOORS, NODE_FLOORS, STORAGE_POLICY
+from sluice_core.errors import Conflict
+from sluice_core.messages.bandwidth import STORAGE_POLICY
 from sluice_core.messages.policies import NAME, TENANT, Target
 from sluice_dsl.catalogue.base import Catalogue
 from sluice_dsl.compile import compile_text
 from sluice_dsl.diagnostics import PolicyConflict, join_words
-from sluice_dsl.plan import PlannedAction
 from sluice_dsl.syntax import ast
 from sluice_dsl.syntax.units import write_value
-
-#: What the policies' origins begin with.
-BW: Final = "bw"
-SLO: Final = "slo"
-#: The objectives that a tenant can have over the whole cluster.
-NAMES: Final = (*FLOORS.values(), *CEILINGS.values())
-#: What IOStack's values are.
-NODE_FLOOR: Final = NODE_FLOORS["GET"]
-_RATES: Final = (*NAMES, NODE_FLOOR)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Whose promises: of a tenant, under one storage policy, or (empty) under all."""
-
-    target: Target
-    storage_policy: str = ""
-
-    def origin(self, sort: str) -> str:
-        """What the policy with the promises carries."""
-        return "/".join(filter(None, (sort, self.target.name, self.storage_policy)))
-
-
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """A service level objective: ``value`` bytes per second, in one policy with its neighbours."""
-
-    name: str
-    value: float
-    storage_policy: str
-    policy: CachedPolicy
-
-    @property
-    def account(self) -> str:
-        """Whose it is."""
-        return self.policy.plan.target.name
-
-
-def scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
-    """The scope of a tenant, which may be called by its project's name.
-
-    :raises CallerError: when it can be none
-    """
-    return Scope(deployments.target_of(account, backend.catalogue), storage_policy)
 
 
 def set_node_floor(
@@ -108,9 +79,9 @@ def clear_node_floors(
     def change() -> list[str]:
         old = [
             one
-            for one in _written(backend.policy_cache.contents(), BW)
+            for one in promises_of_sort(backend.policy_cache.contents(), BW)
             if name in ("", one.plan.target.name)
-            and (not storage_policy or _same(storage_policy_of(one), storage_policy))
+            and (not storage_policy or same_storage_policy(storage_policy_of(one), storage_policy))
         ]
         generated_policies.commit(backend, [PolicyChanges(BW, (), tuple(old), ())], by, allow=allow)
         return [one.policy.id for one in old]
@@ -129,44 +100,15 @@ def delete_objective(
     def change() -> GeneratedPolicies:
         contents = backend.policy_cache.contents()
         find_objective(contents, where, name)
-        old = _standing(contents, SLO, where)
-        params = {key: value for key, value in _params(old).items() if key != name}
-        if not any(rate in params for rate in _RATES):
+        old = promises_of_scope(contents, SLO, where)
+        params = {key: value for key, value in parameters(old).items() if key != name}
+        if not any(rate in params for rate in RATES):
             return generated_policies.commit(
                 backend, [PolicyChanges(where.origin(SLO), (), tuple(old), ())], by, allow=allow
             )
         return _settle(backend, contents, SLO, where, old, params, by, allow)
 
     return reference_guards.retry_conflicts(change)
-
-
-def objectives(contents: CacheContents) -> Iterator[Objective]:
-    """All service level objectives that were set here, oldest first."""
-    for one in _written(contents, SLO):
-        params = _promise(one).params
-        for name in NAMES:
-            value = params.get(name)
-            if isinstance(value, int | float):
-                yield Objective(name, float(value), storage_policy_of(one), one)
-
-
-def find_objective(contents: CacheContents, where: Scope, name: str) -> Objective:
-    """One objective.
-
-    :raises CallerError: when there can be none of this name
-    :raises NotFound: when the tenant has it not
-    """
-    refuse_unknown([name], NAMES, "objective")
-    for one in objectives(contents):
-        if (one.account, one.name) == (where.target.name, name) and _same(one.storage_policy, where.storage_policy):
-            return one
-    under = f" under storage policy `{where.storage_policy}`" if where.storage_policy else ""
-    raise NotFound(f"tenant `{where.target.name}` has no objective `{name}`{under}")
-
-
-def storage_policy_of(one: CachedPolicy) -> str:
-    """The storage policy that a promise is about; empty for all."""
-    return _policy(_promise(one))
 
 
 def _set(
@@ -177,10 +119,10 @@ def _set(
         catalogue = backend.vocabulary(contents)
         given = {name: value, **({STORAGE_POLICY: where.storage_policy} if where.storage_policy else {})}
         (asked,) = compile_text(_sentence(where.target, given, _place(sort)), catalogue)
-        old = _standing(contents, sort, where)
-        params = {**(_params(old) if sort == SLO else {}), **asked.plan.actions[0].params}
+        old = promises_of_scope(contents, sort, where)
+        params = {**(parameters(old) if sort == SLO else {}), **asked.plan.actions[0].params}
         done = _settle(backend, contents, sort, where, old, params, by, allow)
-        if len(_standing(backend.policy_cache.contents(), sort, where)) > 1:
+        if len(promises_of_scope(backend.policy_cache.contents(), sort, where)) > 1:
             # neither saw the other: whoever came last makes one of both
             raise Conflict(f"`{where.origin(sort)}` was set by two at once")
         return done
@@ -200,7 +142,7 @@ def _settle(
 ) -> GeneratedPolicies:
     catalogue = backend.vocabulary(contents)
     target = deployments.keep_label(where.target, old, catalogue) if old else where.target
-    place = _promise(old[0]).place if old and sort == SLO else _place(sort)
+    place = bandwidth_action(old[0]).place if old and sort == SLO else _place(sort)
     usual = catalogue.actions[BANDWIDTH].default_place
     text = _sentence(target, _texts(params, catalogue), "" if place == usual else place)
     gone = {one.policy.id for one in old}
@@ -219,9 +161,13 @@ def _settle(
 def _in_the_way(error: PolicyConflict, where: Scope, others: Iterable[CachedPolicy]) -> str:
     """Which policy promises this already, and how to take that back."""
     for one in others:
-        target = one.plan.target
-        named = (target.level, target.select, target.name) == (TENANT, NAME, where.target.name)
-        if not named or one.plan.dynamic or not any(_same(_policy(each), where.storage_policy) for each in _sets(one)):
+        level, select, account = one.plan.target.level, one.plan.target.select, one.plan.target.name
+        under = [storage_policy_in(each) for each in bandwidth_actions(one.plan)]
+        if (
+            (level, select) != (TENANT, NAME)
+            or one.plan.dynamic
+            or not any(where.covers(account, each) for each in under)
+        ):
             continue
         name = one.policy.id
         return f"policy `{name}` promises this tenant something already: `{one.policy.text}`; {_take_back(one)} first"
@@ -236,7 +182,7 @@ def _take_back(one: CachedPolicy) -> str:
     if sort == BW:
         return f"take it back with `PUT /bw/clear/{account}{under}`"
     if sort == SLO:
-        names = [name for name in NAMES if name in _promise(one).params]
+        names = [name for name in NAMES if name in bandwidth_action(one).params]
         return f"take it back with {join_words([f'`DELETE /bw/slo/{account}/{name}{under}`' for name in names], 'and')}"
     return f"delete it with `DELETE /policies/{one.policy.id}`"
 
@@ -260,43 +206,3 @@ def _texts(params: Mapping[str, Scalar], catalogue: Catalogue) -> dict[str, str]
 def _place(sort: str) -> str:
     """Where bytes are held back: an object server's rate at the object server."""
     return STORAGE_NODE if sort == BW else ""
-
-
-def _written(contents: CacheContents, sort: str) -> list[CachedPolicy]:
-    """The policies of one sort that still promise something to one tenant, whatever somebody made of them since."""
-    return [
-        one
-        for one in contents.ordered
-        if one.policy.origin.startswith(f"{sort}/")
-        and (one.plan.target.level, one.plan.target.select) == (TENANT, NAME)
-        and _sets(one)
-    ]
-
-
-def _standing(contents: CacheContents, sort: str, where: Scope) -> list[CachedPolicy]:
-    return [
-        one
-        for one in _written(contents, sort)
-        if one.plan.target.name == where.target.name and _same(storage_policy_of(one), where.storage_policy)
-    ]
-
-
-def _sets(one: CachedPolicy) -> list[PlannedAction]:
-    return [action for action in one.plan.actions if action.kind == BANDWIDTH and action.verb == "set"]
-
-
-def _promise(one: CachedPolicy) -> PlannedAction:
-    return _sets(one)[0]
-
-
-def _policy(action: PlannedAction) -> str:
-    return str(action.params.get(STORAGE_POLICY, ""))
-
-
-def _params(old: list[CachedPolicy]) -> dict[str, Scalar]:
-    return {name: value for one in old for name, value in _promise(one).params.items()}
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether both are one storage policy; Swift does not look at the case of their names."""
-    return one.casefold() == other.casefold()

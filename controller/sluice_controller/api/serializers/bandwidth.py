@@ -8,7 +8,7 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import PageSerializer, Serializer, computed, examples
 from sluice_controller.api.serializers.policies import InfeasibleSerializer, PolicySerializer, ProblemSerializer
-from sluice_controller.bandwidth.services import NAMES
+from sluice_controller.bandwidth.promises import NAMES
 from sluice_core.messages.bandwidth import METHODS, SIDES
 from sluice_dsl.syntax.units import write_value
 

@@ -194,14 +194,14 @@ def test_a_reader_sees_those_of_its_own_project_and_changes_none(api, put, monke
 
 
 def test_whoever_loses_the_race_for_the_same_finds_nothing_left_to_do(put, backend, monkeypatch):
-    from sluice_controller.bandwidth import services
+    from sluice_controller.bandwidth import promises, services
 
     commit, raced = backend.store.commit, []
 
     def outrun(draft):
         if not raced:
             raced.append(draft)
-            where = services.scope(backend, "AUTH_a")
+            where = promises.scope(backend, "AUTH_a")
             services.set_objective(backend, where, "put_bw", "20", "the other")
         return commit(draft)
 

@@ -13,7 +13,7 @@ from sluice_controller.api.serializers.bandwidth import TABLE, ClearedSerializer
 from sluice_controller.api.serializers.policies import PolicySerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import render_entry
-from sluice_controller.bandwidth import iostack, services
+from sluice_controller.bandwidth import iostack, promises, services
 from sluice_controller.catalog import bandwidth_report, selectors
 from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.validation.parameters import empty_body
@@ -60,7 +60,7 @@ class TableView(View):
     def table(self, request: Request, account: str = "") -> Response:
         """The table, of one account if given."""
         self.query(request)
-        name = services.scope(self.backend, account).target.name if account else ""
+        name = promises.scope(self.backend, account).target.name if account else ""
         report = bandwidth_report.current_report(self.backend)
         at = iso_time(report.at) if report else ""
         left_out = sum(report.left_out.get(one, 0) for one in ("parts", "objects")) if report else 0
@@ -111,7 +111,7 @@ class PromiseView(View):
         """The policy that it became."""
         seconds = self.wait_seconds(request)
         empty_body(request.data)
-        where = services.scope(self.backend, account, policy)
+        where = promises.scope(self.backend, account, policy)
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)

@@ -16,8 +16,8 @@ from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import no_content, render_entry, render_page
-from sluice_controller.bandwidth import services
-from sluice_controller.bandwidth.services import NAMES, Objective
+from sluice_controller.bandwidth import promises, services
+from sluice_controller.bandwidth.promises import NAMES, Objective
 from sluice_controller.catalog import bandwidth_report
 from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.validation.bodies import Body
@@ -59,7 +59,7 @@ class ObjectivesView(View):
         accounts = visible_accounts(request, self.rules["get"])
         known = {
             " ".join((one.account, one.name, one.storage_policy, one.policy.policy.id)): one
-            for one in services.objectives(self.backend.policy_cache.contents())
+            for one in promises.objectives(self.backend.policy_cache.contents())
             if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
         }
         report = bandwidth_report.current_report(self.backend)
@@ -95,26 +95,26 @@ class ObjectiveBase(View):
     def show_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         self.query(request)
-        where = services.scope(self.backend, account, policy)
+        where = promises.scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
-        found = services.find_objective(self.backend.policy_cache.contents(), where, name)
+        found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
 
     def set_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
         seconds = self.wait_seconds(request)
         value = Body(request.data, "value").value("value")
-        where = services.scope(self.backend, account, policy)
+        where = promises.scope(self.backend, account, policy)
         done = services.set_objective(self.backend, where, name, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
-        found = services.find_objective(self.backend.policy_cache.contents(), where, name)
+        found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         data = objective_data(found, bandwidth_report.current_report(self.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
     def delete_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
         seconds = self.wait_seconds(request)
-        where = services.scope(self.backend, account, policy)
+        where = promises.scope(self.backend, account, policy)
         done = services.delete_objective(self.backend, where, name, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         return no_content()
