@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from sluice_actors.activations import Activations
-from sluice_actors.bandwidth.service import BandwidthService
+from sluice_actors.bandwidth.service import AllocationService
 from sluice_actors.change_observer import ACTORS, ChangeObserver
 from sluice_actors.controllers.manager import ControllerManager
 from sluice_actors.hosts.change_stream import ChangeStream
@@ -205,7 +205,7 @@ class Host:
         self.writer.history = (await self._stream.begin()).history
         entries = (await self.store.entries()).values()
         self._groups.replace(entries)
-        self.bandwidth.reread()
+        self.bandwidth.reload()
         self.activations.replace(entries)
         await self.change_observer.reread(self.writer.history)
         self.controllers.replace((await self.store.uploads()).values())
@@ -224,7 +224,7 @@ class Host:
 
     def _resync_soon(self) -> None:
         self._stale = True
-        self.bandwidth.look()
+        self.bandwidth.check_ownership()
 
     # -- own
 
@@ -252,7 +252,7 @@ class Host:
             self.synced.set()
         if slots.gained or slots.lost:
             self.controllers.review_all()
-            self.bandwidth.look()
+            self.bandwidth.check_ownership()
             self.change_observer.gained(slots.gained)
             self.status_publisher.publish_soon()
 

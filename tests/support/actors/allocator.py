@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.actors.bandwidth import MB, flow_row, node_load
 from tests.support.actors.host import HostScenario, play, settings, until
 
-from sluice_actors.bandwidth.service import NAME, BandwidthService
+from sluice_actors.bandwidth.service import NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.runtime.tasks import cancel_tasks
@@ -22,6 +22,9 @@ from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import FakeBus, fits
 
+#: How many seconds of the host pass in a real one.
+PACE = 5.0
+
 
 class Wire(FakeBus):
     """Publisher and consumer of one host at once."""
@@ -31,7 +34,7 @@ class Wire(FakeBus):
         self.connected = asyncio.Event()
         self.connected.set()
         self.patterns: set[str] = set()
-        self.host: BandwidthService | None = None
+        self.host: AllocationService | None = None
 
     def start(self) -> None:
         """Nothing has to be connected."""
@@ -51,7 +54,7 @@ class Wire(FakeBus):
         """A node says something."""
         key = load_routing_key(told.node)
         if self.host and any(fits(pattern.split("."), key.split(".")) for pattern in self.patterns):
-            self.host.received(key, told.encode() if body is None else body)
+            self.host.receive(key, told.encode() if body is None else body)
 
     def heard(self, node: str) -> list[Shares]:
         """What ``node`` was told."""
@@ -73,15 +76,15 @@ class Owner(SingleHost):
         """As of a team."""
         return {slot_of(name): f"{self.term} h1" for name in names}
 
-    def now(self, owning: bool, host: BandwidthService) -> None:
+    def now(self, owning: bool, host: AllocationService) -> None:
         """It is taken, or lost."""
         self.owning = owning
         self.term += owning
-        host.look()
+        host.check_ownership()
 
 
 class Scene:
-    """One dividing host, and a node that tells its load."""
+    """One allocating host, and a node that reports its load; their seconds pass :data:`PACE` times as fast."""
 
     def __init__(self, redis_url: str, owner: Owner | None = None) -> None:
         self.story = HostScenario(redis_url)
@@ -89,9 +92,12 @@ class Scene:
         self.wire = Wire()
         self.groups = GroupIndex()
         given = settings(redis_url, self.story.prefix)
-        self.host = BandwidthService(
-            given, self.story.store, self.owner, self.groups, time.time, bus=(self.wire, self.wire)
-        )
+        self.host = AllocationService(
+            given, self.story.store, self.owner, self.groups,
+            lambda: time.time() * PACE, lambda: time.monotonic() * PACE, (self.wire, self.wire),
+        )  # fmt: skip
+        wait = self.host._wait
+        self.host._wait = lambda event, seconds: wait(event, seconds / PACE)  # type: ignore[method-assign]
         self.wire.host = self.host
         self.number = 0
         self.tasks: list[asyncio.Task[None]] = []
@@ -110,7 +116,7 @@ class Scene:
             self.wire.tell(
                 node_load("p1", self.number, flow_row("a", 5), sides=(PROXY,), capacity={PROXY: {GET: 90 * MB}})
             )
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1 / PACE)
 
     async def put(self, *assignments: Any) -> None:
         """Assignments come into force."""

@@ -9,7 +9,7 @@ import pytest
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, flow_stat, node_load
 from tests.support.actors.host import play, settings
 
-from sluice_actors.bandwidth.service import LISTEN_SECONDS, NAME, BandwidthService
+from sluice_actors.bandwidth.service import LISTEN_SECONDS, NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import SingleHost
 from sluice_agent.bandwidth.shares import ShareReceiver
@@ -91,7 +91,7 @@ class World:
         """Another process begins to divide."""
         self.owner = Owner()
         wire = Wire(self._said)
-        self.host = BandwidthService(
+        self.host = AllocationService(
             settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, GroupIndex(),
             lambda: self.steady + self.ahead, self._monotonic, (wire, wire),
         )  # fmt: skip
@@ -112,13 +112,13 @@ class World:
     async def run(self, seconds):
         end = self.steady + seconds
         while self.steady < end:
-            await self.host.step()
+            await self.host.run_round()
 
     def _tell(self):
         now = self.steady + self.node_ahead
         self.number += 1
         told = node_load("p1", self.number, flow_row("a", self.moved), started=self.started, sides=(PROXY,))
-        self.host.received(load_routing_key("p1"), replace(told, at=now).encode())
+        self.host.receive(load_routing_key("p1"), replace(told, at=now).encode())
         rest = 1.0 - (now - 0.05) % 1.0
         self.at(self.steady + rest + (rest < 0.5), self._tell)
 
@@ -129,7 +129,7 @@ class World:
     async def _wait(self, event, seconds):
         self.waits.append(seconds)
         if self.host._stale.is_set():
-            await self.host.read()
+            await self.host.load_objectives()
             self.host.apply(Change(1, "h", 0.0, puts=(bandwidth_policy("a", get_bw=30),)))
         end = self.steady + seconds
         while not event.is_set() and self._events[0][0] <= end:
@@ -193,12 +193,12 @@ def test_who_divides_again_in_the_same_term_goes_on_counting_though_its_clock_we
     async def tell(world):
         begin = len(world.said)
         world.owner.owning = False
-        world.host.look()
+        world.host.check_ownership()
         world.jump(jump)
         await world.run(1.0)
         assert len(world.said) == begin
         world.owner.owning = True
-        world.host.look()
+        world.host.check_ownership()
         await world.run(LISTEN_SECONDS + 3.0)
         rounds_are_sound(world, begin)
         assert world.said[begin][1] > world.said[begin - 1][1]
@@ -268,7 +268,7 @@ def test_an_agent_that_is_restarted_by_another_clock_is_heard_within_some_second
 def test_what_a_node_told_before_is_known_by_its_number_whatever_its_clock_says():
     async def tell(world):
         old = node_load("p1", world.number - 1, flow_row("a", 99.0), started=world.started, sides=(PROXY,))
-        world.host.received(load_routing_key("p1"), replace(old, at=world.steady + world.node_ahead + DAY).encode())
+        world.host.receive(load_routing_key("p1"), replace(old, at=world.steady + world.node_ahead + DAY).encode())
         loads = world.host._allocator.loads
         assert loads.repeated == 1
         assert flow_stat(loads, "p1", PROXY, Flow("a", GET)).moved == 5 * MB
