@@ -100,7 +100,7 @@ class Host:
             committed=self.activations.committed,
             on_change=self.status_publisher.publish_soon,
         )
-        self.bandwidth = BandwidthService(settings, self.store, self._ownership, self._groups, clock)
+        self.bandwidth = AllocationService(settings, self.store, self._ownership, self._groups, clock)
         self._services: list[Service] = [
             *(() if self.cluster is None else (self.cluster,)),
             self.writer,
