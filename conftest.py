@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.cluster.services import Child
+from sluice_aio.base.server import Child
 
 TIERS = ("unit", "service", "functional", "probe")
 ROOT = Path(__file__).parent

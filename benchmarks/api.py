@@ -17,9 +17,9 @@ from benchmarks.api_population import NODES, OF_EACH_TENANT, populate, sentence,
 from benchmarks.figures import Figure
 from benchmarks.scale import Scale, say
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import Setup
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import Setup
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
 from sluice_core.store.store import Store

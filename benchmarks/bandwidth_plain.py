@@ -25,11 +25,11 @@ from benchmarks.scale import say
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.load import Load, Spec
 
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import PLAIN_SWIFT
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.common import USERS
 
 MB: Final = 1_000_000

@@ -21,7 +21,7 @@ from tests.support.cluster import slow_disk
 from tests.support.cluster.bandwidth_cluster import Stage, Terms
 from tests.support.cluster.load import Load
 
-from sluice_aio.cluster.layout import OBJECT_DEVICES
+from sluice_aio.base.layout import OBJECT_DEVICES
 
 MB: Final = 1_000_000
 FLOORS: Final = {"AUTH_t1": 30 * MB, "AUTH_t2": 20 * MB, "AUTH_t3": 10 * MB}

@@ -27,7 +27,7 @@ from tests.support.cluster import slow_disk
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.load import Load
 
-from sluice_aio.cluster.layout import OBJECT_DEVICES
+from sluice_aio.base.layout import OBJECT_DEVICES
 from sluice_aio.cluster.rings import PART_POWER, device
 from sluice_core.errors import PeerError
 from sluice_core.messages.bandwidth import REPLICATION

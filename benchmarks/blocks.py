@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from benchmarks.pairs import Cycle, rotated
 from benchmarks.trio import Trio
 
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
 #: One request by a client; the number counts up over all blocks.  It raises when the answer is wrong.

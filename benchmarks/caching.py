@@ -23,9 +23,9 @@ from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, Trio
 from benchmarks.works import expect, getting, make_container, put_all
 
-from sluice_aio.cluster.layout import OBJECT_DEVICES
-from sluice_aio.cluster.setup import CACHE, PROXY, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.layout import OBJECT_DEVICES
+from sluice_aio.base.setup import CACHE, PROXY, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.cache.write_marks import open_write_marks
 from sluice_core.errors import PeerError
 from sluice_core.testing import assignment

@@ -25,11 +25,11 @@ from urllib.parse import urlsplit
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.server import Child
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import swift_command
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.services import Child
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.errors import PeerError
 

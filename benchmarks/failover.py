@@ -25,7 +25,8 @@ from benchmarks.scale import Scale, say
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy, PolicyState
 from sluice_core.store import fencing

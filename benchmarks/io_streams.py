@@ -35,7 +35,7 @@ from benchmarks.pairs import SLUICE, TWIN, compare, rotated
 from benchmarks.scale import Scale, say
 from tests.support.cluster import slow_disk
 
-from sluice_aio.cluster.services import free_port
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.credit import IDLE
 

@@ -25,10 +25,10 @@ from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, KEY, USER
 from benchmarks.works import expect, make_container
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.disks import stored_sizes
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_core.messages.predicate import Facts

@@ -22,8 +22,8 @@ from benchmarks.pairs import quantile
 from benchmarks.population import strangers
 from benchmarks.scale import Scale, say
 
+from sluice_aio.base.layout import Layout
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
 from sluice_client import Client
 from sluice_core.errors import PeerError
 from sluice_core.store.keys import Keys

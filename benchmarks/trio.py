@@ -17,14 +17,15 @@ from typing import Final, Self
 from benchmarks.cpu import cpu_seconds
 from benchmarks.pairs import INSTANCES, PLAIN, SLUICE
 
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.ports import free_port, probe
+from sluice_aio.base.processes import ProcessId
+from sluice_aio.base.setup import KEYS, PROXY, READS, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import PLAIN_SWIFT, Program, swift_command
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.processes import ProcessId
-from sluice_aio.cluster.services import ask, free_port
-from sluice_aio.cluster.setup import KEYS, PROXY, READS, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
-from sluice_aio.conf.swift import USERS, proxy_conf
+from sluice_aio.conf.common import USERS
+from sluice_aio.conf.proxy import proxy_conf
 from sluice_core.describe import FILTER
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Assignment
@@ -168,7 +169,7 @@ class Trio:
 
     def _main(self, name: str) -> ProcessId | None:
         pid = self._programs[name].pid
-        return None if pid is None else ProcessId.of(pid)
+        return None if pid is None else ProcessId.find(pid)
 
     def _program(self, name: str) -> Program:
         port = self._ports[name]
@@ -178,7 +179,7 @@ class Trio:
         conf = proxy_conf(layout, plain=name != SLUICE, setup=self.setup, server=server)
         file.write_text(conf, encoding="utf-8")
         command = swift_command(self.layout, "swift-proxy-server", str(file), "-v")
-        return Program(f"bench-{name}", port, layout.logs, command, lambda: ask(port, _HEALTHCHECK)[9:12] == b"200")
+        return Program(f"bench-{name}", port, layout.logs, command, lambda: probe(port, _HEALTHCHECK)[9:12] == b"200")
 
     def _stop(self) -> None:
         for name, program in self._programs.items():

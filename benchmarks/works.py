@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.blocks import Work
 
-from sluice_aio.cluster.swift_http import Answer, SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp, SwiftResponse
 from sluice_core.errors import PeerError
 
 
-def expect(answer: Answer, status: int, size: int | None = None) -> None:
+def expect(answer: SwiftResponse, status: int, size: int | None = None) -> None:
     """Refuse any other answer.
 
     :raises PeerError: naming status and size

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 
 

@@ -11,7 +11,8 @@ from benchmarks.api_load import Ask, Clients, Taken
 from benchmarks.api_population import OF_EACH_TENANT, populate, sentence, tenant
 
 from sluice_actors.policies.loader import read_names
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store

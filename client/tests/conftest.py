@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.cluster.services import RedisServer, Server, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
+from sluice_aio.base.server import Server
 from sluice_client import Client, Retries, Unreachable
 from sluice_client.cli import main
 from sluice_client.testing import StubController

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 
 # test modules import parts of the API, which read settings when they are imported
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")

@@ -4,7 +4,8 @@ import pytest
 from tests.support.cluster.certificates import Authority
 from tests.support.cluster.secured_services import SecureRabbit
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.store.store import Store
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sluice_aio.base.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
+from sluice_aio.base.ports import probe
 from sluice_aio.cluster import components
-from sluice_aio.cluster.cluster import Cluster, stop_recorded
-from sluice_aio.cluster.layout import DEFAULT_FOLDER, DEFAULT_PORT_BASE, Layout
+from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.services import ask
-from sluice_aio.conf.swift import USERS
+from sluice_aio.cluster.shutdown import stop_recorded
+from sluice_aio.conf.common import USERS
 from sluice_core.errors import SluiceError
 
 #: Exit status of ``status``: all run, some run, none runs.
@@ -83,7 +84,11 @@ def rows(layout: Layout) -> list[Row]:
 def _state(record: Record) -> str:
     if not record.alive():
         return "ended"
-    if record.service in components.HTTP and record.port and not ask(record.port, b"GET /healthcheck HTTP/1.0\r\n\r\n"):
+    if (
+        record.service in components.HTTP
+        and record.port
+        and not probe(record.port, b"GET /healthcheck HTTP/1.0\r\n\r\n")
+    ):
         return "silent"
     return "running"
 

@@ -44,7 +44,7 @@ def test_options_win_over_the_environment(monkeypatch, tmp_path):
 
 
 def test_an_unknown_service_is_refused(tmp_path):
-    from sluice_aio.cluster.layout import Layout
+    from sluice_aio.base.layout import Layout
     from sluice_aio.errors import LaunchError
 
     with pytest.raises(LaunchError, match="`proxxy`, expected one of"):

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.describe import PROXY
 from sluice_core.store.store import Store
 

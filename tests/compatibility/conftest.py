@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import HOST, free_port, probe
+from sluice_aio.base.server import Server
 from sluice_aio.cluster.components import script
-from sluice_aio.cluster.layout import HOST
-from sluice_aio.cluster.services import RedisServer, Server, ask, free_port
 
 RECORDED = Path(__file__).with_name("recorded")
 
@@ -49,7 +50,7 @@ class ApiServer(Server):
         return [script("sluice-api"), "--config", str(self.folder / "api.conf")]
 
     def answers(self):
-        return ask(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
+        return probe(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from sluice_aio.base.ports import HOST, free_port, probe
+from sluice_aio.base.server import Server
 from sluice_aio.cluster.components import script
-from sluice_aio.cluster.layout import HOST
-from sluice_aio.cluster.services import Server, ask, free_port
 
 #: A Redis has sixteen; the cluster uses the first.
 DATABASE = 7
@@ -36,7 +36,7 @@ class ApiServer(Server):
         return [script("sluice-api"), "--config", str(self.folder / "api.conf")]
 
     def answers(self):
-        return ask(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
+        return probe(self.port, b"GET /health HTTP/1.0\r\n\r\n").split(b" ")[1:2] in ([b"200"], [b"503"])
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sluice_aio.cluster.setup import EC21, GOLD
+from sluice_aio.base.setup import EC21, GOLD
 
 pytestmark = pytest.mark.usefixtures("unlogged")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
 TEXT = b"".join(b"%d: the quick brown fox jumps over the lazy dog\n" % n for n in range(5_000))

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from sluice_aio.base.setup import EC21, GOLD
 from sluice_aio.cluster.disks import stored_sizes
-from sluice_aio.cluster.setup import EC21, GOLD
 from sluice_core.messages.policies import Assignment, Target
 from sluice_core.messages.registry import Group, Placement
 from sluice_core.store.records import Draft

@@ -14,12 +14,12 @@ import pytest
 import requests
 from tests.support.sandbox.process import compiled
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.disks import stored_sizes
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import KEYSTONE, Setup
 from sluice_aio.keystone import seed
-from sluice_aio.keystone.http import KeystoneHttp, swift_of
+from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_aio.keystone.seed import BELIEVED
 from sluice_client import ApiError, Client
 
@@ -117,7 +117,7 @@ def test_what_a_member_uploads_under_its_own_policy_is_stored_compressed(cluster
     made = policies("alice", OWN)
     assert made["created_by"] == "alice@acme"
     assert made["enforced"]["nodes"] == made["enforced"]["total"] == 1
-    swift = swift_of(cluster.proxy_url, login("alice"))
+    swift = swift_client(cluster.proxy_url, login("alice"))
     assert swift.request("PUT", "logs").status in (201, 202)
     assert swift.request("PUT", "logs/text", TEXT).status == 201
     (row,) = swift.listing("logs")
@@ -126,10 +126,10 @@ def test_what_a_member_uploads_under_its_own_policy_is_stored_compressed(cluster
     assert len(stored) == 3
     assert max(stored) < len(TEXT) / 5
     assert swift.request("GET", "logs/text").body == TEXT
-    reader = swift_of(cluster.proxy_url, login("rita"))
+    reader = swift_client(cluster.proxy_url, login("rita"))
     assert reader.request("GET", "logs/text").body == TEXT
     assert reader.request("PUT", "logs/other", b"x").status == 403
-    stranger = swift_of(cluster.proxy_url, login("ulf"))
+    stranger = swift_client(cluster.proxy_url, login("ulf"))
     stranger.account = swift.account
     assert stranger.request("GET", "logs/text").status == 403
 
@@ -158,7 +158,7 @@ def test_a_registered_filter_is_kept_behind_keystone_and_marked_for_members(clus
     assert marked.json()["self_service"] is True
     made = policies("alice", sentence)["id"]
     eventually(lambda: api("alice").policy(made)["enforced"]["nodes"] == 1, limit=20)
-    swift = swift_of(cluster.proxy_url, login("alice"))
+    swift = swift_client(cluster.proxy_url, login("alice"))
     assert swift.request("PUT", "secrets").status in (201, 202)
     assert swift.request("PUT", "secrets/text", TEXT).status == 201
     assert swift.request("GET", "secrets/text").body == TEXT

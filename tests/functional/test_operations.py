@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sluice_aio.cluster.setup import EC21
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.setup import EC21
+from sluice_aio.base.swift_http import SwiftHttp
 
 
 @pytest.fixture(scope="module")

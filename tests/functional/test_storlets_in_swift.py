@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.support.sandbox.docker import Bench
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 
 SOURCES = Path(__file__).parents[2] / "filters" / "storlets"

@@ -14,7 +14,8 @@ from tests.support.actors.host import BUSY, HostScenario, play
 from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.messages.policies import Target
 
 TENANTS = [f"AUTH_{number:03d}" for number in range(60)]

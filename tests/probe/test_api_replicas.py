@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from tests.support.cluster.balancer import Balancer
 
+from sluice_aio.base.layout import Layout
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
 from sluice_client import Client, ClientError, Retries
 
 REPLICAS = ("api", "api2")

@@ -13,12 +13,12 @@ from castellan.common.utils import credential_factory
 from oslo_config import cfg
 from tests.support.cluster.damage import files_of, known_of
 
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import ALL_PARTS, KEYS, KEYSTONE, Setup
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import ALL_PARTS, KEYS, KEYSTONE, Setup
 from sluice_aio.keystone import barbican, seed
-from sluice_aio.keystone.http import KeystoneHttp, swift_of
+from sluice_aio.keystone.http import KeystoneHttp, swift_client
 from sluice_client import Client
 
 BODY = b"".join(b"%d: what only Barbican's users may read\n" % number for number in range(10_000))
@@ -101,7 +101,7 @@ def swift(cluster, keys, eventually):
             made = api.create_policy(f"FOR CONTAINER acme/{place.lower()} DO SET encryption ON {place}", wait=20)
             assert made["enforced"]["nodes"] == made["enforced"]["total"] == 1
     password, project, _ = seed.PEOPLE["alice"]
-    client = swift_of(cluster.proxy_url, keystone.login("alice", password, project))
+    client = swift_client(cluster.proxy_url, keystone.login("alice", password, project))
     for place in PLACES:
         assert client.request("PUT", place.lower()).status in (201, 202)
     settled(cluster, client, eventually)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import CACHE, EC21, KEYS, PROXY, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, SECOND_NODE
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import CACHE, EC21, KEYS, PROXY, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_core.cache.write_marks import object_digest, open_write_marks
 from sluice_middleware.cache.index import open_table

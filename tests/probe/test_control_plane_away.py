@@ -13,8 +13,8 @@ import pytest
 import redis
 from tests.support.actors.team import ScheduledNodes
 
+from sluice_aio.base.layout import Layout
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
 from sluice_client import Client
 
 BUSY = "FOR TENANT AUTH_busy WHEN PUTS_SEC > 3 DO SET compression TRANSIENT"

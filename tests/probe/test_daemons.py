@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 from tests.support.cluster.damage import files_of, flip, known_of
 
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import EC21, GOLD
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import swift_command
 from sluice_aio.cluster.disks import data_files
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import EC21, GOLD
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_client import Client
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 

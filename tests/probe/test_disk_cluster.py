@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sluice_agent.snapshot.storage_daemons import STATE_FILE
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, StorageState

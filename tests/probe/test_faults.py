@@ -14,8 +14,8 @@ import pytest
 import redis
 from swift.obj.diskfile import read_metadata, write_metadata
 
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.disks import data_files, stored_sizes
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 from sluice_middleware.wsgi.sysmeta import CHAIN
 

@@ -13,11 +13,11 @@ import pytest
 from tests.support.cluster.damage import files_of
 from tests.support.cluster.turns import Turns
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYS, PROXY, READS, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, SECOND_NODE
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import KEYS, PROXY, READS, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.errors import PeerError

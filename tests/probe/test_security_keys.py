@@ -7,8 +7,8 @@ import time
 import pytest
 from tests.support.cluster.damage import files_of
 
-from sluice_aio.cluster.setup import EC21, GOLD
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.setup import EC21, GOLD
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 

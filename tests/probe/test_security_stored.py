@@ -15,7 +15,7 @@ import pytest
 import zstandard
 from tests.support.cluster.damage import files_of, known_of, replace, take
 
-from sluice_aio.cluster.setup import EC21, GOLD
+from sluice_aio.base.setup import EC21, GOLD
 from sluice_filters.compression.layout import pack_lengths, unpack_lengths
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
 from sluice_middleware.wsgi.sysmeta import CHAIN, ETAG, NODE, encode_chain

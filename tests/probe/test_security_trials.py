@@ -8,9 +8,9 @@ import socket
 import pytest
 from tests.support.cluster.damage import files_of, known_of
 
-from sluice_aio.cluster.setup import EC21, GOLD
-from sluice_aio.cluster.swift_http import SwiftHttp
-from sluice_aio.conf import code as conf_code
+from sluice_aio.base import code_options as conf_code
+from sluice_aio.base.setup import EC21, GOLD
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_client import ApiError
 from sluice_core.errors import PeerError
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
@@ -217,7 +217,7 @@ def scramble(api):
 @pytest.fixture
 def code_place(cluster):
     """The account that keeps uploaded code."""
-    return SwiftHttp(cluster.proxy_url).login(conf_code.USER, conf_code.key(cluster.layout))
+    return SwiftHttp(cluster.proxy_url).login(conf_code.CODE_USER, conf_code.ensure_code_key(cluster.layout))
 
 
 def send_code(api, code, digest):

@@ -19,8 +19,8 @@ from tests.support.actors.team import HostProcess, ScheduledNodes
 from tests.support.cluster.certificates import Authority
 from tests.support.cluster.secured_services import MASTER, SecureRabbit, SecureRedis, Sentinel, WatchedRedis
 
+from sluice_aio.base.ports import HOST, free_port, probe
 from sluice_aio.cluster.components import Program, script
-from sluice_aio.cluster.services import HOST, ask, free_port
 from sluice_client import Client, ClientError, Retries
 from sluice_core.store.store import AsyncStore
 
@@ -88,7 +88,7 @@ class Plane:
         options = {"bind": f"{HOST}:{port}", "auth": "token", "token_file": token, "redis_url": self.links["redis_url"]}
         command = [script("sluice-api"), "--config", self._conf("api", "api", **options)]
         question = b"GET /health HTTP/1.0\r\n\r\n"
-        return Program("api", port, self.folder, command, lambda: ask(port, question).startswith(b"HTTP/1."))
+        return Program("api", port, self.folder, command, lambda: probe(port, question).startswith(b"HTTP/1."))
 
     @property
     def url(self):

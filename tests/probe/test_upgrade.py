@@ -14,11 +14,11 @@ import pytest
 from tests.support.cluster.damage import files_of, known_of
 from tests.support.cluster.turns import Turns
 
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import Program, script
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.swift import write_swift
 from sluice_client import Client
 from sluice_core.errors import PeerError

@@ -11,7 +11,8 @@ import pytest
 from tests.support.actors.host import BUSY, HostScenario, Node, play, until
 
 from sluice_actors.testing import plan_of
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 
 

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_controller.catalog.backend import open_backend
 from sluice_controller.config import Config
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 from tests.support.cluster.certificates import Authority
 
-from sluice_aio.cluster.services import HOST, free_port
+from sluice_aio.base.ports import HOST, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.publisher import Publisher
 

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster.certificates import Authority
 from tests.support.cluster.secured_services import MASTER, SecureRedis, Sentinel, WatchedRedis
 
-from sluice_aio.cluster.services import HOST, free_port
+from sluice_aio.base.ports import HOST, free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft, Gap
 from sluice_core.store.store import AsyncStore, Store

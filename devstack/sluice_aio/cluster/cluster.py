@@ -1,39 +1,33 @@
-"""One whole cluster: start, wait, stop, and what tests do to its processes.
+"""One whole cluster: start, wait, stop, and operations of tests on its processes.
 
-Whoever started a cluster may be gone when it is stopped, so :func:`stop_recorded` works from what
-the cluster's folder says, and :class:`Cluster` itself stops in the same way.
+The process that started a cluster may be gone when the cluster is stopped, so :func:`shutdown.stop_recorded` works from
+the records in the cluster's folder, and :class:`Cluster` itself stops in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import socket
-import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.base.processes import ProcessId
+from sluice_aio.base.server import Server
+from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster import components, daemons
-from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
-from sluice_aio.cluster.processes import ProcessId, end_all
+from sluice_aio.cluster.readiness import START_LIMIT, wait_until_healthy, wait_until_serving
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.cluster.rings import build_rings
-from sluice_aio.cluster.services import RabbitServer, RedisServer, Server
-from sluice_aio.cluster.setup import KEYSTONE, Setup
+from sluice_aio.cluster.shutdown import STOP_LIMIT, locked, stop_all, uninterrupted
 from sluice_aio.conf.sluice import ensure_token, write_sluice
 from sluice_aio.conf.storage import WITH_RSYNC
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import barbican, seed, venv
-from sluice_client import Client, ClientError
 from sluice_core.errors import PeerError
-
-#: Seconds that a service gets to serve, and to end after SIGTERM.
-START_LIMIT = 90.0
-STOP_LIMIT = 15.0
 
 
 class Cluster:
@@ -66,9 +60,9 @@ class Cluster:
 
         :raises LaunchError: when it runs already, a port is taken or a service does not serve
         """
-        with held(self._records):
+        with locked(self._records):
             self.refuse_when_running()
-            check_ports(self.layout, self._names)
+            components.check_ports(self.layout, self._names)
             if "keystone" in self._names:
                 venv.python(say)
             if "barbican" in self._names:
@@ -78,12 +72,12 @@ class Cluster:
             try:
                 for wave in components.WAVES:
                     self._start_wave([name for name in wave if name in self._servers], say)
-                self._wait(self._servers, say)
+                wait_until_serving(self._servers, say)
                 if "keystone" in self._servers:
                     seed.seed(self.layout)
                 if "barbican" in self._servers:
                     barbican.seed_barbican(self.layout)
-                self._settle(say)
+                wait_until_healthy(self.api_url, self._servers, say)
             except PeerError as error:
                 self._stop()
                 raise LaunchError(str(error)) from error
@@ -101,7 +95,7 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop everything that this cluster started; harmless when nothing runs."""
-        with held(self._records):
+        with locked(self._records):
             self._stop()
 
     def __enter__(self) -> Self:
@@ -117,12 +111,12 @@ class Cluster:
         :raises LaunchError: as :meth:`start`
         """
         fresh = components.make_servers(self.layout, set(names) - self._servers.keys())
-        check_ports(self.layout, fresh.keys())
+        components.check_ports(self.layout, fresh.keys())
         self._servers |= fresh
         try:
             for wave in components.WAVES:
                 self._start_wave([name for name in wave if name in fresh], lambda line: None)
-            self._wait(fresh, lambda line: None)
+            wait_until_serving(fresh, lambda line: None)
         except PeerError as error:
             raise LaunchError(str(error)) from error
 
@@ -266,40 +260,10 @@ class Cluster:
         if "redis" in names:  # who comes next reads it first of all
             self._servers["redis"].wait_ready(START_LIMIT)
 
-    def _wait(self, names: Collection[str], say: Callable[[str], None]) -> None:
-        say(f"waiting for {', '.join(names)}")
-        for name in names:
-            self._servers[name].wait_ready(START_LIMIT)
-        for name in names:
-            if not self._servers[name].running:
-                raise LaunchError(f"{name} ended: {tail(self._servers[name].log)}")
-
-    def _settle(self, say: Callable[[str], None]) -> None:
-        """Wait until the API, asked for all it depends on, says that the parts have found each other."""
-        if not {"redis", "rabbit", "agent", "actors", "api"} <= self._servers.keys():
-            return
-        say("waiting for agent and actors to report")
-        deadline = time.monotonic() + START_LIMIT
-        with Client(self.api_url) as client:
-            while (health := self._health(client))["status"] != "ok":
-                dead = [name for name, server in self._servers.items() if not server.running]
-                if dead:
-                    raise LaunchError(f"{dead[0]} ended: {tail(self._servers[dead[0]].log)}")
-                if time.monotonic() > deadline:
-                    raise LaunchError(f"the cluster is not well after {START_LIMIT:g} s: {health}")
-                time.sleep(0.05)
-
-    @staticmethod
-    def _health(client: Client) -> Mapping[str, Any]:
-        try:
-            return client.health()
-        except ClientError as error:
-            return {"status": str(error)}
-
     def _record(self) -> None:
         records = []
         for name, server in self._servers.items():
-            processes = [ProcessId.of(pid) for pid in server.pids]
+            processes = [ProcessId.find(pid) for pid in server.pids]
             found = tuple(process for process in processes if process is not None)
             if found:
                 port = server.port or None
@@ -314,7 +278,7 @@ class Cluster:
     def _stop(self) -> None:
         with uninterrupted():
             self._record_started()
-            _stop_all(self._records)
+            stop_all(self._records)
             for server in self._servers.values():
                 server.stop()  # reaps our own children
 
@@ -322,68 +286,3 @@ class Cluster:
         """Also what was started after the last record, as when Ctrl-C came in between."""
         if self._servers:
             self._record()
-
-
-def stop_recorded(layout: Layout) -> list[str]:
-    """Stop the cluster in the layout's folder, whoever started it; the names of what still ran."""
-    records = Records(layout.run)
-    with held(records), uninterrupted():
-        return _stop_all(records)
-
-
-def _stop_all(records: Records) -> list[str]:
-    known = records.load()
-    running = [name for name, record in known.items() if record.alive()]
-    for wave in reversed(components.WAVES):
-        members = [known[name] for name in wave if name in known]
-        end_all([record.processes[0] for record in members], STOP_LIMIT)
-        end_all([helper for record in members for helper in record.processes[1:]], STOP_LIMIT)
-    if known:
-        records.save(())
-    return running
-
-
-def check_ports(layout: Layout, names: Collection[str]) -> None:
-    """Refuse to start when somebody listens on a port that is needed.
-
-    :raises LaunchError: naming the port, the service and the option
-    """
-    for name in [port for service in components.ALL if service in names for port in components.ports_of(service)]:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, layout.ports[name]))
-            except OSError as error:
-                raise LaunchError(
-                    f"port {layout.ports[name]} (for {name}) is taken: {os.strerror(error.errno or 0).lower()}, "
-                    "choose other ports with SLUICE_PORT_BASE"
-                ) from error
-
-
-def tail(log: Path, lines: int = 15) -> str:
-    """The last lines of a log file."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return "\n".join(["", *(f"    {line}" for line in text.splitlines()[-lines:])])
-
-
-@contextlib.contextmanager
-def held(records: Records) -> Iterator[None]:
-    """One command at a time in one folder."""
-    descriptor = records.hold()
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Signals to end wait until this is over: a second Ctrl-C must not leave half a cluster."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

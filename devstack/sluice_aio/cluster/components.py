@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES, STORAGE_AGENTS, Layout
-from sluice_aio.cluster.services import MemcachedServer, RabbitServer, RedisServer, Server, ask
+from sluice_aio.base.backing_servers import MemcachedServer, RabbitServer, RedisServer
+from sluice_aio.base.layout import OBJECT_DEVICES, STORAGE_AGENTS, Layout
+from sluice_aio.base.ports import HOST, probe
+from sluice_aio.base.server import Server
 from sluice_aio.conf.storage import DAEMONS, kind_of
 from sluice_aio.conf.swift import PROXIES
 from sluice_aio.errors import LaunchError
@@ -83,9 +86,26 @@ def ports_of(name: str) -> tuple[str, ...]:
     return (name, *_MORE_PORTS.get(name, ()))
 
 
+def check_ports(layout: Layout, names: Collection[str]) -> None:
+    """Refuse to start when somebody listens on a port that is needed.
+
+    :raises LaunchError: naming the port, the service and the option
+    """
+    for name in [port for service in ALL if service in names for port in ports_of(service)]:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, layout.ports[name]))
+            except OSError as error:
+                raise LaunchError(
+                    f"port {layout.ports[name]} (for {name}) is taken: {os.strerror(error.errno or 0).lower()}, "
+                    "choose other ports with SLUICE_PORT_BASE"
+                ) from error
+
+
 def _status(port: int, question: bytes) -> bytes:
     """The three digits of the answer's status, empty without one."""
-    answer = ask(port, question)
+    answer = probe(port, question)
     return answer[9:12] if answer.startswith(b"HTTP/1.") else b""
 
 
@@ -117,7 +137,7 @@ def _rsync(layout: Layout) -> Server:
     port = layout.ports["rsync"]
     command = ["rsync", "--daemon", "--no-detach", f"--address={HOST}", f"--port={port}"]
     command.append(f"--config={layout.swift_dir / 'rsyncd.conf'}")
-    return Program("rsync", port, layout.logs, command, lambda: ask(port, b"").startswith(b"@RSYNCD:"))
+    return Program("rsync", port, layout.logs, command, lambda: probe(port, b"").startswith(b"@RSYNCD:"))
 
 
 def _sandbox(layout: Layout) -> Server:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.processes import ProcessId
 from sluice_aio.cluster.components import swift_command
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.processes import ProcessId
 from sluice_aio.conf.storage import DAEMONS
 from sluice_aio.errors import LaunchError
 
@@ -48,7 +48,7 @@ def run_once(layout: Layout, name: str, conf: str, options: Mapping[str, str], a
         errors="replace",
         start_new_session=True,
     ) as process:
-        known = ProcessId.of(process.pid)
+        known = ProcessId.find(process.pid)
         try:
             output, _ = process.communicate(timeout=ROUND_LIMIT)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What is running, written down, so that another command can find it and stop it."""
+"""The records of running services, by which another command finds and stops them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice_aio.cluster.processes import ProcessId
+from sluice_aio.base.processes import ProcessId
 from sluice_aio.errors import LaunchError
 
 
@@ -31,7 +31,7 @@ class Records:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "processes.json"
-        self._lock = folder / "lock"
+        self._lock_file = folder / "lock"
 
     def load(self) -> dict[str, Record]:
         """Service → record, in the order in which they were started."""
@@ -56,16 +56,16 @@ class Records:
         fresh.write_text(json.dumps(data, indent=1), encoding="utf-8")
         fresh.replace(self._file)
 
-    def hold(self) -> int:
-        """Take the folder for one command; the lock ends with the descriptor or the process.
+    def lock(self) -> int:
+        """Lock the folder for one command; the lock ends with the descriptor or the process.
 
         :raises LaunchError: when another command has it
         """
-        self._lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock_file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise LaunchError(f"another command is at work in `{self._lock.parent.parent}`") from None
+            raise LaunchError(f"another command is at work in `{self._lock_file.parent.parent}`") from None
         return descriptor

@@ -6,8 +6,9 @@ from typing import Final
 
 from swift.common.ring import RingBuilder
 
-from sluice_aio.cluster.layout import DATABASE_DEVICES, HOST, OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import POLICIES
+from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.setup import POLICIES
 
 PART_POWER: Final = 8
 REPLICAS: Final = 3

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
 from typing import Final
 
-from sluice_aio.cluster.layout import HOST, Layout
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
 
 #: tempauth user → (key, account); the first ones are administrators of their account.
 USERS: Final = {
@@ -26,13 +26,6 @@ GROUPS: Final = {
     "test5:tester5": "service",
     "test:tester6": ".reseller_admin",
 }
-
-Options = Mapping[str, str]
-
-
-def section(name: str, options: Options) -> str:
-    """One section of an ini file."""
-    return "\n".join([f"[{name}]", *(f"{option} = {value}" for option, value in options.items()), ""])
 
 
 def default(layout: Layout, port: int, workers: int) -> dict[str, str]:

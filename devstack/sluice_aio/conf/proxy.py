@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_aio.cluster import setup as cluster_setup
-from sluice_aio.cluster.layout import HOST, Layout
-from sluice_aio.cluster.setup import Setup
-from sluice_aio.conf import code
-from sluice_aio.conf.common import GROUPS, USERS, Options, default, section
+from sluice_aio.base import code_options
+from sluice_aio.base import setup as cluster_setup
+from sluice_aio.base.ini import Options, section
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.setup import Setup
+from sluice_aio.conf.common import GROUPS, USERS, default
 from sluice_aio.keystone import seed
 
 #: Left of where sub-requests are made; s3api asks tempauth, so it stands between these two.
@@ -109,7 +111,9 @@ def proxy_filter(layout: Layout, setup: Setup, name: str) -> Options:
         for user, (key, _) in USERS.items():
             options[f"user_{user.replace(':', '_')}"] = f"{key} {GROUPS.get(user, '')}".strip()
         if cluster_setup.PROXY in setup.parts:
-            options[f"user_{code.USER.replace(':', '_')}"] = f"{code.key(layout)} .admin .reseller_admin"
+            options[f"user_{code_options.CODE_USER.replace(':', '_')}"] = (
+                f"{code_options.ensure_code_key(layout)} .admin .reseller_admin"
+            )
     return options
 
 
@@ -131,4 +135,4 @@ def _cache(layout: Layout) -> dict[str, str]:
 def _of_the_node(layout: Layout, setup: Setup) -> dict[str, str]:
     keys = {"key_file": str(layout.key_file)} if cluster_setup.KEYS in setup.parts else {}
     node = {"agent_socket": str(layout.agent_socket), "snapshot_dir": str(layout.snapshots)}
-    return {**node, **keys, **code.host(layout)}
+    return {**node, **keys, **code_options.code_host_options(layout)}

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from sluice_aio.cluster.layout import HOST, STORAGE_AGENTS, Layout
-from sluice_aio.cluster.setup import CACHE, KEYSTONE, PROXY, Setup
-from sluice_aio.conf import code
-from sluice_aio.conf.common import section
+from sluice_aio.base import code_options
+from sluice_aio.base.ini import section
+from sluice_aio.base.layout import STORAGE_AGENTS, Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.secret_files import ensure_secret
+from sluice_aio.base.setup import CACHE, KEYSTONE, PROXY, Setup
 from sluice_aio.keystone import seed
-from sluice_aio.keystone.kept_secrets import kept
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, render_ring
 from sluice_filters.encryption.keys.ring import Ring
 
@@ -52,12 +53,12 @@ erasure_coded = *
 
 def ensure_token(layout: Layout) -> str:
     """The admin token; made at the first call, readable by its owner only."""
-    return kept(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
+    return ensure_secret(layout.token_file, (secrets.token_urlsafe(24) + "\n").encode()).decode("ascii").strip()
 
 
 def ensure_keys(layout: Layout) -> None:
     """The key file; made at the first call with one key in it, readable by its owner only."""
-    kept(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
+    ensure_secret(layout.key_file, render_ring(Ring("aio", {"aio": secrets.token_bytes(SECRET_SIZE)})))
 
 
 def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | None = None) -> None:
@@ -69,7 +70,9 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
     with_disks = STORAGE_AGENTS if setup.storage_agents else ("agent",)
     caching = CACHE in setup.parts
     # code lies behind the proxy, if there is one that runs it
-    shelf = _lines(code.shelf(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
+    code_store = (
+        _lines(code_options.code_store_options(layout, keystone=setup.auth == KEYSTONE)) if PROXY in setup.parts else ""
+    )
     agents = dict.fromkeys(("agent", "agent2", *(STORAGE_AGENTS if setup.storage_agents else ())), _AGENT)
     for name, template in {**agents, "actors": _ACTORS, "api": _API, "api2": _API}.items():
         node = layout.node_of(name) if name in agents else layout
@@ -90,7 +93,7 @@ def write_sluice(layout: Layout, redis_url: str, amqp_url: str, setup: Setup | N
             "engine": setup.proxy_options.get("storlets_engine", ""),
             "auth": "keystone" if setup.auth == KEYSTONE else "token",
         }
-        text = template.format(**values) + shelf + _lines(setup.agent_options.get(name, {}))
+        text = template.format(**values) + code_store + _lines(setup.agent_options.get(name, {}))
         if template is _API:
             text += _lines(_swift(layout, setup)) + _lines(setup.api_options) + _authtoken(layout, setup)
         path = layout.configs / f"{name}.conf"
@@ -105,7 +108,7 @@ def _swift(layout: Layout, setup: Setup) -> Mapping[str, str]:
     url = {"swift_url": f"http://{HOST}:{layout.ports['proxy']}", "swift_dir": str(layout.swift_dir)}
     if setup.auth == KEYSTONE:
         return url
-    return {**url, "swift_user": code.USER, "swift_key_file": str(layout.code_key_file)}
+    return {**url, "swift_user": code_options.CODE_USER, "swift_key_file": str(layout.code_key_file)}
 
 
 def _lines(options: Mapping[str, str]) -> str:

@@ -6,9 +6,11 @@ import configparser
 import secrets
 from typing import Final
 
-from sluice_aio.cluster.layout import DATABASE_DEVICES, HOST, OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import EC21, POLICIES, Setup
-from sluice_aio.conf.common import USERS, Options, section
+from sluice_aio.base.ini import Options, section
+from sluice_aio.base.layout import DATABASE_DEVICES, OBJECT_DEVICES, Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.setup import EC21, POLICIES, Setup
+from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import proxy_conf
 from sluice_aio.conf.storage import client_conf, rsync_conf, storage_conf
 

@@ -12,11 +12,12 @@ import time
 from collections import Counter
 from typing import Final
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster import disks
-from sluice_aio.cluster.cluster import Cluster, uninterrupted
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.swift_http import SwiftHttp
-from sluice_aio.conf.swift import USERS
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.shutdown import uninterrupted
+from sluice_aio.conf.common import USERS
 from sluice_aio.demo import corpus, judge, verify
 from sluice_aio.demo.table import Line, Table, human
 from sluice_aio.demo.upload import Upload, Uploader

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.demo.judge import INSIDE, OUTSIDE, UNDECIDABLE
 from sluice_aio.demo.upload import Upload
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.conf.common import section
+from sluice_aio.base.ini import section
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.keystone import seed
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
-from sluice_aio.keystone.kept_secrets import kept
 
 #: Barbican's own user, and the one whose secrets are Sluice's keys.
 SERVICE: Final = "barbican"
@@ -30,7 +30,7 @@ def write_barbican(layout: Layout) -> None:
     """barbican.conf, readable by its owner only, with a key that is made at the first call."""
     home = folder(layout)
     home.mkdir(parents=True, exist_ok=True)
-    kek = kept(home / "kek", base64.urlsafe_b64encode(secrets.token_bytes(32))).decode("ascii")
+    kek = ensure_secret(home / "kek", base64.urlsafe_b64encode(secrets.token_bytes(32))).decode("ascii")
     general = {
         "host_href": layout.url(SERVICE),
         "use_stderr": "true",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_core.errors import PeerError
 
 #: The domain of everybody.
@@ -93,7 +93,7 @@ class KeystoneHttp:
             connection.close()
 
 
-def swift_of(proxy_url: str, token: Token) -> SwiftHttp:
+def swift_client(proxy_url: str, token: Token) -> SwiftHttp:
     """Swift as whoever holds ``token`` sees it, in the account of its project."""
     found = SwiftHttp(proxy_url)
     found.token, found.account = token.id, f"/v1/AUTH_{token.project_id}"

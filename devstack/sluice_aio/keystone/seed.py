@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-from sluice_aio.cluster.layout import HOST, Layout
-from sluice_aio.conf import code
+from sluice_aio.base import code_options
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.secret_files import ensure_secret
 from sluice_aio.keystone.http import DOMAIN, KeystoneHttp
-from sluice_aio.keystone.kept_secrets import kept
 
 #: User → (password, project, role); they are for play, so that everybody may know their passwords.
 PEOPLE: Final = {
@@ -29,7 +30,7 @@ def password(layout: Layout, user: str) -> str:
     """The password of the administrator or of a service's user; made at the first call."""
     folder = layout.data / "keystone"
     folder.mkdir(parents=True, exist_ok=True)
-    return kept(folder / f"{user}.password", secrets.token_urlsafe(24).encode()).decode("ascii")
+    return ensure_secret(folder / f"{user}.password", secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
 def authtoken(layout: Layout, user: str) -> dict[str, str]:
@@ -57,8 +58,8 @@ def seed(layout: Layout) -> None:
     keystone.token = keystone.login(ADMIN, password(layout, ADMIN), "admin").id
     roles = {one["name"]: str(one["id"]) for one in keystone.call("GET", "/roles")["roles"]}
     wanted = [*PEOPLE.items(), *((one, (password(layout, one), SERVICE_PROJECT, "service")) for one in SERVICES)]
-    project, _, owner = code.USER.partition(":")
-    wanted.append((owner, (code.key(layout), project, "member")))
+    project, _, owner = code_options.CODE_USER.partition(":")
+    wanted.append((owner, (code_options.ensure_code_key(layout), project, "member")))
     projects = {
         name: keystone.ensure("project", {"name": name, "domain_id": DOMAIN})
         for name in dict.fromkeys(project for _, (_, project, _) in wanted)

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Final
 
 from sluice_aio import cli
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import ALL_PARTS
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import ALL_PARTS
 from sluice_aio.swift_suite import disks as swift_suite_disks
 from sluice_aio.swift_suite import source as swift_suite_source
 from sluice_aio.swift_suite.outcomes import Outcomes, differences

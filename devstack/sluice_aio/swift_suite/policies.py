@@ -6,9 +6,9 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.disks import data_files
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.errors import LaunchError
 from sluice_client import Client
 

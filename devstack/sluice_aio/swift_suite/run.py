@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sluice_aio.cluster.processes import ProcessId
-from sluice_aio.conf.common import USERS, section
+from sluice_aio.base.ini import section
+from sluice_aio.base.processes import ProcessId
+from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import STORAGE_DOMAIN
 from sluice_aio.errors import LaunchError
 from sluice_aio.swift_suite import plugin
@@ -137,7 +138,7 @@ class Suite:
                 stderr=log,
                 start_new_session=True,
             )
-        return process, ProcessId.of(process.pid)
+        return process, ProcessId.find(process.pid)
 
 
 def _events(report: Path, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sluice_aio.cluster.setup import ALL_PARTS, EC21, Setup
+from sluice_aio.base.setup import ALL_PARTS, EC21, Setup
 from sluice_aio.errors import LaunchError
 
 #: The suite's objects are small; nothing is too small to be transformed here.

@@ -15,12 +15,15 @@ from pathlib import Path
 import pytest
 
 from sluice_aio import cli
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.processes import ProcessId
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster import components, disks
-from sluice_aio.cluster.cluster import Cluster, check_ports, stop_recorded
-from sluice_aio.cluster.layout import HOST, Layout
-from sluice_aio.cluster.processes import ProcessId
+from sluice_aio.cluster.cluster import Cluster
+from sluice_aio.cluster.components import check_ports
 from sluice_aio.cluster.records import Record, Records
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.cluster.shutdown import stop_recorded
 from sluice_aio.errors import LaunchError
 
 pytestmark = pytest.mark.functional
@@ -149,7 +152,7 @@ def test_another_command_finds_what_runs_and_stops_it(folder):
 def test_a_recycled_pid_is_left_alone_by_down(folder):
     layout = Layout.free(folder / "recycled")
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as popen:
-        stranger = ProcessId.of(popen.pid)
+        stranger = ProcessId.find(popen.pid)
         recycled = ProcessId(stranger.pid, stranger.started - 1)
         Records(layout.run).save([Record("redis", 1, (recycled,))])
         assert stop_recorded(layout) == []

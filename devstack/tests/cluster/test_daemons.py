@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster import components, disks
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
 from sluice_aio.cluster.records import Records
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.storage import DAEMONS
 from sluice_aio.errors import LaunchError
 

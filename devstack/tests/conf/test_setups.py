@@ -7,11 +7,11 @@ import stat
 
 import pytest
 
+from sluice_aio.base import setup as cs
+from sluice_aio.base.layout import OBJECT_DEVICES, Layout
+from sluice_aio.base.setup import Setup
 from sluice_aio.cluster import components
-from sluice_aio.cluster import setup as cs
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import OBJECT_DEVICES, Layout
-from sluice_aio.cluster.setup import Setup
 from sluice_aio.conf.sluice import write_sluice
 from sluice_aio.conf.storage import DAEMONS
 from sluice_aio.conf.swift import PROXIES, write_swift

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from sluice_aio.base.layout import Layout
 from sluice_aio.cluster import components
-from sluice_aio.cluster.layout import Layout
 from sluice_aio.conf import swift_program
 from sluice_aio.conf.swift import write_swift
 from sluice_aio.errors import LaunchError

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import zstandard
 
-from sluice_aio.cluster.swift_http import Answer
+from sluice_aio.base.swift_http import SwiftResponse
 from sluice_aio.demo import corpus, verify
 from sluice_aio.demo.judge import IN_FORCE, INSIDE, NOT_IN_FORCE, OUTSIDE, UNDECIDABLE, UNSETTLED
 from sluice_aio.demo.table import Line, Table, human
@@ -86,7 +86,7 @@ class OneObject:
 
     def request(self, method, path, *_):
         headers = {"content-length": str(len(self.sample.body)), "etag": self.sample.md5}
-        return Answer(200, headers, self.sample.body if method == "GET" else b"")
+        return SwiftResponse(200, headers, self.sample.body if method == "GET" else b"")
 
     def listing(self, container):
         return [{"name": self.sample.name, "bytes": len(self.sample.body), "hash": self.sample.md5}]
@@ -118,7 +118,7 @@ class Sink:
     def request(self, method, path, body):
         self.names.append((method, path, body))
         self.enough.release()
-        return Answer(201, {}, b"")
+        return SwiftResponse(201, {}, b"")
 
     def close(self):
         pass

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import KEYSTONE, Setup
 from sluice_aio.errors import LaunchError
 from sluice_aio.keystone import barbican, seed, venv
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.setup import KEYSTONE, Setup
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.cluster.layout import Layout
-from sluice_aio.cluster.setup import KEYSTONE, Setup
 from sluice_aio.conf.proxy import proxy_conf
 from sluice_aio.conf.sluice import write_sluice
 from sluice_aio.errors import LaunchError

@@ -7,7 +7,7 @@ import threading
 import pytest
 from tests.support.cluster.balancer import Balancer
 
-from sluice_aio.cluster.services import free_port
+from sluice_aio.base.ports import free_port
 
 pytestmark = pytest.mark.service
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 from tests.support.cluster.sent_bytes import Sent
 
-from sluice_aio.cluster.services import HOST
+from sluice_aio.base.ports import HOST
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from sluice_agent.cli import main
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_agent.snapshot.capabilities import Capabilities
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.messages.nodes import Counters, Hello, MetricBatch
 from sluice_core.messages.policies import Target

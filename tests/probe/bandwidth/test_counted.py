@@ -18,8 +18,9 @@ from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import CLOSE, Heard, means, settled
 from tests.support.cluster.load import ENDLESS
 
-from sluice_aio.cluster.layout import HOST, OBJECT_DEVICES
-from sluice_aio.cluster.setup import EC21, GOLD, POLICIES
+from sluice_aio.base.layout import OBJECT_DEVICES
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.setup import EC21, GOLD, POLICIES
 from sluice_core.messages.bandwidth import SIDES
 from sluice_middleware.swift.green import IO_THREAD
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import CLOSE, settled
 
-from sluice_aio.cluster.layout import OBJECT_DEVICES
+from sluice_aio.base.layout import OBJECT_DEVICES
 
 pytestmark = pytest.mark.alone
 

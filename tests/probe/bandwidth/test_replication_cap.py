@@ -14,11 +14,11 @@ from datetime import datetime
 
 import pytest
 
+from sluice_aio.base.layout import STORAGE_AGENTS, Layout
+from sluice_aio.base.setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT
-from sluice_aio.cluster.layout import STORAGE_AGENTS, Layout
-from sluice_aio.cluster.setup import DISKFILE, EC21, GOLD, OBJECT, PROXY, STORAGE, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.common import USERS
 from sluice_client import Client
 

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.cluster.bandwidth_cluster import Capacity, Stage, Terms
 from tests.support.cluster.bandwidth_observer import CLOSE, Heard, first_good, means, settled
 
-from sluice_aio.cluster.layout import OBJECT_DEVICES
-from sluice_aio.cluster.setup import EC21, GOLD
+from sluice_aio.base.layout import OBJECT_DEVICES
+from sluice_aio.base.setup import EC21, GOLD
 from sluice_core.describe import STORAGE_NODE
 
 pytestmark = pytest.mark.alone

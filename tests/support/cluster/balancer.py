@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Self
 
-from sluice_aio.cluster.services import HOST
+from sluice_aio.base.ports import HOST
 
 
 class Balancer:

@@ -19,11 +19,11 @@ from urllib.parse import quote
 from tests.support.cluster.load import Load, Spec
 from tests.support.cluster.locked_memory import locked
 
+from sluice_aio.base.layout import STORAGE_AGENTS, Layout
+from sluice_aio.base.setup import DISKFILE, GOLD, OBJECT, PROXY, STORAGE, Setup
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT, SECOND_NODE
-from sluice_aio.cluster.layout import STORAGE_AGENTS, Layout
-from sluice_aio.cluster.setup import DISKFILE, GOLD, OBJECT, PROXY, STORAGE, Setup
-from sluice_aio.cluster.swift_http import SwiftHttp
 from sluice_aio.conf.common import USERS
 from sluice_client import Client
 from sluice_core.errors import PeerError

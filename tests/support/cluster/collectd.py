@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sluice_aio.cluster.services import Child
+from sluice_aio.base.server import Child
 from sluice_core.connections.bus_urls import parse_bus_url
 from sluice_core.connections.exchanges import METRICS_EXCHANGE
 from sluice_core.connections.urls import ServerUrl, check_hostname

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from swift.common.exceptions import DiskFileError
 from swift.obj.diskfile import read_metadata, write_metadata
 
+from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.disks import data_files
-from sluice_aio.cluster.swift_http import SwiftHttp
 
 _PIECE = 1 << 16
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from tests.support.cluster.certificates import Authority
 
-from sluice_aio.cluster.services import HOST, RabbitServer, RedisServer, ask
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import HOST, probe
 
 _REPLIES: Final = (b"+PONG", b"-NOAUTH", b"-DENIED")
 #: What a Sentinel of trials calls its master.
@@ -82,7 +83,7 @@ class WatchedRedis(RedisServer):
         return [*super().argv(), *words, *(["--replicaof", f"{HOST} {self._master}"] if self._master else [])]
 
     def answers(self) -> bool:
-        return ask(self.port, b"PING\r\n").startswith(_REPLIES)
+        return probe(self.port, b"PING\r\n").startswith(_REPLIES)
 
 
 class Sentinel(RedisServer):
@@ -125,7 +126,7 @@ class Sentinel(RedisServer):
         super().start()
 
     def answers(self) -> bool:
-        return ask(self.port, b"PING\r\n").startswith(_REPLIES)
+        return probe(self.port, b"PING\r\n").startswith(_REPLIES)
 
 
 class SecureRabbit(RabbitServer):

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from sluice_aio.cluster.swift_http import Answer, SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp, SwiftResponse
 from sluice_core.errors import SluiceError
 
-#: Answer headers that differ between two clusters, or two moments.
+#: SwiftResponse headers that differ between two clusters, or two moments.
 NOT_COMPARED: Final[Mapping[str, str]] = {
     "date": "the moment of the answer",
     "connection": "whether the server goes on with a connection depends on what it had read of it",
@@ -71,7 +71,7 @@ class Twins:
         chunked: bool = False,
         cut: int | None = None,
         anonymous: bool = False,
-    ) -> Answer:
+    ) -> SwiftResponse:
         """Both answers, which are the same.
 
         :param chunked: send the body without a length
@@ -94,7 +94,7 @@ class Twins:
             raise Different(_difference(f"{method} {path}?{query} {headers}", mine, theirs))
         return answers[0]
 
-    def view(self, answer: Answer) -> tuple[int, dict[str, str], bytes]:
+    def view(self, answer: SwiftResponse) -> tuple[int, dict[str, str], bytes]:
         """What of an answer is compared."""
         headers = {name: self._same_everywhere(value) for name, value in answer.headers.items()}
         body = answer.body
@@ -154,7 +154,9 @@ def _difference(request: str, mine: tuple[Any, ...], theirs: tuple[Any, ...]) ->
     return "\n".join(lines)
 
 
-def _by_hand(side: SwiftHttp, method: str, target: str, headers: Headers, body: bytes, cut: int | None) -> Answer:
+def _by_hand(
+    side: SwiftHttp, method: str, target: str, headers: Headers, body: bytes, cut: int | None
+) -> SwiftResponse:
     """A request without a length, or one that ends before it is over."""
     connection = http.client.HTTPConnection(side.address, timeout=60)
     with contextlib.closing(connection):
@@ -169,7 +171,7 @@ def _by_hand(side: SwiftHttp, method: str, target: str, headers: Headers, body: 
             connection.sock.shutdown(socket.SHUT_WR)
         response = connection.getresponse()
         content = response.read()
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
+        return SwiftResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
 
 def _pieces(body: bytes, size: int = 50_021) -> Iterator[bytes]:

@@ -9,7 +9,8 @@ from tests.support.actors.host import HostScenario, play, until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import OwnerRing
-from sluice_aio.cluster.services import RabbitServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer
+from sluice_aio.base.ports import free_port
 from sluice_core.store.fencing import slot_of
 
 pytestmark = pytest.mark.functional

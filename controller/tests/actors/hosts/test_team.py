@@ -11,7 +11,8 @@ from sluice_actors.hosts.members import GROUP, Members, _Driver
 from sluice_actors.hosts.team import OwnerRing, Team
 from sluice_actors.policies.replay import Replay
 from sluice_actors.testing import batch_of, plan_of
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import Fenced
 from sluice_core.messages.policies import Firing, PolicyState, Target
 from sluice_core.store import fencing

@@ -9,7 +9,8 @@ from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import OwnerRing
 from sluice_actors.testing import plan_of
-from sluice_aio.cluster.services import RabbitServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer
+from sluice_aio.base.ports import free_port
 from sluice_core.store import fencing
 
 pytestmark = pytest.mark.functional

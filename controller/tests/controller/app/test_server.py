@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.cluster.services import Server, free_port
+from sluice_aio.base.ports import free_port
+from sluice_aio.base.server import Server
 from sluice_client import ApiError, Client, Unreachable
 from sluice_client.cli import main
 from sluice_core.store.store import Store

@@ -8,7 +8,8 @@ import pytest
 from django.test import override_settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_controller.catalog.backend import open_backend
 from sluice_controller.catalog.bandwidth_report import FRESH, RETENTION
 from sluice_controller.identity.caller import Identity

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.cluster.services import Server, free_port
+from sluice_aio.base.ports import free_port
+from sluice_aio.base.server import Server
 
 REQUESTS = 12
 

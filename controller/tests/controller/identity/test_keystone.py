@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from sluice_aio.cluster.services import free_port
+from sluice_aio.base.ports import free_port
 from sluice_controller.app.checks import faults
 from sluice_controller.app.cli import main
 from sluice_controller.config import Config

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from sluice_aio.cluster.services import free_port
+from sluice_aio.base.ports import free_port
 from sluice_controller.identity.keystone_probe import PATIENCE, REMEMBERED, KeystoneProbe, probe_for, reachable
 
 # what keystonemiddleware imports of the standard library

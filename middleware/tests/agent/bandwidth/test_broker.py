@@ -8,7 +8,8 @@ import pytest
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_aio.cluster.services import RabbitServer, RedisServer, free_port
+from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, shares_routing_key
 from sluice_core.connections.publisher import Publisher

@@ -14,7 +14,8 @@ from tests.support.cluster.secured_services import SecureRabbit
 from sluice_agent.agent import Agent
 from sluice_agent.metrics.collectd import NodeValues
 from sluice_agent.settings import Settings
-from sluice_aio.cluster.services import HOST, RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import HOST, free_port
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.messages.nodes import MetricBatch

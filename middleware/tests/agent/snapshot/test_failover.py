@@ -8,7 +8,7 @@ from tests.support.cluster.secured_services import MASTER, Sentinel, WatchedRedi
 
 from sluice_agent.agent import Agent
 from sluice_agent.settings import Settings
-from sluice_aio.cluster.services import free_port
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore

@@ -12,7 +12,8 @@ from swift.common.concurrency import GreenPool
 from swift.common.ring import RingBuilder
 from tests.support.middleware.object_server import Log, swift_conf
 
-from sluice_aio.cluster.services import Server, ask, free_port
+from sluice_aio.base.ports import free_port, probe
+from sluice_aio.base.server import Server
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_core.options import OptionError
@@ -51,7 +52,7 @@ class RsyncServer(Server):
         return ["rsync", "--daemon", "--no-detach", *address, f"--config={self.folder / 'rsyncd.conf'}"]
 
     def answers(self):
-        return ask(self.port, b"").startswith(b"@RSYNCD:")
+        return probe(self.port, b"").startswith(b"@RSYNCD:")
 
 
 @pytest.fixture(scope="module", autouse=True)

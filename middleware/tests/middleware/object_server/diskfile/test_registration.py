@@ -14,7 +14,8 @@ from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
 from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.storage_daemons import READY, STATE_FILE, StorageDaemons
-from sluice_aio.cluster.services import RedisServer, free_port
+from sluice_aio.base.backing_servers import RedisServer
+from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
 from sluice_core.messages.nodes import STORAGE_STATE_SUFFIX, Hello, StorageState
 from sluice_core.metrics.totals import Totals

@@ -1,35 +1,36 @@
-"""What the configurations say of filters that are registered at run time: their code, and who runs it."""
+"""Options for uploaded code: where it is stored, and who runs it."""
 
 from __future__ import annotations
 
 import secrets
 from typing import Final
 
-from sluice_aio.cluster.layout import HOST, Layout
-from sluice_aio.keystone.kept_secrets import kept
+from sluice_aio.base.layout import Layout
+from sluice_aio.base.ports import HOST
+from sluice_aio.base.secret_files import ensure_secret
 
 #: The Swift user that owns the code, in an account (or a project) of its own.
-USER: Final = "sluice:code"
+CODE_USER: Final = "sluice:code"
 
 
-def key(layout: Layout) -> str:
+def ensure_code_key(layout: Layout) -> str:
     """That user's key; made at the first call."""
     layout.configs.mkdir(parents=True, exist_ok=True)
-    return kept(layout.code_key_file, secrets.token_urlsafe(24).encode()).decode("ascii")
+    return ensure_secret(layout.code_key_file, secrets.token_urlsafe(24).encode()).decode("ascii")
 
 
-def shelf(layout: Layout, keystone: bool = False) -> dict[str, str]:
+def code_store_options(layout: Layout, keystone: bool = False) -> dict[str, str]:
     """Options of the API, of agents and of actor hosts: where the code lies."""
-    key(layout)
+    ensure_code_key(layout)
     swift = f"http://{HOST}:{layout.ports['proxy']}/auth/v1.0"
     return {
         "code_auth_url": layout.keystone_url if keystone else swift,
-        "code_user": USER,
+        "code_user": CODE_USER,
         "code_key_file": str(layout.code_key_file),
     }
 
 
-def host(layout: Layout, prefix: str = "") -> dict[str, str]:
+def code_host_options(layout: Layout, prefix: str = "") -> dict[str, str]:
     """Options of whoever runs filters: where the node has the code, and its sandboxes."""
     found = {
         "code_dir": layout.code,

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from sluice_aio.cluster.processes import ProcessId, end_all
+from sluice_aio.base.processes import ProcessId, end_all
 from sluice_aio.cluster.records import Record, Records
 from sluice_aio.errors import LaunchError
 
@@ -43,19 +43,19 @@ def start():
 
 def test_a_process_is_known_by_pid_and_start(start):
     popen, _ = start(QUIET)
-    process = ProcessId.of(popen.pid)
+    process = ProcessId.find(popen.pid)
     assert process.alive()
-    assert process == ProcessId.of(popen.pid)
+    assert process == ProcessId.find(popen.pid)
     popen.kill()
     assert process.wait(5)
     assert not process.alive()  # a zombie still has the pid
     popen.wait()
-    assert ProcessId.of(popen.pid) is None
+    assert ProcessId.find(popen.pid) is None
 
 
 def test_a_stranger_with_the_same_pid_gets_no_signal(start):
     popen, _ = start(QUIET)
-    process = ProcessId.of(popen.pid)
+    process = ProcessId.find(popen.pid)
     earlier = ProcessId(process.pid, process.started - 1)
     assert not earlier.alive()
     assert earlier.signal(signal.SIGKILL) is False
@@ -64,7 +64,7 @@ def test_a_stranger_with_the_same_pid_gets_no_signal(start):
 
 def test_ending_twice_is_harmless(start):
     popen, _ = start(QUIET)
-    process = ProcessId.of(popen.pid)
+    process = ProcessId.find(popen.pid)
     assert process.end(5) is True
     assert process.end(5) is True
     assert popen.wait() == -signal.SIGTERM
@@ -72,15 +72,15 @@ def test_ending_twice_is_harmless(start):
 
 def test_who_does_not_listen_is_killed(start):
     popen, _ = start(DEAF)
-    process = ProcessId.of(popen.pid)
+    process = ProcessId.find(popen.pid)
     assert process.end(0.2) is False
     assert popen.wait() == -signal.SIGKILL
 
 
 def test_what_a_service_forked_ends_with_it(start):
     popen, first = start(PARENT)
-    child = ProcessId.of(int(first))
-    process = ProcessId.of(popen.pid)
+    child = ProcessId.find(int(first))
+    process = ProcessId.find(popen.pid)
     assert {one.pid for one in process.session()} == {popen.pid, child.pid}
     end_all([process], 5)
     assert not child.alive()
@@ -89,8 +89,8 @@ def test_what_a_service_forked_ends_with_it(start):
 
 def test_orphans_of_a_killed_service_are_ended_too(start):
     popen, first = start(PARENT)
-    child = ProcessId.of(int(first))
-    process = ProcessId.of(popen.pid)
+    child = ProcessId.find(int(first))
+    process = ProcessId.find(popen.pid)
     popen.kill()
     popen.wait()
     assert child.alive()
@@ -101,7 +101,7 @@ def test_orphans_of_a_killed_service_are_ended_too(start):
 def test_records_come_back_as_they_were_written(tmp_path):
     records = Records(tmp_path / "run")
     assert records.load() == {}
-    mine = Record("proxy", 15500, (ProcessId.of(os.getpid()),))
+    mine = Record("proxy", 15500, (ProcessId.find(os.getpid()),))
     agent = Record("agent", None, (ProcessId(1, 2), ProcessId(3, 4)))
     records.save([mine, agent])
     assert list(records.load().values()) == [mine, agent]
@@ -117,11 +117,11 @@ def test_a_spoilt_record_is_named(tmp_path):
 
 
 def test_two_commands_at_once_in_one_folder_are_refused(tmp_path):
-    first = Records(tmp_path / "run").hold()
+    first = Records(tmp_path / "run").lock()
     with pytest.raises(LaunchError, match="another command"):
-        Records(tmp_path / "run").hold()
+        Records(tmp_path / "run").lock()
     os.close(first)
-    os.close(Records(tmp_path / "run").hold())
+    os.close(Records(tmp_path / "run").lock())
 
 
 def test_the_record_is_replaced_in_one_step(tmp_path):

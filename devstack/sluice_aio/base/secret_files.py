@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 
-def kept(path: Path, content: bytes) -> bytes:
-    """What the file holds; ``content`` when there was none.  Readable by its owner only."""
+def ensure_secret(path: Path, content: bytes) -> bytes:
+    """The content of the file, which is created with ``content`` when missing; only its owner can read it."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

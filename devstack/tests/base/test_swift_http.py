@@ -4,7 +4,7 @@ import gc
 import socket
 import threading
 
-from sluice_aio.cluster.swift_http import SwiftHttp
+from sluice_aio.base.swift_http import SwiftHttp
 
 
 def serve(listening):

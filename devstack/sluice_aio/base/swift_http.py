@@ -15,7 +15,7 @@ from sluice_core.errors import PeerError
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SwiftResponse:
     """A whole response; header names are in lower case."""
 
     status: int
@@ -60,7 +60,7 @@ class SwiftHttp:
         self.account = urlsplit(answer.headers["x-storage-url"]).path
         return self
 
-    def request(self, method: str, path: str = "", body: bytes = b"", **headers: str) -> Answer:
+    def request(self, method: str, path: str = "", body: bytes = b"", **headers: str) -> SwiftResponse:
         """One request; ``path`` is ``container/object``, ``if_match`` becomes ``If-Match``."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         target = f"{self.account}/{quote(path)}" if path else self.account
@@ -83,7 +83,7 @@ class SwiftHttp:
                 return found
             found += rows
 
-    def raw(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+    def raw(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> SwiftResponse:
         """One request to exactly ``target``.
 
         :raises PeerError: when the proxy is away
@@ -96,7 +96,7 @@ class SwiftHttp:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise PeerError(f"{method} {target}: {error!r}") from error
-        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
+        return SwiftResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
     def close(self) -> None:
         """Close this thread's connection."""

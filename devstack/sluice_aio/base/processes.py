@@ -42,7 +42,7 @@ class ProcessId:
     started: int
 
     @classmethod
-    def of(cls, pid: int) -> Self | None:
+    def find(cls, pid: int) -> Self | None:
         """The process that has ``pid`` now, or None when there is none."""
         stat = _stat(pid)
         return None if stat is None else cls(pid, int(stat[_STARTED]))
@@ -91,7 +91,7 @@ class ProcessId:
         The kernel gives no new process the number of a session that still has members, so when a
         stranger has our pid, nothing of our session is left.
         """
-        now = ProcessId.of(self.pid)
+        now = ProcessId.find(self.pid)
         if now is not None and now != self:
             return []
         members = []

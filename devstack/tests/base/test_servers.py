@@ -5,8 +5,9 @@ import socket
 
 import pytest
 
-from sluice_aio.cluster import services
-from sluice_aio.cluster.services import HOST, MemcachedServer, RedisServer, ask, free_port, free_ports
+from sluice_aio.base import ports
+from sluice_aio.base.backing_servers import MemcachedServer, RedisServer
+from sluice_aio.base.ports import HOST, free_port, free_ports, probe
 from sluice_core.errors import PeerError
 
 pytestmark = pytest.mark.service
@@ -39,14 +40,14 @@ def test_a_server_serves_between_start_and_stop(make, tmp_path):
 
 def test_redis_keeps_what_was_written_when_it_is_killed(tmp_path):
     with RedisServer(free_port(), tmp_path, tied=True) as server:
-        assert ask(server.port, b"SET a 1\r\n") == b"+OK\r\n"
+        assert probe(server.port, b"SET a 1\r\n") == b"+OK\r\n"
         server.kill()
-        assert ask(server.port, b"PING\r\n") == b""
+        assert probe(server.port, b"PING\r\n") == b""
         server.start()
         server.wait_ready()
-        assert ask(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
+        assert probe(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
         server.restart()
-        assert ask(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
+        assert probe(server.port, b"GET a\r\n") == b"$1\r\n1\r\n"
 
 
 def test_a_server_that_cannot_start_says_why_at_once(tmp_path):
@@ -77,7 +78,7 @@ def test_a_program_that_is_not_installed_is_told(tmp_path):
 
 
 def test_free_ports_are_different_and_no_outgoing_connection_gets_one():
-    first_outgoing = int(services._OUTGOING.read_text().split()[0])
+    first_outgoing = int(ports._OUTGOING.read_text().split()[0])
     found = free_ports(50)
     assert len(set(found)) == 50
     assert all(1024 < port < first_outgoing for port in found)
@@ -90,7 +91,7 @@ def test_a_port_on_which_somebody_listens_is_not_free(monkeypatch, tmp_path):
         port = taken.getsockname()[1]
         narrow = tmp_path / "range"
         narrow.write_text(f"{port + 1} 60999")
-        monkeypatch.setattr(services, "_OUTGOING", narrow)
-        monkeypatch.setattr(services, "_FIRST_FREE", port)
+        monkeypatch.setattr(ports, "_OUTGOING", narrow)
+        monkeypatch.setattr(ports, "_FIRST_FREE", port)
         with pytest.raises(PeerError, match=f"0 ports from {port} to {port} are free, expected 1"):
             free_port()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_aio.cluster.layout import DEFAULT_PORT_BASE, OFFSETS, Layout
+from sluice_aio.base.layout import DEFAULT_PORT_BASE, OFFSETS, Layout
 from sluice_aio.errors import LaunchError
 
 

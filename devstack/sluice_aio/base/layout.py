@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
-from sluice_aio.cluster.services import free_ports
+from sluice_aio.base.ports import HOST, free_ports
 from sluice_aio.errors import LaunchError
 
-HOST: Final = "127.0.0.1"
 DEFAULT_FOLDER: Final = ".sluice"
 DEFAULT_PORT_BASE: Final = 15500
 

@@ -1,0 +1,1 @@
+"""What configurations, Keystone and the cluster build on: layout, set-up, server processes, HTTP."""
