@@ -27,12 +27,16 @@ from sluice_middleware.swift.diskfile_api import POLICIES
 
 
 class Levels:
-    """Standings that stand still."""
+    """An agent state that never changes."""
 
     def __init__(self, levels: dict[str, int], active: bool) -> None:
         self._levels = levels
         self._active = active
 
+    def __call__(self) -> Levels:
+        return self
+
+    @property
     def active(self) -> bool:
         """As it was said."""
         return self._active
@@ -59,7 +63,7 @@ def main(folder: str, port: str, module: str, mode: str, keep: str, levels: str)
     with tempfile.TemporaryDirectory() as etc, swift_conf(Path(etc), module):
         server = ObjectController(conf, Log())
         if module == "sluice":
-            server._diskfile_router[POLICIES[0]].scheduler.priorities = Levels(json.loads(levels), mode != "resting")
+            server._diskfile_router[POLICIES[0]].scheduler.agent_state = Levels(json.loads(levels), mode != "resting")
         if mode == "forced":
             page_cache.is_cached = lambda *_: False
         listening = concurrency.listen(("127.0.0.1", int(port)), backlog=128)

@@ -379,6 +379,11 @@ def _asked(queue: FlowQueue, size: int) -> CreditRequest:
 _lines: dict[tuple[int, int, str, str], CreditClient] = {}
 
 
+def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
+    """What the agent said last to this process."""
+    return shared_client(path, side).agent_state()
+
+
 def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
     """The line of this process to the agent whose socket for counters is at ``path``, made and connected at first.
 

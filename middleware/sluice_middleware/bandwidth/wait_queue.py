@@ -182,13 +182,13 @@ class Transfer:
     """
 
     __slots__ = (
-        "_counter",
         "_open",
         "_patience",
         "_progress",
         "_seen",
         "_source",
         "account",
+        "counter",
         "moved",
         "object_transfer",
         "queue",
@@ -210,7 +210,7 @@ class Transfer:
         self.account = _NOBODYS if queue is None else queue.account
         self.object_transfer = object_transfer
         self._source = source
-        self._counter = counter
+        self.counter = counter
         self._patience = patience
         self._open = True
         self.moved = self._seen = 0
@@ -225,7 +225,7 @@ class Transfer:
         if self._progress is not None:
             self.moved = self._progress()
         fresh, self._seen = self.moved - self._seen, self.moved
-        self._counter.moved += fresh
+        self.counter.moved += fresh
         if self.object_transfer is not None:
             self.object_transfer.moved += fresh
 
@@ -233,7 +233,7 @@ class Transfer:
         """Wait until ``size`` bytes may pass, and count them."""
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
-            queue.acquire(size, size, self._counter, self._patience)
+            queue.acquire(size, size, self.counter, self._patience)
         self.moved += size
 
     def acquire_some(self, size: int) -> int:
@@ -243,7 +243,7 @@ class Transfer:
         """
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
-            size = queue.acquire(size, min(size, LEAST_TURN), self._counter, self._patience)
+            size = queue.acquire(size, min(size, LEAST_TURN), self.counter, self._patience)
         self.moved += size
         return size
 
@@ -270,8 +270,3 @@ class Transfer:
             self.update_counters()
             self._open = False
             self._source.transfer_closed(self)
-
-    @property
-    def counter(self) -> FlowCounter:
-        """Where it is counted."""
-        return self._counter

@@ -8,7 +8,7 @@ swift.conf name our disk files.  A paste filter could not do this: SSYNC's reque
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 from sluice_middleware.object_server.diskfile import replication_context, transform_context
 from sluice_middleware.object_server.diskfile.disk_filters import Refused, Unreadable
@@ -17,8 +17,6 @@ from sluice_middleware.swift.diskfile_api import public
 from sluice_middleware.wsgi import sysmeta
 
 Env = dict[str, Any]
-#: Of a header's value.
-_LONGEST_REASON: Final = 1000
 
 
 class ObjectController(swift.ObjectController):  # type: ignore[misc]
@@ -49,7 +47,7 @@ class ObjectController(swift.ObjectController):  # type: ignore[misc]
     def _refuse(self, request: Any, reason: Exception) -> Any:
         """409: a 5xx would count against the device, and soon suppress it for everybody."""
         self.logger.error("sluice: %s %s refused: %s", request.method, request.path, reason)
-        words = " ".join(str(reason).split()).encode("ascii", "backslashreplace")[:_LONGEST_REASON].decode("ascii")
+        words = sysmeta.reason_header(reason)
         answer = swift.HTTPConflict(request=request, headers={sysmeta.REFUSED: words}, body=words)
         answer.status = sysmeta.REFUSED_STATUS
         return answer

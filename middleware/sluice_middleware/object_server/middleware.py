@@ -26,9 +26,10 @@ from sluice_middleware.bandwidth.limiter import BandwidthLimiter
 from sluice_middleware.swift.proxy_api import POLICIES, REPL_POLICY, HTTPConflict, Request, get_logger
 from sluice_middleware.wsgi import backend_headers, read_pipeline, sysmeta
 from sluice_middleware.wsgi.inputs import IterableInput
-from sluice_middleware.wsgi.policy_lookup import Target, logical_object, request_facts, upload_facts
+from sluice_middleware.wsgi.policy_lookup import Target, decoded_path, logical_object, request_facts, upload_facts
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
+from sluice_middleware.wsgi.visit_headers import set_headers
 from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
@@ -195,9 +196,7 @@ class _Sender:
         for name in ("HTTP_X_TIMESTAMP", "HTTP_X_BACKEND_STORAGE_POLICY_INDEX", "HTTP_X_TRANS_ID"):
             if name in self._env:
                 env[name] = self._env[name]
-        for name, value in (headers or {}).items():
-            folded = name.upper().replace("-", "_")
-            env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
+        set_headers(env, headers or {})
         env |= {"REQUEST_METHOD": method, "QUERY_STRING": query, "wsgi.input": IterableInput(body or ())}
         answer = UpstreamResponse(self._app, env)
         return Reply(answer.status, Headers(answer.headers), answer.body)
@@ -205,10 +204,7 @@ class _Sender:
 
 def _object_of(env: Env) -> Target | None:
     """``(account, container, object)`` of ``/device/partition/account/container/object``."""
-    path: str = env["PATH_INFO"]
-    if not path.isascii():
-        path = path.encode("latin-1").decode("utf-8", "surrogateescape")
-    parts = path.split("/", 5)
+    parts = decoded_path(env).split("/", 5)
     if len(parts) != 6 or not parts[5] or not parts[3] or parts[3][0] == ".":
         return None
     return parts[3], parts[4], parts[5]
@@ -235,8 +231,7 @@ def _refusal(env: Env, error: SluiceError) -> UpstreamResponse:
             pass
     response = HTTPConflict(request=Request(env), body=str(error), content_type="text/plain")
     response.status = sysmeta.REFUSED_STATUS
-    reason = " ".join(str(error).split()).encode("ascii", "backslashreplace")
-    response.headers[sysmeta.REFUSED] = reason.decode()[:1000]
+    response.headers[sysmeta.REFUSED] = sysmeta.reason_header(error)
     return UpstreamResponse(response, env)
 
 

@@ -15,6 +15,7 @@ from sluice_core.errors import PeerError
 from sluice_middleware.swift.proxy_api import POLICIES, drain_and_close, get_container_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.backend_headers import SOURCE
+from sluice_middleware.wsgi.policy_lookup import decoded_path
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
 
 HEADER: Final = "HTTP_X_STORAGE_POLICY"
@@ -22,10 +23,7 @@ HEADER: Final = "HTTP_X_STORAGE_POLICY"
 
 def container_account(env: Env) -> str:
     """The account in which a request by a client is about a container as such; else empty."""
-    path: str = env["PATH_INFO"]
-    if not path.isascii():
-        path = path.encode("latin-1").decode("utf-8", "surrogateescape")
-    parts = path.split("/", 4)
+    parts = decoded_path(env).split("/", 4)
     if len(parts) < 4 or not parts[3] or parts[4:] not in ([], [""]) or parts[1] not in ("v1", "v1.0"):
         return ""
     return "" if parts[2].startswith(".") else parts[2]

@@ -32,7 +32,7 @@ from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
 from sluice_middleware.proxy.object_handler import COVERED, PUSH, THROUGH_READS
-from sluice_middleware.swift.proxy_api import HTTPBadRequest, Request, drain_and_close, get_logger
+from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
 from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, object_size
@@ -91,9 +91,7 @@ class ReadsMiddleware:
         try:
             answer = self._head(env, target, candidates) if _is_head(env) else self._get(env, target, candidates)
         except BadParameter as error:
-            response = HTTPBadRequest(request=Request(env), body=f"sluice: {error}\n", content_type="text/plain")
-            refusal: Iterable[bytes] = response(env, start_response)
-            return refusal
+            return decoding.refuse(env, error, start_response)
         except SluiceError as error:
             self.logger.error("sluice: %s %s refused: %s", env["REQUEST_METHOD"], env["PATH_INFO"], error)
             return decoding.refuse(env, error, start_response)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
-from sluice_middleware.bandwidth.current import CurrentAgentState
+from sluice_middleware.bandwidth.agent_client import agent_state
 from sluice_middleware.proxy.methods import with_cached_methods
 from sluice_middleware.swift import proxy_app as swift
 
@@ -47,7 +47,7 @@ class Application(swift.Application):  # type: ignore[misc]
         super().__init__(conf, *args, **kwargs)
         given = {name: str(value) for name, value in conf.items() if name.startswith(PREFIX)}
         path = str(read_options(OPTIONS, given, "proxy-server.conf [app:proxy-server]")["sluice_agent_socket"])
-        self.spares: Callable[[], Mapping[str, float]] = CurrentAgentState(path, PROXY).spares if path else dict
+        self.spares: Callable[[], Mapping[str, float]] = (lambda: agent_state(path, PROXY).spares) if path else dict
 
     def get_controller(self, req: Any) -> tuple[Any, dict[str, Any]]:
         """As of Swift's."""

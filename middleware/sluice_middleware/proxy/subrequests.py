@@ -18,6 +18,7 @@ from sluice_middleware.swift.proxy_api import (
 from sluice_middleware.wsgi.backend_headers import SOURCE
 from sluice_middleware.wsgi.inputs import IterableInput
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse
+from sluice_middleware.wsgi.visit_headers import set_headers
 
 Path = tuple[str, str, str] | tuple[str, str]
 #: Answers an object request as clients see the object.
@@ -106,9 +107,7 @@ class SubrequestSender:
         env: Env = make_pre_authed_env(
             self._env, method, wire, agent="%(orig)s Sluice", query_string=query, swift_source=SOURCE
         )
-        for name, value in headers.items():
-            folded = name.upper().replace("-", "_")
-            env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value
+        set_headers(env, headers)
         if _RESERVED in self._env:
             env[_RESERVED] = self._env[_RESERVED]
         env["wsgi.input"] = IterableInput(() if body is None else body)

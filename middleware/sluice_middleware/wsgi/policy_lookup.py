@@ -41,15 +41,18 @@ _VERSIONS: Final = "\0versions\0"
 _PART: Final = re.compile(r"(.+)/[^/]+/\d{1,5}", re.DOTALL)
 
 
+def decoded_path(env: Env) -> str:
+    """The path of a request as text; bytes that are not UTF-8 become surrogates."""
+    path: str = env["PATH_INFO"]
+    return path if path.isascii() else path.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
 def object_path(env: Env) -> Target | None:
     """``(account, container, object)`` of an object request by a client, else None.
 
     Accounts that begin with a dot are Swift's own (expiring objects, misplaced objects).
     """
-    path: str = env["PATH_INFO"]
-    if not path.isascii():
-        path = path.encode("latin-1").decode("utf-8", "surrogateescape")
-    parts = path.split("/", 4)
+    parts = decoded_path(env).split("/", 4)
     if len(parts) != 5 or not parts[4] or not parts[3] or parts[1] not in ("v1", "v1.0"):
         return None
     account = parts[2]

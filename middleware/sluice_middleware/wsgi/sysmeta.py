@@ -62,6 +62,7 @@ _CHAIN_FOLDED: Final = CHAIN.lower()
 _CHAIN_LENGTH: Final = len(CHAIN)
 _NODE_FOLDED: Final = NODE.lower()
 _LENGTHS: Final = (len(CHAIN), len(NODE))
+_LONGEST_REASON: Final = 1000
 _ENV_PREFIX: Final = "HTTP_X_OBJECT_SYSMETA_SLUICE_"
 
 Headers = list[tuple[str, str]]
@@ -152,6 +153,11 @@ def plain_headers(headers: Headers, size: int | None) -> Headers:
         else:
             kept.append((name, value))
     return kept
+
+
+def reason_header(reason: Exception) -> str:
+    """``reason`` as a value of :data:`REFUSED`: one line of ASCII, bounded."""
+    return " ".join(str(reason).split()).encode("ascii", "backslashreplace")[:_LONGEST_REASON].decode("ascii")
 
 
 def strip_request(env: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sluice_filters.visits import Headers
@@ -49,3 +50,10 @@ def write_headers(env: Env, headers: Headers) -> None:
         if name not in wanted:
             del env[name]
     env.update(wanted)
+
+
+def set_headers(env: Env, headers: Mapping[str, str]) -> None:
+    """Give the request ``headers`` besides those that it has."""
+    for name, value in headers.items():
+        folded = name.upper().replace("-", "_")
+        env[folded if folded in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{folded}"] = value

@@ -19,12 +19,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
-from sluice_middleware.bandwidth.current import CurrentAgentState
+from sluice_middleware.bandwidth.agent_client import agent_state
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context, transform_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.disk_filters import DiskFilters, Refused, Unreadable
@@ -33,7 +35,7 @@ from sluice_middleware.object_server.diskfile.registration import OBJECT_SERVER,
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, StoredMetadata
 from sluice_middleware.object_server.diskfile.streams import DecodedStreamFile, StreamFile, diskfile_flow
 from sluice_middleware.object_server.diskfile.transform_context import RequestedTransform
-from sluice_middleware.object_server.iosched.stream_scheduler import NoPriorities, StreamScheduler, log_devices
+from sluice_middleware.object_server.iosched.stream_scheduler import StreamScheduler, log_devices
 from sluice_middleware.swift.diskfile_api import DiskFileError, get_part_path, read_metadata
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ else:
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 _DATA: Final = ".data"
+#: The state where no agent is configured: no objective, no I/O levels.
+_NO_AGENT: Final = AgentState()
 
 
 class DiskFileMixin(_DiskFile):  # type: ignore[misc]
@@ -158,8 +162,8 @@ class ManagerMixin(_Manager):  # type: ignore[misc]
         self._node = register(self.disk_filters, logger)
         self._skipped: dict[str, int] = {}
         socket = self.disk_filters.options["sluice_agent_socket"]
-        priorities = CurrentAgentState(socket) if socket else NoPriorities()
-        self.scheduler = StreamScheduler(self.disk_filters.options, priorities, logger)
+        state = partial(agent_state, socket) if socket else lambda: _NO_AGENT
+        self.scheduler = StreamScheduler(self.disk_filters.options, state, logger)
         if not self.scheduler.disabled and daemon_role(logger) == OBJECT_SERVER:
             log_devices(self.devices, logger)
 

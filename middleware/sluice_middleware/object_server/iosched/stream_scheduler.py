@@ -10,10 +10,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from sluice_core.messages.bandwidth import NO_CLASS, Flow
+from sluice_core.messages.bandwidth import Flow
 from sluice_core.options import Option, OptionError
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.iosched import io_priority
 from sluice_middleware.object_server.iosched.threads import IoThreads
 from sluice_middleware.object_server.iosched.threads import ThreadLease as _ThreadLease
@@ -42,28 +43,6 @@ OPTIONS: Final = (
 STEP: Final = 1 << 20
 
 
-class PrioritySource(Protocol):
-    """What the agent says of flows."""
-
-    def active(self) -> bool:
-        """Whether any objective of bandwidth is in force on this node."""
-
-    def level(self, flow: Flow) -> int:
-        """The level of a flow's I/O, ``bandwidth.NO_CLASS`` unless the agent said another."""
-
-
-class NoPriorities:
-    """Where no agent is asked."""
-
-    def active(self) -> bool:
-        """Never."""
-        return False
-
-    def level(self, flow: Flow) -> int:
-        """Like everybody's."""
-        return NO_CLASS
-
-
 class PendingStep:
     """A step under way in a stream's thread."""
 
@@ -90,13 +69,18 @@ class StreamThread:
     """A thread while the stream of one flow has it; another when the flow's level changed."""
 
     def __init__(
-        self, threads: IoThreads, lease: _ThreadLease, notifier: green.Notifier, priorities: PrioritySource, flow: Flow
+        self,
+        threads: IoThreads,
+        lease: _ThreadLease,
+        notifier: green.Notifier,
+        agent_state: Callable[[], AgentState],
+        flow: Flow,
     ) -> None:
         self._threads = threads
         self._lease = lease
-        self._level = priorities.level(flow)
+        self._level = agent_state().level(flow)
         self._notifier = notifier
-        self.priorities = priorities
+        self.agent_state = agent_state
         self._flow = flow
 
     @property
@@ -106,7 +90,7 @@ class StreamThread:
 
     def start(self, function: Callable[[], Any]) -> PendingStep:
         """Call ``function`` in the thread, after all that was started before, with the flow's priority."""
-        level = self.priorities.level(self._flow)
+        level = self.agent_state().level(self._flow)
         if level != self._level and not self._lease.busy:
             other = self._threads.lend(level)
             if other is not None:
@@ -130,7 +114,7 @@ class StreamThread:
 class StreamScheduler:
     """Lends threads to streams; one per manager, all of a process share the threads."""
 
-    def __init__(self, options: Mapping[str, Any], priorities: PrioritySource, logger: Logger) -> None:
+    def __init__(self, options: Mapping[str, Any], agent_state: Callable[[], AgentState], logger: Logger) -> None:
         """
         :raises OptionError: when :data:`OPTIONS` in ``options`` cannot be used
         """
@@ -140,7 +124,7 @@ class StreamScheduler:
             raise OptionError(f"option `sluice_io_threads` is `{self._mode}`, expected {', '.join(_MODES)}")
         if self._most < 1:
             raise OptionError(f"option `sluice_io_threads_most` is `{self._most}`, expected 1 at least")
-        self.priorities = priorities
+        self.agent_state = agent_state
         self._logger = logger
 
     @property
@@ -150,7 +134,7 @@ class StreamScheduler:
 
     def wants_threads(self) -> bool:
         """Whether streams get threads now."""
-        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.priorities.active())
+        return self._mode == ALWAYS or (self._mode == OBJECTIVE and self.agent_state().active)
 
     def lend(self, flow: Flow) -> StreamThread | None:
         """A thread for a stream of ``flow``; None when it is to go without."""
@@ -161,11 +145,11 @@ class StreamScheduler:
         if found is None:
             found = _threads[place] = (self._make(), green.Notifier())
         threads, notifier = found
-        lease = threads.lend(self.priorities.level(flow))
+        lease = threads.lend(self.agent_state().level(flow))
         if lease is None:
             _say_once(self._logger, f"all {self._most} threads for streams are lent, further streams go without")
             return None
-        return StreamThread(threads, lease, notifier, self.priorities, flow)
+        return StreamThread(threads, lease, notifier, self.agent_state, flow)
 
     def _make(self) -> IoThreads:
         def set_level(level: int) -> None:

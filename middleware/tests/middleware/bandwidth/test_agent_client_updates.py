@@ -18,7 +18,6 @@ from sluice_core.messages.credit import (
 from sluice_middleware.bandwidth import agent_client
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.counters import split_report
-from sluice_middleware.bandwidth.current import CurrentAgentState
 from sluice_middleware.swift import green
 from sluice_middleware.testing.agent import FakeAgent
 
@@ -158,8 +157,8 @@ def test_a_process_has_one_client_per_agent_and_side(path, agent):
     assert agent_client.shared_client(path) is one
     assert agent_client.shared_client(path, PROXY) is not one
     agent.wait_until(lambda: agent.workers == 2)
-    assert not CurrentAgentState(path).active()
-    assert CurrentAgentState(path).level(FLOW) == NO_CLASS
+    assert not agent_client.agent_state(path).active
+    assert agent_client.agent_state(path).level(FLOW) == NO_CLASS
     agent_client.shared_client(path, server="127.0.0.1:6200")
     agent.wait_until(
         lambda: [hello.server for hello in agent.received(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick()

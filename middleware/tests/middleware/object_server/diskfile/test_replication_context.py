@@ -18,11 +18,6 @@ COPY = {"X-Backend-Replication": "True"}
 ENV = {"HTTP_X_BACKEND_REPLICATION": "True"}
 
 
-class Told(AgentState):
-    def active(self):
-        return True
-
-
 @pytest.fixture
 def node(tmp_path, monkeypatch):
     monkeypatch.setattr(stream_scheduler, "_threads", {})
@@ -36,7 +31,7 @@ def test_replication_streams_do_not_use_the_tenants_io_level(node, monkeypatch, 
     found = []
     monkeypatch.setattr(io_priority, "set_level", found.append)
     levels = {Flow("a", GET): 0, Flow("a", PUT): 0, **told}
-    node.manager().scheduler.priorities = Told(levels)
+    node.manager().scheduler.agent_state = lambda: AgentState(levels, active=True)
     assert node.put(BODY, headers=COPY).status == "201 Created"
     assert node.get(headers=COPY).body == BODY
     assert {NO_CLASS, *found} == {NO_CLASS, level}  # threads begin with the first

@@ -14,9 +14,10 @@ from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
 from sluice_filters.testing.fake_filters import Xor
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -27,13 +28,17 @@ FLOW = Flow("a", GET, 0, "c")
 
 
 class Levels:
-    """Standings that tests turn."""
+    """An agent state that tests change."""
 
     def __init__(self, on=True, **levels):
         self.on = on
         self.levels = levels
         self.asked = []
 
+    def __call__(self):
+        return self
+
+    @property
     def active(self):
         return self.on
 
@@ -44,7 +49,7 @@ class Levels:
 
 def streams(mode="always", most=128, standings=None):
     options = {"sluice_io_threads": mode, "sluice_io_threads_most": most}
-    return StreamScheduler(options, standings or NoPriorities(), Log())
+    return StreamScheduler(options, standings or AgentState, Log())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,7 +111,7 @@ def test_an_etag_that_is_wrong_is_refused_and_nothing_is_stored(make):
 @pytest.mark.parametrize("chain", [(), ("xor",)], ids=str)
 def test_an_objective_gives_the_next_step_a_thread(make, uncached, chain):
     node = make(sluice_io_threads="objective")
-    levels = node.manager().scheduler.priorities = Levels(on=False, a=0)
+    levels = node.manager().scheduler.agent_state = Levels(on=False, a=0)
     node.put(BODY, *chain)
     assert node.get().body == BODY
     assert threads() == 0
@@ -124,7 +129,7 @@ def test_reads_and_writes_work_with_the_level_of_their_flow(make, monkeypatch, u
     set_levels = []
     monkeypatch.setattr(io_priority, "set_level", set_levels.append)
     node = make()
-    levels = node.manager().scheduler.priorities = Levels(a=2, b=7)
+    levels = node.manager().scheduler.agent_state = Levels(a=2, b=7)
     node.put(BODY)
     node.get()
     node.put(BODY, name="b/c/o")
@@ -162,7 +167,7 @@ def test_a_machine_without_priorities_says_so_once(make, monkeypatch, caplog):
 
     monkeypatch.setattr(io_priority, "set_level", refuse)
     node = make()
-    node.manager().scheduler.priorities = Levels(a=2, b=7)
+    node.manager().scheduler.agent_state = Levels(a=2, b=7)
     assert node.put(BODY).status == "201 Created"
     assert node.put(BODY, name="b/c/o").status == "201 Created"
     assert [one.message for one in caplog.records].count(

@@ -11,10 +11,11 @@ from tests.support.middleware.object_server import REPLICATED, Log, StorageNode,
 
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
 from sluice_filters.testing.fake_filters import Xor
+from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import page_cache, stream_scheduler
-from sluice_middleware.object_server.iosched.stream_scheduler import STEP, NoPriorities, StreamScheduler
+from sluice_middleware.object_server.iosched.stream_scheduler import STEP, StreamScheduler
 from sluice_middleware.swift import green
 from sluice_middleware.swift.diskfile_api import POLICIES
 
@@ -25,11 +26,15 @@ FLOW = Flow("a", GET, 0, "c")
 
 
 class Levels:
-    """Standings that tests turn."""
+    """An agent state that tests change."""
 
     def __init__(self, on=True):
         self.on = on
 
+    def __call__(self):
+        return self
+
+    @property
     def active(self):
         return self.on
 
@@ -53,9 +58,7 @@ class Noting:
 
 
 def streams(mode="always", standings=None):
-    return StreamScheduler(
-        {"sluice_io_threads": mode, "sluice_io_threads_most": 128}, standings or NoPriorities(), Log()
-    )
+    return StreamScheduler({"sluice_io_threads": mode, "sluice_io_threads_most": 128}, standings or AgentState, Log())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,9 +86,9 @@ def threads():
 
 def test_cached_pages_are_read_without_a_thread(make, monkeypatch):
     node = make(sluice_io_threads="objective")
-    node.manager().scheduler.priorities = Levels(on=False)
+    node.manager().scheduler.agent_state = Levels(on=False)
     node.put(BODY)
-    node.manager().scheduler.priorities = Levels()
+    node.manager().scheduler.agent_state = Levels()
     monkeypatch.setattr(page_cache, "is_cached", lambda *range: True)
     node.files()[0].read_bytes()
     assert node.get().body == BODY
