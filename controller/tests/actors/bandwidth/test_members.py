@@ -136,10 +136,10 @@ def test_members_who_never_moved_anything_are_shown_where_there_is_room(monkeypa
     assert picture.infeasible["p"] == pytest.approx(351 * MB * 450 / 451, rel=0.01)
 
 
-def test_a_thousand_groups_are_looked_through_once():
-    members = [entry for group in range(1000) for entry in entries(f"g{group}", *(f"m{n}" for n in range(20)))]
+def test_each_of_many_groups_is_looked_up_once():
+    members = [entry for group in range(200) for entry in entries(f"g{group}", *(f"m{n}" for n in range(20)))]
     promises = [
-        bandwidth_policy("p", f"p{n}.0", get_bw=1, target=Target("tenant", "group", f"g{n}")) for n in range(1000)
+        bandwidth_policy("p", f"p{n}.0", get_bw=1, target=Target("tenant", "group", f"g{n}")) for n in range(200)
     ]
     allocator, groups = divided(promises, *members)
     asked = []
@@ -147,7 +147,7 @@ def test_a_thousand_groups_are_looked_through_once():
     groups.among = lambda *what: asked.append(what) or among(*what)
     second(allocator, 1)
     second(allocator, 2)
-    assert len(asked) == 1000
+    assert len(asked) == 200
     assert len(allocator.objectives.member_floors(GET)) == 20
 
 
