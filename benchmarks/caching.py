@@ -66,7 +66,7 @@ class CachingTrio(Trio):
         """
         self.settle()
         with contextlib.closing(open_write_marks(self.layout.cache)) as marks:
-            if not marks.trusted():
+            if not marks.is_trusted():
                 raise PeerError("the agent does not vouch for the cache")
 
 

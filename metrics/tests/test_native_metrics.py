@@ -303,7 +303,7 @@ def test_an_agent_loses_nothing_of_what_others_count_when_metrics_come_and_go(me
     clock.now += 1
 
     def told():
-        totals.worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
+        totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
         meter.reconnected()
 
     def window():

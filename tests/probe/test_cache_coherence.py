@@ -43,7 +43,7 @@ class Nodes:
 
     def trusts(self, node=0):
         with contextlib.closing(open_write_marks(self.folders[node])) as marks:
-            return marks.trusted()
+            return marks.is_trusted()
 
 
 @pytest.fixture(scope="module")

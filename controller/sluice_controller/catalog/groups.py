@@ -60,7 +60,7 @@ class GroupKind(RecordKind[Group]):
 
     def parts(self, record: Group) -> Sequence[str]:
         """The entries of its members."""
-        return replace(record, members=()).since(record)[1]
+        return replace(record, members=()).changes_from(record)[1]
 
 
 def _refuse_used(backend: Backend, group: Group, force: bool) -> None:
@@ -127,7 +127,9 @@ def remove(
     old = kind.find(backend, name, expected)
     gone = find_member(kind, old.record, member, backend.catalogue).path
     members = tuple(one for one in old.record.members if one != gone)
-    return _update(backend, old, old.record.having({path: old.record.labels.get(path, "") for path in members}), by)
+    return _update(
+        backend, old, old.record.with_members({path: old.record.labels.get(path, "") for path in members}), by
+    )
 
 
 def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> StoredRecord[Group]:
@@ -137,7 +139,7 @@ def _update(backend: Backend, old: StoredRecord[Group], new: Group, by: str) -> 
     """
     if old.record == new:
         return old
-    puts, drops = new.since(old.record, old.created, old.created_by)
+    puts, drops = new.changes_from(old.record, old.created, old.created_by)
     draft = Draft(by, entries=puts, entry_drops=drops, expect={f"entry/{puts[0].key}": old.version})
     return replace(old, record=new, version=backend.store.commit(draft).version)
 
@@ -181,11 +183,11 @@ def _resolved(kind: GroupKind, texts: Sequence[str], catalogue: Catalogue) -> li
 
 def _with(group: Group, more: Iterable[Member]) -> Group:
     """``group`` and ``more`` members, each once."""
-    labelled = group.labelled()
+    labelled = group.labels_by_member()
     for one in more:
         labelled[one.path] = one.label or labelled.get(one.path, "")
     if len(labelled) > entries.LARGEST_GROUP:
         raise Conflict(
             f"group `{group.name}` would have {len(labelled)} members, expected at most {entries.LARGEST_GROUP}"
         )
-    return group.having(labelled)
+    return group.with_members(labelled)

@@ -48,7 +48,7 @@ def test_following_who_comes_and_goes_is_the_same_as_reading_everybody_anew(step
     followed, anew, known = GroupIndex(), GroupIndex(), {}
     for name, members in steps:
         new = Group(name, members=tuple(sorted(members)))
-        puts, drops = new.since(known.get(name))
+        puts, drops = new.changes_from(known.get(name))
         known[name] = new
         followed.apply(change(puts, drops))
         anew.replace([one for group in known.values() for one in group.entries()])

@@ -45,7 +45,7 @@ class WriteJournal:
         self._descriptor = -1
         self._file = 0
 
-    def tell(self, key: bytes, found: int) -> None:
+    def append(self, key: bytes, found: int) -> None:
         """Let the other nodes know; when that cannot be, they will learn that something was missed."""
         record = _RECORD.pack(key, found)
         try:
@@ -59,7 +59,7 @@ class WriteJournal:
                 self.close()
         except OSError:
             self.close()
-        self._marks.complain()
+        self._marks.report_loss()
 
     def close(self) -> None:
         """Let the file go."""
@@ -84,7 +84,7 @@ class WriteJournal:
             return False
         if found.st_size > LIMIT:  # nobody reads
             os.ftruncate(self._descriptor, 0)
-            self._marks.complain()
+            self._marks.report_loss()
         return True
 
 
@@ -146,11 +146,11 @@ class _File:
         size = os.fstat(self._descriptor).st_size
         if size < self.offset:  # a worker gave up what nobody read
             self.offset = 0
-            marks.complain()
+            marks.report_loss()
         odd = (size - self.offset) % _RECORD.size
         if odd:  # half a record, left by a full disk: nothing behind it can be trusted
             self.offset = size
-            marks.complain()
+            marks.report_loss()
             return iter(())
         raw = os.pread(self._descriptor, size - self.offset, self.offset) if size > self.offset else b""
         self.offset += len(raw)

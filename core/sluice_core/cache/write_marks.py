@@ -121,24 +121,24 @@ class WriteMarks:
         found: int = _WORD.unpack_from(self._memory, _EPOCH_AT)[0]
         return found
 
-    def missed(self) -> None:
+    def mark_missed(self) -> None:
         """Writes may have been missed."""
         _WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
 
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether the agent vouches for the tokens now."""
         until: int = _WORD.unpack_from(self._memory, _TRUSTED_AT)[0]
         return time.monotonic_ns() < until
 
-    def trust(self, until: int) -> None:
+    def trust_until(self, until: int) -> None:
         """The agent vouches up to ``until`` on the monotonic clock, in nanoseconds."""
         _WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
 
-    def complain(self) -> None:
+    def report_loss(self) -> None:
         """A write could not be written into the journal: the other nodes will not hear of it."""
         _WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
 
-    def take_complaint(self) -> bool:
+    def pop_loss(self) -> bool:
         """Whether somebody complained since this was asked last."""
         if not _WORD.unpack_from(self._memory, _UNTOLD_AT)[0]:
             return False
@@ -172,8 +172,8 @@ def open_write_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: in
         raise PeerError(f"cannot share marks in `{folder}`: {error}") from error
     marks = WriteMarks(memory)
     if _WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
-        marks.trust(0)
-        marks.missed()
+        marks.trust_until(0)
+        marks.mark_missed()
         _WORD.pack_into(memory, _BOOT_AT, number)
     return marks
 

@@ -85,18 +85,18 @@ class CodeStore:
         except OSError:
             return False
 
-    def prove(self, sha256: str, kind: str, main: str = "") -> None:
+    def mark_proven(self, sha256: str, kind: str, main: str = "") -> None:
         """Note that the class ``main`` of this code was tried here, as code of that kind, and can be used.
 
         :raises OSError: when that cannot be written
         """
         self._mark(sha256, kind, main).touch(mode=0o444)
 
-    def disprove(self, sha256: str, kind: str, main: str = "") -> None:
+    def unmark_proven(self, sha256: str, kind: str, main: str = "") -> None:
         """Forget that: what runs on this node has changed since, and now it cannot be used."""
         self._mark(sha256, kind, main).unlink(missing_ok=True)
 
-    def proven(self, sha256: str, kind: str, main: str = "") -> bool:
+    def is_proven(self, sha256: str, kind: str, main: str = "") -> bool:
         """Whether this code is here and was proven."""
         return self.has(sha256) and self._mark(sha256, kind, main).exists()
 

@@ -101,7 +101,7 @@ class ProvenCode(Generic[T]):
         if name in self._failed:
             return None
         try:
-            if not one.sha256 or not self._store.proven(one.sha256, self._kind, one.main):
+            if not one.sha256 or not self._store.is_proven(one.sha256, self._kind, one.main):
                 return None
             found = self._load(one, self._store.read(one.sha256))
         except BadUpload as error:

@@ -121,22 +121,24 @@ class Group(RegistryRecord):
         """Kind of its members' entries."""
         return CONTAINER_MEMBER if self.level == CONTAINER else TENANT_MEMBER
 
-    def labelled(self) -> dict[str, str]:
+    def labels_by_member(self) -> dict[str, str]:
         """Path → label of each member, empty where it has none."""
         return {path: self.labels.get(path, "") for path in self.members}
 
-    def having(self, labelled: Mapping[str, str]) -> Self:
-        """This group with just the members of a :meth:`labelled`."""
+    def with_members(self, labelled: Mapping[str, str]) -> Self:
+        """This group with just the members of a :meth:`labels_by_member`."""
         labels = {path: label for path, label in sorted(labelled.items()) if label}
         return replace(self, members=tuple(sorted(labelled)), labels=labels)
 
     def entries(self, created: int = 0, by: str = "") -> tuple[Entry, ...]:
         """The group and its members."""
-        return self.since(None, created, by)[0]
+        return self.changes_from(None, created, by)[0]
 
-    def since(self, old: Group | None, created: int = 0, by: str = "") -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    def changes_from(
+        self, old: Group | None, created: int = 0, by: str = ""
+    ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         """What to put, and the ``kind/name`` of what to drop, so that ``old`` (None: nothing) becomes this."""
-        before, after = {} if old is None else old.labelled(), self.labelled()
+        before, after = {} if old is None else old.labels_by_member(), self.labels_by_member()
         come = ((path, label) for path, label in after.items() if before.get(path) != label)
         members = (Member(f"{self.name}/{path}", label).entry(kind=self.member_kind) for path, label in come)
         gone = tuple(f"{self.member_kind}/{self.name}/{path}" for path in before if path not in after)
@@ -290,4 +292,4 @@ def groups(entries: Mapping[str, Entry], kind: str, only: str = "") -> dict[str,
         elif key == own if only else key.startswith(own):
             with contextlib.suppress(DecodeError):
                 found[entry.name] = Group.read(entry)
-    return {name: group.having(labels.get(name, {})) for name, group in found.items()}
+    return {name: group.with_members(labels.get(name, {})) for name, group in found.items()}

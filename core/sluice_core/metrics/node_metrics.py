@@ -36,7 +36,7 @@ class NodeMetric:
     factor: float = 1.0
     highest: bool = False
 
-    def of(self, parts: Iterable[float]) -> float:
+    def combine(self, parts: Iterable[float]) -> float:
         """The node's value out of those of its disks, interfaces, …."""
         return (max(parts) if self.highest else sum(parts)) * self.factor
 

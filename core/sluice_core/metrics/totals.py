@@ -87,9 +87,9 @@ class Totals:
         self._levels: dict[str, dict[str, float]] = {}
         self._swept = self._swept_objects = clock()
 
-    def worker(self, hello: Hello) -> None:
+    def add_worker(self, hello: Hello) -> None:
         """A worker has introduced itself; one that was here before continues."""
-        self.lost(hello.worker)
+        self.lose_worker(hello.worker)
         gauges = frozenset(number for number, name in enumerate(hello.metrics) if name in hello.gauges)
         for number, name in enumerate(hello.metrics):
             (self._levels if number in gauges else self._growth).setdefault(name, {})
@@ -118,7 +118,7 @@ class Totals:
             self._take(worker, path, _Row(born, values, now))
         return True
 
-    def lost(self, worker: str) -> None:
+    def lose_worker(self, worker: str) -> None:
         """A worker is gone: its levels vanish, its totals grow no more."""
         gone = self._workers.get(worker)
         if gone is None or gone.lost:
@@ -147,7 +147,7 @@ class Totals:
         self._sweep()
         return values
 
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """How many rows are remembered, of all workers."""
         return sum(len(worker.rows) + len(worker.objects) for worker in self._workers.values())
 

@@ -54,7 +54,7 @@ class Host:
 
     def prove(self, *codes):
         for code in codes:
-            self.store.prove(digest(code), "filter", "Shout")
+            self.store.mark_proven(digest(code), "filter", "Shout")
 
 
 @pytest.fixture
@@ -63,28 +63,28 @@ def host(store):
 
 
 def test_a_mark_is_of_one_digest_kind_and_class_and_outlives_its_store(store):
-    assert not store.proven(digest(ONE), "filter", "Shout")
-    store.prove(digest(ONE), "filter", "Shout")
-    store.prove(digest(ONE), "filter", "Shout")
+    assert not store.is_proven(digest(ONE), "filter", "Shout")
+    store.mark_proven(digest(ONE), "filter", "Shout")
+    store.mark_proven(digest(ONE), "filter", "Shout")
     again = CodeStore(store.folder)
-    assert again.proven(digest(ONE), "filter", "Shout")
+    assert again.is_proven(digest(ONE), "filter", "Shout")
     others = [(TWO, "filter", "Shout"), (ONE, "metric", "Shout"), (ONE, "filter", "Whisper"), (ONE, "filter", "")]
-    assert not any(again.proven(digest(code), kind, main) for code, kind, main in others)
-    again.disprove(digest(ONE), "filter", "Shout")
-    again.disprove(digest(ONE), "filter", "Shout")
-    assert not store.proven(digest(ONE), "filter", "Shout")
+    assert not any(again.is_proven(digest(code), kind, main) for code, kind, main in others)
+    again.unmark_proven(digest(ONE), "filter", "Shout")
+    again.unmark_proven(digest(ONE), "filter", "Shout")
+    assert not store.is_proven(digest(ONE), "filter", "Shout")
 
 
 def test_a_mark_without_its_code_proves_nothing(store):
-    store.prove(digest(ONE), "filter", "Shout")
+    store.mark_proven(digest(ONE), "filter", "Shout")
     store.path(digest(ONE)).unlink()
-    assert not store.proven(digest(ONE), "filter", "Shout")
+    assert not store.is_proven(digest(ONE), "filter", "Shout")
 
 
 def test_a_class_may_have_any_name(store):
     name = "É" * 400
-    store.prove(digest(ONE), "filter", name)
-    assert store.proven(digest(ONE), "filter", name)
+    store.mark_proven(digest(ONE), "filter", name)
+    assert store.is_proven(digest(ONE), "filter", name)
 
 
 def test_code_is_taken_once_it_is_proven_and_goes_with_its_registration(host):

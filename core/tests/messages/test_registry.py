@@ -89,9 +89,9 @@ def test_a_group_that_makes_no_sense_is_left_out_with_its_members():
 def test_one_who_comes_or_goes_is_one_entry_however_large_the_group():
     large = Group("g", members=tuple(f"AUTH_{number:05}" for number in range(10_000)))
     fewer, more = replace(large, members=large.members[1:]), replace(large, members=(*large.members, "AUTH_z"))
-    assert more.since(large) == ((more.entry(), Entry("tenant_member", "g/AUTH_z", {"label": ""})), ())
-    assert fewer.since(large) == ((fewer.entry(),), ("tenant_member/g/AUTH_00000",))
-    assert len(Change(1, "h", 0.0, entries=more.since(large)[0]).encode()) < 500
+    assert more.changes_from(large) == ((more.entry(), Entry("tenant_member", "g/AUTH_z", {"label": ""})), ())
+    assert fewer.changes_from(large) == ((fewer.entry(),), ("tenant_member/g/AUTH_00000",))
+    assert len(Change(1, "h", 0.0, entries=more.changes_from(large)[0]).encode()) < 500
 
 
 members = st.dictionaries(st.sampled_from(["AUTH_a", "AUTH_b", "AUTH_c", "größe"]), st.sampled_from(["", "acme"]))
@@ -103,8 +103,8 @@ def test_what_changed_leads_where_a_whole_replacement_does(store, steps):
     store.client.flushdb()
     old = None
     for labelled in steps:
-        new = Group("g").having(labelled)
-        puts, drops = new.since(old)
+        new = Group("g").with_members(labelled)
+        puts, drops = new.changes_from(old)
         store.commit(Draft("me", entries=puts, entry_drops=drops))
         assert groups(store.entries(), GROUP) == {"g": new}
         assert store.entries() == {one.key: one for one in new.entries()}

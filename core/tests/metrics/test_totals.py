@@ -32,7 +32,7 @@ def totals(clock):
 
 
 def hello(totals, worker="w1", metrics=METRICS, gauges=("ACTIVE_REQUESTS",)):
-    totals.worker(Hello(worker, "proxy", 1, {}, metrics, gauges))
+    totals.add_worker(Hello(worker, "proxy", 1, {}, metrics, gauges))
 
 
 def send(totals, *rows, worker="w1"):
@@ -102,8 +102,8 @@ def test_a_dead_worker_takes_its_levels_along_and_leaves_its_growth(totals, cloc
     born = birth(clock)
     send(totals, ("acme", born, (1, 0, 2)))
     send(totals, ("acme", born, (1, 0, 5)), worker="w2")
-    totals.lost("w1")
-    totals.lost("w1")
+    totals.lose_worker("w1")
+    totals.lose_worker("w1")
     values = close(totals)
     assert values["PUTS_SEC"] == {"tenant": {"acme": 2}}
     assert values["ACTIVE_REQUESTS"] == {"tenant": {"acme": 5}}
@@ -114,7 +114,7 @@ def test_a_worker_that_comes_back_continues(totals, clock):
     born = birth(clock)
     send(totals, ("acme", born, (10, 0, 2)))
     close(totals)
-    totals.lost("w1")
+    totals.lose_worker("w1")
     assert not send(totals, ("acme", born, (11, 0, 2)))
     hello(totals)
     send(totals, ("acme", born, (12, 0, 2)))
@@ -219,7 +219,7 @@ def test_rows_without_news_are_forgotten_but_never_counted_twice(totals, clock):
     send(totals, ("acme", born, (10, 0, 0)))
     close(totals)
     age(totals, clock, AGENT_FORGETS + 1)
-    assert totals.rows() == 0
+    assert totals.row_count() == 0
     send(totals, ("acme", born, (11, 0, 0)))
     assert close(totals)["PUTS_SEC"] == {}
     send(totals, ("acme", born, (13, 0, 0)))
@@ -230,17 +230,17 @@ def test_a_row_with_a_level_is_kept(totals, clock):
     hello(totals)
     send(totals, ("acme", birth(clock), (10, 0, 1)))
     age(totals, clock, AGENT_FORGETS + 1)
-    assert totals.rows() == 1
+    assert totals.row_count() == 1
 
 
 def test_lost_workers_are_forgotten_in_the_end(totals, clock):
     for number in range(50):
         hello(totals, f"w{number}")
         send(totals, ("acme", birth(clock), (1, 0, 1)), worker=f"w{number}")
-        totals.lost(f"w{number}")
-    assert totals.rows() == 50
+        totals.lose_worker(f"w{number}")
+    assert totals.row_count() == 50
     age(totals, clock, AGENT_FORGETS + 1)
-    assert totals.rows() == 0
+    assert totals.row_count() == 0
     assert not send(totals, ("acme", birth(clock), (2, 0, 0)), worker="w1")
 
 
@@ -258,7 +258,7 @@ def test_rows_of_objects_are_forgotten_sooner_and_never_counted_twice(totals, cl
     assert close(totals)["PUTS_SEC"] == {"tenant": {"acme": 1.0}, "object": {"acme/logs/a": 2.0}}
     clock.now += OBJECTS_FORGET + 1
     close(totals)
-    assert totals.rows() == 1
+    assert totals.row_count() == 1
     send(totals, ("acme/logs/a", born + 1, (9, 0, 0)))
     assert close(totals) == SILENCE, "a baseline, since it was known before"
     send(totals, ("acme/logs/a", born + 1, (12, 0, 0)), ("acme", born, (2, 0, 0)))
@@ -270,7 +270,7 @@ def test_no_worker_fills_the_agent_with_objects(totals, clock):
     born = birth(clock)
     rows = [(f"acme/logs/{number}", born + number, (1, 0, 0)) for number in range(MOST_OBJECTS + 5)]
     send(totals, *rows, ("acme", born, (1, 0, 0)))
-    assert totals.rows() == MOST_OBJECTS + 1
+    assert totals.row_count() == MOST_OBJECTS + 1
     assert close(totals)["PUTS_SEC"]["tenant"] == {"acme": 1.0}
 
 

@@ -33,12 +33,12 @@ def logs(*members):
 
 def named_anew(*members, of=("AUTH_a", "AUTH_b")):
     """A group of whom ``of`` were members, and only ``members`` are."""
-    puts, drops = Group("gold", members=members).since(Group("gold", members=of))
+    puts, drops = Group("gold", members=members).changes_from(Group("gold", members=of))
     return {"entries": puts, "entry_drops": drops}
 
 
 def gone(name, *members):
-    puts, drops = Group(name).since(Group(name, members=members))
+    puts, drops = Group(name).changes_from(Group(name, members=members))
     return (puts[0].key, *drops)
 
 

@@ -84,7 +84,7 @@ def group_parts(level, members):
     everybody = Group("", level, tuple(members))
 
     def anew(name, some):
-        puts, drops = Group(name, level, tuple(some)).since(replace(everybody, name=name))
+        puts, drops = Group(name, level, tuple(some)).changes_from(replace(everybody, name=name))
         return {"entries": puts, "entry_drops": drops}
 
     def comes(name, one):
@@ -92,11 +92,11 @@ def group_parts(level, members):
 
     def goes(name, one):
         group = Group(name, level)
-        puts, drops = group.since(replace(group, members=(one,)))
+        puts, drops = group.changes_from(replace(group, members=(one,)))
         return {"entries": puts, "entry_drops": drops}
 
     def gone(name):
-        puts, drops = Group(name, level).since(replace(everybody, name=name))
+        puts, drops = Group(name, level).changes_from(replace(everybody, name=name))
         return {"entry_drops": (puts[0].key, *drops)}
 
     lists = st.builds(anew, name, st.lists(one, max_size=4))

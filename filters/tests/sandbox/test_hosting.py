@@ -116,7 +116,7 @@ def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store
     store.add(NATIVE, one.sha256)
     uploads = (one, registered())
     assert not installed.take(uploads)
-    store.prove(one.sha256, "filter", "Mine")
+    store.mark_proven(one.sha256, "filter", "Mine")
     assert installed.take(uploads)
     assert not installed.take(uploads)
     found = installed.filters["mine"]
@@ -133,7 +133,7 @@ def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store
     installed = Installed({"mine": Noop}, options, log)
     store.add(NATIVE, native().sha256)
     for kind in ("filter", "metric", "controller"):
-        store.prove(native().sha256, kind, "Mine")
+        store.mark_proven(native().sha256, kind, "Mine")
         assert not installed.take((native(kind=kind),))
     assert installed.filters == {"mine": Noop}
 

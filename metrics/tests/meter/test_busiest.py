@@ -142,7 +142,7 @@ def test_who_gets_more_than_one_request_in_limit_keeps_its_place_and_is_counted_
 def test_busy_objects_among_very_many_others_reach_the_agent_exactly(clock):
     """Ten objects get a third of the requests, twenty thousand others the rest."""
     meter, totals = Meter([GetsSec()], clock, objects=100), Totals(clock)
-    totals.worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
+    totals.add_worker(Hello("w", "proxy", 1, {}, meter.names, meter.gauges))
     clock.now += 1
     dice, true, found = random.Random(5), Counter(), Counter()
     for _ in range(30):

@@ -38,7 +38,7 @@ class Loop:
         self.hello()
 
     def hello(self):
-        self.totals.worker(Hello("w", "proxy", 1, {}, self.meter.names, self.meter.gauges))
+        self.totals.add_worker(Hello("w", "proxy", 1, {}, self.meter.names, self.meter.gauges))
 
     def put(self, container, size):
         whole_request(self.meter.begin("acme", container), "PUT", (size,))
@@ -59,7 +59,7 @@ class Loop:
         self.clock.now += seconds
 
     def cut(self, *_):
-        self.totals.lost("w")
+        self.totals.lose_worker("w")
         self.hello()
         self.meter.reconnected()
 

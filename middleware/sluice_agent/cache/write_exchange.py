@@ -80,7 +80,7 @@ class WriteExchange:
     def tick(self) -> None:
         """Publish new records, and a heartbeat when it is due."""
         new = self.journal.read()
-        missed = self.marks.take_complaint()
+        missed = self.marks.pop_loss()
         records = list(_newest_records(new))
         for first in range(0, len(records), _MAX_RECORDS):
             self._send(b"".join(records[first : first + _MAX_RECORDS]))
@@ -130,7 +130,7 @@ class WriteExchange:
         replaced = bool(peer.life) and message.life != peer.life
         if message.life != self.life and (not follows or replaced or message.missed):
             log.info("writes of node `%s` may have been missed; every copy will be compared", message.node)
-            self.marks.missed()
+            self.marks.mark_missed()
         if message.life != peer.life:
             peer.complete_until = None
         peer.life, peer.number = message.life, message.number
@@ -140,7 +140,7 @@ class WriteExchange:
         if any(moment is None for moment in moments):
             return
         until = min(moment for moment in moments if moment is not None) + TRUST_SECONDS
-        self.marks.trust(int(until * 1e9))
+        self.marks.trust_until(int(until * 1e9))
 
     def _send(self, records: bytes, missed: bool = False, heard: Mapping[str, tuple[int, float]] | None = None) -> None:
         self._number += 1

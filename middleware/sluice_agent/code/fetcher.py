@@ -188,7 +188,7 @@ class CodeFetcher:
         if upload.environment != NATIVE:
             return all(self._store.has(one) for one in upload.files())
         one = upload.at(_numbered(upload, self._code.get(upload.key, _NO_REVISION)[0]))
-        return not one.sha256 or self._store.proven(one.sha256, one.kind, one.main)
+        return not one.sha256 or self._store.is_proven(one.sha256, one.kind, one.main)
 
     async def _ensure_stored(self, sha256: str, upload: Upload) -> None:
         """
@@ -218,7 +218,7 @@ class CodeFetcher:
                 reason, due = str(error), 0.0
             if revision.number == upload.revision:
                 why = reason
-            if self._store.proven(one.sha256, one.kind, one.main):
+            if self._store.is_proven(one.sha256, one.kind, one.main):
                 usable = revision.number
                 break
         return usable, _Problem(upload, f"revision {upload.revision}: {why}", due) if why else None
@@ -243,9 +243,9 @@ class CodeFetcher:
             verdict = await asyncio.to_thread(self._validate, trial, self._interpreter)
             reason = self._verdicts[name] = verdict.reason
         if reason:
-            self._store.disprove(one.sha256, one.kind, one.main)
+            self._store.unmark_proven(one.sha256, one.kind, one.main)
         else:
-            self._store.prove(one.sha256, one.kind, one.main)
+            self._store.mark_proven(one.sha256, one.kind, one.main)
         return reason
 
     async def _ensure_earlier_stored(self, revision: Revision, upload: Upload) -> bool:

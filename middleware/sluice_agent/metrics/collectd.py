@@ -87,7 +87,7 @@ class NodeValues:
         told, self._told[name] = self._told.get(name), window
         if told == window or (told is None and math.floor(now) % period):
             return  # told, or heard of in the middle of the first window
-        value = metric.of(one.value for one in parts)
+        value = metric.combine(one.value for one in parts)
         self._publish(name, window, {NODE: {self._node: value}}, float(period))
 
 

@@ -113,7 +113,7 @@ class WorkerServer:
                 other.replaced = other.replaced or (other.hello is not None and other.hello.worker == hello.worker)
             worker.hello = hello
             if not hello.disk_file:
-                self._totals.worker(hello)
+                self._totals.add_worker(hello)
             log.info("%s worker %d is there", hello.role, hello.pid)
             self._on_join(hello)
             return True
@@ -133,7 +133,7 @@ class WorkerServer:
             return
         log.info("%s worker %d is gone", worker.hello.role, worker.hello.pid)
         if not worker.hello.disk_file:
-            self._totals.lost(worker.hello.worker)
+            self._totals.lose_worker(worker.hello.worker)
         self._on_leave(worker.hello.worker)
 
     def _has_returned(self, name: str) -> bool:

@@ -93,7 +93,7 @@ class NodeCache:
         assert self._marks is not None
         assert self._journal is not None
         self._marks.begin(key)
-        self._journal.tell(key, BEGUN)
+        self._journal.append(key, BEGUN)
         found = ENDED
         try:
             answer = UpstreamResponse(app, env)
@@ -101,7 +101,7 @@ class NodeCache:
                 found = timestamp_units(env.get("HTTP_X_TIMESTAMP", ""))
         finally:
             self._marks.end(key, found)
-            self._journal.tell(key, found)
+            self._journal.append(key, found)
         return answer
 
     def can_report_writes(self) -> bool:
@@ -153,9 +153,9 @@ class NodeCache:
         assert self._store is not None
         return self._store
 
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether every write of a second ago and before is known here."""
-        return self._alone or self.store.marks.trusted()
+        return self._alone or self.store.marks.is_trusted()
 
     def container_is_there(self, env: Env) -> bool:
         """False when it, or its account, is gone: its objects may be on their way out, which nobody tells."""

@@ -77,7 +77,7 @@ class WorkerCache(Protocol):
     def store(self) -> CacheStore:
         """The node's store, open while there are visits."""
 
-    def trusted(self) -> bool:
+    def is_trusted(self) -> bool:
         """Whether every write of a second ago and before is known on this node."""
 
     def container_is_there(self, env: Env) -> bool:
@@ -258,7 +258,7 @@ class ReadVisit(CacheVisit):
             return None
 
     def _is_sure(self, entry: IndexEntry, now: float) -> bool:
-        return now < entry.checked + self._params.ttl and self._store.unchanged(entry) and self._cache.trusted()
+        return now < entry.checked + self._params.ttl and self._store.unchanged(entry) and self._cache.is_trusted()
 
     def _confirmed(self, entry: IndexEntry, content: CachedFile, now: float) -> dict[str, str] | None:
         """Ask the disks: the object's headers when it still is what is kept, else None.

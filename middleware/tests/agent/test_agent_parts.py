@@ -92,7 +92,7 @@ def counted():
     """A publisher at 1000.06 s whose one worker has said hello."""
     clock, bus = Clock(1000.06), FakeBus()
     totals = Totals(lambda: 0.0)
-    totals.worker(hello())
+    totals.add_worker(hello())
     return clock, bus, totals, MetricPublisher("n.1", totals, bus, 0.06, clock)
 
 

@@ -125,7 +125,7 @@ def test_members_who_come_and_go_are_followed_and_leave_the_vocabulary_as_it_is(
     store.commit(Draft("t", entries=gold.entries()))
     words = cache.contents().words
     assert words.groups == {"gold": "tenant"}
-    puts, drops = Group("gold", members=("AUTH_b",)).since(gold)
+    puts, drops = Group("gold", members=("AUTH_b",)).changes_from(gold)
     store.commit(Draft("t", entries=puts, entry_drops=drops))
     contents = cache.contents()
     assert groups(contents.entries, "group")["gold"].members == ("AUTH_b",)

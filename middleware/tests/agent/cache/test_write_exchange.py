@@ -47,7 +47,7 @@ class Node:
         self.journal = WriteJournal(self.folder, self.marks)
         self.until = 0.0
         self.alive = self.listening = True
-        self.marks.trust = self.trust
+        self.marks.trust_until = self.trust
         self.start()
         broker.nodes[name] = self
 
@@ -60,11 +60,11 @@ class Node:
     def clock(self):
         return self.broker.now + self.offset
 
-    def trust(self, until):
+    def trust_until(self, until):
         self.until = until / 1e9 - self.offset
 
     @property
-    def trusted(self):
+    def is_trusted(self):
         return self.broker.now < self.until
 
     def hear(self, key, body):
@@ -73,7 +73,7 @@ class Node:
 
     def write(self, key, found):
         self.marks.apply(key, found)
-        self.journal.tell(key, found)
+        self.journal.append(key, found)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_writes_while_the_agent_was_dead_are_told_when_it_is_back(broker, nodes)
 def test_an_untold_write_makes_the_others_compare(broker, nodes):
     broker.step(1)
     epochs = [node.marks.epoch for node in nodes]
-    nodes[0].marks.complain()
+    nodes[0].marks.report_loss()
     broker.step(0.1)
     assert nodes[0].marks.epoch == epochs[0]
     assert nodes[1].marks.epoch != epochs[1]

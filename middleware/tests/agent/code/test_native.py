@@ -74,7 +74,7 @@ class Node:
         return dict(self.fetcher.usable_revisions)
 
     def proven(self, code):
-        return self.store.proven(digest(code), "filter", "Shout")
+        return self.store.is_proven(digest(code), "filter", "Shout")
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_node_that_starts_again_goes_on_with_its_marks_and_tries_everything_an
 
 def test_a_mark_that_was_taken_away_is_made_again(node):
     node.update(uploaded())
-    node.store.disprove(digest(ONE), "filter", "Shout")
+    node.store.unmark_proven(digest(ONE), "filter", "Shout")
     assert node.update(uploaded()) == {"shout": 1}
     assert node.proven(ONE)
     assert len(node.trials) == 1
@@ -183,7 +183,7 @@ def test_metrics_are_tried_too_and_controllers_are_no_nodes_business(node):
     controller = uploaded(TWO, keyword="shouting", kind="controller", info={})
     assert node.update(metric, controller) == {"metric/SHOUTS_SEC": 1}
     assert node.shelf.asked == [digest(ONE)]
-    assert node.store.proven(digest(ONE), "metric", "Shout")
+    assert node.store.is_proven(digest(ONE), "metric", "Shout")
 
 
 def test_isolated_code_is_usable_when_its_files_are_here(node):

@@ -48,7 +48,7 @@ def test_what_an_old_connection_says_of_other_columns_is_not_taken(tmp_path):
             old.send(counters(1000, 7))
             await asyncio.get_running_loop().run_in_executor(None, old.recv, 1)  # it hung up
             new.send(counters(8, 1))
-            await until(lambda: totals.rows() == 1)
+            await until(lambda: totals.row_count() == 1)
             found = totals.close_window(0, 1.0)
             assert {name: one["tenant"]["AUTH_a"] for name, one in found.items()} == {"B": 8, "C": 1}
             assert workers.count == 1

@@ -80,7 +80,7 @@ async def at_epoch(url, epoch):
 
 def gold(*members, of=()):
     """What makes ``members`` those of the group, of whom ``of`` were."""
-    puts, drops = Group("gold", members=members).since(Group("gold", members=of))
+    puts, drops = Group("gold", members=members).changes_from(Group("gold", members=of))
     return {"entries": puts, "entry_drops": drops}
 
 

@@ -46,7 +46,7 @@ class Model:
                 self.marks[node].apply(key, found)
             self.heard[node] = self.version
         elif what == "missed":
-            self.marks[node].missed()
+            self.marks[node].mark_missed()
             self.heard[node] = self.version
         elif what == "GET over PUT":
             answer = self.workers[node].start("GET")

@@ -258,16 +258,16 @@ def test_a_fresh_file_without_an_entry_is_not_removed(tmp_path, store):
 WORKER = textwrap.dedent(
     """
     import logging, pathlib, random, sys
-    from sluice_core.cache.write_marks import digest, open_marks
+    from sluice_core.cache.write_marks import object_digest, open_write_marks
     from sluice_middleware.cache.store import open_store
 
     folder = pathlib.Path(sys.argv[1])
-    store = open_store(folder, open_marks(folder), 300_000, "lru", 60.0, logging.getLogger())
+    store = open_store(folder, open_write_marks(folder), 300_000, "lru", 60.0, logging.getLogger())
     chance = random.Random(int(sys.argv[2]))
     hits = 0
     for turn in range(1500):
         number = chance.randrange(60)
-        key = digest(b"%d" % number)
+        key = object_digest(b"%d" % number)
         entry = store.table.find(key)
         content = entry and store.files.open(key, entry.serial)
         if content:

@@ -182,21 +182,21 @@ def test_an_untrusted_entry_is_validated(disks, tmp_path):
     worker.get()
     worker.get()
     assert asked(disks) == ["GET", "HEAD"]
-    worker.cache.store.marks.trust(time.monotonic_ns() + 10**12)
+    worker.cache.store.marks.trust_until(time.monotonic_ns() + 10**12)
     worker.get()
     assert asked(disks) == []
     disks.objects[PATH] = Stored(b"new", {"Content-Type": "text/plain"}, "1700000009.00000")
-    worker.cache.store.marks.trust(0)
+    worker.cache.store.marks.trust_until(0)
     assert worker.get() == b"new"
 
 
 def test_after_missed_writes_each_object_is_validated_once(worker, disks):
     fill(worker, disks)
-    worker.cache.store.marks.missed()
+    worker.cache.store.marks.mark_missed()
     assert [worker.get(), worker.get()] == [BODY, BODY]
     assert asked(disks) == ["HEAD"]
     disks.objects[PATH] = Stored(b"new", {"Content-Type": "text/plain"}, "1700000099.00000")
-    worker.cache.store.marks.missed()
+    worker.cache.store.marks.mark_missed()
     assert [worker.get(), worker.get()] == [b"new", b"new"]
     assert asked(disks) == ["HEAD", "GET"]
 
@@ -314,7 +314,7 @@ def test_an_interrupted_download_is_not_kept(worker, disks):
 
 def test_without_object_servers_errors_pass_through(worker, disks):
     fill(worker, disks)
-    worker.cache.store.marks.missed()
+    worker.cache.store.marks.mark_missed()
     disks.status = 503
     assert worker.request("GET").code == 503
     disks.status = 0

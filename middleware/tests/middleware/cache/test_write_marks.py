@@ -85,21 +85,21 @@ def test_processes_share_write_marks(tmp_path, marks):
 
 def test_write_marks_are_not_trusted_after_a_reboot(tmp_path):
     first = open_write_marks(tmp_path, slots=1024, boot=1)
-    first.trust(1 << 62)
+    first.trust_until(1 << 62)
     epoch = first.epoch
-    assert first.trusted()
+    assert first.is_trusted()
     again = open_write_marks(tmp_path, slots=1024, boot=1)
-    assert again.trusted()
+    assert again.is_trusted()
     assert again.epoch == epoch
     booted = open_write_marks(tmp_path, slots=1024, boot=2)
-    assert not booted.trusted()
+    assert not booted.is_trusted()
     assert booted.epoch != epoch
 
 
 def test_trust_expires(marks):
-    assert not marks.trusted()
-    marks.trust(1)
-    assert not marks.trusted()
+    assert not marks.is_trusted()
+    marks.trust_until(1)
+    assert not marks.is_trusted()
 
 
 @pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"x" * 10), lambda file: file.write_bytes(b"")])
@@ -125,47 +125,47 @@ def test_the_agent_reads_what_all_workers_wrote_in_order(tmp_path, marks):
         WriteJournalReader(tmp_path, marks),
     )
     assert reader.read() == []
-    first.tell(ONE, BEGUN)
-    second.tell(OTHER, BEGUN)
-    first.tell(ONE, 5)
+    first.append(ONE, BEGUN)
+    second.append(OTHER, BEGUN)
+    first.append(ONE, 5)
     assert reader.read() == [(ONE, BEGUN), (OTHER, BEGUN), (ONE, 5)]
     assert reader.read() == []
-    assert not marks.take_complaint()
+    assert not marks.pop_loss()
 
 
 def test_what_was_written_before_the_agent_started_is_read(tmp_path, marks):
-    WriteJournal(tmp_path, marks).tell(ONE, 5)
+    WriteJournal(tmp_path, marks).append(ONE, 5)
     assert WriteJournalReader(tmp_path, marks).read() == [(ONE, 5)]
 
 
 def test_no_write_is_lost_when_the_agent_rotates_the_journal(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "TURN", 320)
     slow, reader = WriteJournal(tmp_path, marks), WriteJournalReader(tmp_path, marks)
-    slow.tell(ONE, 1)
+    slow.append(ONE, 1)
     told, heard = [(ONE, 1)], reader.read()
     quick = WriteJournal(tmp_path, marks)
     for number in range(2, 100):
-        (slow if number % 7 == 0 else quick).tell(OTHER, number)
+        (slow if number % 7 == 0 else quick).append(OTHER, number)
         told.append((OTHER, number))
         if number % 5 == 0:
             heard += reader.read()
     heard += reader.read()
     last_said = list(dict.fromkeys(reversed(heard)))[::-1]  # a late one is in both files
     assert last_said == told
-    assert not marks.take_complaint()
+    assert not marks.pop_loss()
 
 
 def test_without_an_agent_the_journal_stays_bounded_and_the_loss_is_recorded(tmp_path, marks, monkeypatch):
     monkeypatch.setattr(journal_module, "LIMIT", 320)
     journal = WriteJournal(tmp_path, marks)
     for number in range(2, 100):
-        journal.tell(ONE, number)
+        journal.append(ONE, number)
     assert os.stat(tmp_path / "told").st_size <= 352
-    assert marks.take_complaint()
-    assert not marks.take_complaint()
+    assert marks.pop_loss()
+    assert not marks.pop_loss()
 
 
 def test_an_unwritable_journal_is_logged(tmp_path, marks):
     (tmp_path / "told").mkdir()
-    WriteJournal(tmp_path, marks).tell(ONE, 5)
-    assert marks.take_complaint()
+    WriteJournal(tmp_path, marks).append(ONE, 5)
+    assert marks.pop_loss()

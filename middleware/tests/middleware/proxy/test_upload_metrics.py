@@ -36,7 +36,7 @@ class Node:
         self.meters = meters
         self.publisher = MetricPublisher("n1", self.totals, self.bus, 0.06, self.clock, objects)
         for number, meter in enumerate(meters):
-            self.totals.worker(Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges))
+            self.totals.add_worker(Hello(f"w{number}", "proxy", 1, {}, meter.names, meter.gauges))
 
     def batches(self):
         for number, meter in enumerate(self.meters):
@@ -81,7 +81,7 @@ def test_workers_of_a_node_are_one_and_the_value_stands_in_later_windows(tmp_pat
     first, second = node.batches()["COMPRESSIBILITY"], node.batches()["COMPRESSIBILITY"]
     assert 1.9 < first.values["tenant"]["AUTH_a"] < 2.1
     assert second.values == first.values
-    node.totals.lost("w1")
+    node.totals.lose_worker("w1")
     assert node.batches()["COMPRESSIBILITY"].values["tenant"]["AUTH_a"] > 20
 
 
