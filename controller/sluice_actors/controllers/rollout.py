@@ -31,10 +31,12 @@ from sluice_core.messages.uploads import Revision, Upload
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_FIRST_PAUSE: Final = 1.0
+FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 #: A controller may think for so long, or for its period if that is longer.
 TIME_LIMIT: Final = 10.0
+#: Seconds between two calls of a controller at least, and of one that says nothing of it.
+SHORTEST_PERIOD: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -205,7 +207,7 @@ class Rollout:
 
     def _later(self, revision: Revision, reason: str) -> None:
         before = self._pauses.get(revision.number)
-        length = _FIRST_PAUSE if before is None else min(before.length * 2, _LONGEST_PAUSE)
+        length = FIRST_PAUSE if before is None else min(before.length * 2, _LONGEST_PAUSE)
         self._pauses[revision.number] = _Pause(asyncio.get_running_loop().time() + length, length, reason)
 
     def _why(self) -> str:
@@ -221,8 +223,8 @@ def metrics_of(revision: Revision) -> tuple[str, ...]:
 
 def period_of(revision: Revision) -> float:
     """Seconds between two calls, as the revision said."""
-    found = revision.info.get("period", 1.0)
-    return max(1.0, float(found)) if isinstance(found, int | float) else 1.0
+    found = revision.info.get("period", SHORTEST_PERIOD)
+    return max(SHORTEST_PERIOD, float(found)) if isinstance(found, int | float) else SHORTEST_PERIOD
 
 
 def time_limit(revision: Revision) -> float:

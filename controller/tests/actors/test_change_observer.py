@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import logging
 
-import pytest
 from tests.support.actors.host import HostScenario, play, until
 
 from sluice_actors.activations import Activations
@@ -16,15 +14,6 @@ from sluice_core.messages.registry import Activation
 from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment, policy
-
-
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
 
 
 class Called:

@@ -1,6 +1,5 @@
 """The actor host on a real Redis: policies come and go, decisions are written, hosts go on."""
 
-import logging
 import time
 from dataclasses import replace
 
@@ -15,15 +14,6 @@ from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
-
-
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

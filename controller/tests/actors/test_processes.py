@@ -1,7 +1,6 @@
 """The real process with a real RabbitMQ and a Redis that is killed."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -11,18 +10,9 @@ import pytest
 from tests.support.actors.host import BUSY, HostScenario, Node, play, until
 
 from sluice_actors.testing import plan_of
-from sluice_aio.base.backing_servers import RabbitServer, RedisServer
+from sluice_aio.base.backing_servers import RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_core.errors import PeerError
-
-
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture
@@ -64,13 +54,6 @@ def test_redis_killed_while_a_firing_is_pending(tmp_path):
         play(test())
 
 
-@pytest.fixture(scope="module")
-def rabbit_server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rabbit")
-    with RabbitServer(free_port(), free_port(), free_port(), folder, tied=True) as server:
-        yield server
-
-
 class Process:
     """The real ``sluice-actors``."""
 
@@ -93,8 +76,9 @@ class Process:
 
         async def fed():
             assert self._process.returncode is None, self.log
-            report = (await self._store.hosts()).get("h9", {})
-            return report.get("at", 0) > began and report["metrics"].get("PUTS_SEC", {}).get("nodes")
+            await self._store.watch("p1", 10.0)
+            observed = await self._store.observed("p1")
+            return observed is not None and observed["window"] > began
 
         await until(fed)
 

@@ -15,15 +15,6 @@ from sluice_core.store.records import Draft
 ID = "controller:busy."
 
 
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
-
-
 @pytest.fixture
 def uploads(redis_server, tmp_path):
     return Uploads(HostScenario(redis_server.url), tmp_path / "code")
@@ -177,7 +168,7 @@ def test_one_that_hangs_is_ended_and_begun_anew(uploads, monkeypatch):
         await uploads.has(a=8)
         pid = (await uploads.report(host))["pid"]
         await uploads.feed(host, a=5)
-        await uploads.state(host, "failed", "did not answer within 1 seconds")
+        await uploads.state(host, "failed", "did not answer within 0.5 seconds")
         assert not alive(pid)
         assert await uploads.levels() == {"AUTH_a": 8}
         feeding = asyncio.create_task(uploads.keep_feeding(host, a=9))
@@ -223,7 +214,7 @@ def test_a_restarted_host_goes_on_without_taking_anything_back(uploads):
 
 
 def test_what_it_prints_is_logged_and_bounded(uploads, caplog):
-    body = "print('hello', *range(3))\nfor n in range(200): print('line', n)\n" + BUSY_CODE
+    body = "print('hello', *range(3))\nfor n in range(200): print('line', n)\nprint('all', flush=True)\n" + BUSY_CODE
 
     async def test(host):
         with caplog.at_level(logging.INFO, "sluice_actors.controllers.controller_process"):

@@ -1,20 +1,10 @@
 """Which revision of a controller runs, with a real Redis and real processes; windows come by hand."""
 
 import asyncio
-import logging
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of, run
 from tests.support.actors.host import HostScenario, until
-
-
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Two real processes with a real RabbitMQ: an actor on one, the aggregator on the other."""
 
-import logging
 from signal import SIGKILL, SIGTERM
 
 import pytest
@@ -9,27 +8,9 @@ from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import OwnerRing
 from sluice_actors.testing import plan_of
-from sluice_aio.base.backing_servers import RabbitServer
-from sluice_aio.base.ports import free_port
 from sluice_core.store import fencing
 
 pytestmark = pytest.mark.functional
-
-
-@pytest.fixture(autouse=True)
-def quiet_pika():
-    """pika reports each step of each failed attempt to reach the broker that is not there."""
-    logger = logging.getLogger("pika")
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(logging.NOTSET)
-
-
-@pytest.fixture(scope="module")
-def rabbit_server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rabbit")
-    with RabbitServer(free_port(), free_port(), free_port(), folder, tied=True) as server:
-        yield server
 
 
 def test_an_actor_is_told_of_what_another_host_aggregates(redis_server, rabbit_server, tmp_path):
