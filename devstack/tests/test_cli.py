@@ -17,7 +17,7 @@ def test_help_names_the_commands_and_the_variables(capsys):
         assert word in text
 
 
-def test_down_and_status_of_nothing_are_calm(tmp_path, capsys):
+def test_down_and_status_succeed_without_a_cluster(tmp_path, capsys):
     options = ["--folder", str(tmp_path / "c")]
     assert cli.main([*options, "down"]) == 0
     assert cli.main([*options, "status"]) == cli.STOPPED
@@ -26,7 +26,7 @@ def test_down_and_status_of_nothing_are_calm(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("ports", ["many", "99", "70000"])
-def test_ports_that_are_none_are_refused_with_a_sentence(tmp_path, capsys, ports):
+def test_invalid_ports_are_refused(tmp_path, capsys, ports):
     assert cli.main(["--folder", str(tmp_path), "--ports", ports, "status"]) == 1
     assert f"`{ports}`" in capsys.readouterr().err
 

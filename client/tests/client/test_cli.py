@@ -46,7 +46,7 @@ def test_a_refusal_goes_to_standard_error_and_ends_with_one(run, stub):
     assert run("--url", stub.url, "policy", "show", "zz") == (1, "", said)
 
 
-def test_nobody_there_ends_with_one(run, nobody):
+def test_an_unreachable_controller_ends_with_one(run, nobody):
     said = f"sluice: `{nobody}` cannot be reached: [Errno 111] Connection refused\n"
     assert run("--url", nobody, "node", "adopt") == (1, "", said)
 
@@ -130,7 +130,7 @@ def test_control_characters_never_reach_the_terminal(run, stub):
     assert not set(out) & set("\x1b\x9b\x07")
 
 
-def test_whoever_has_seen_enough_is_no_fault(stub):
+def test_a_closed_output_pipe_is_no_error(stub):
     stub.enqueue(200, {"terms": [{"term": "A" * 100, "patterns": []}] * 2000})
     read, write = os.pipe()
     os.close(read)

@@ -50,7 +50,7 @@ def test_each_method_asks_for_its_resource_with_the_token(client, stub, name):
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-def test_a_name_that_would_lead_elsewhere_is_refused_before_anybody_is_asked(client, stub, name):
+def test_a_name_that_would_lead_elsewhere_is_refused_without_a_request(client, stub, name):
     for call in (client.policy, client.delete_policy, client.node, client.forget_node, client.unregister_filter):
         with pytest.raises(ClientError, match="cannot be the name of anything"):
             call(name)

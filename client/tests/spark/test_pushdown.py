@@ -55,7 +55,7 @@ def test_a_filter_becomes_a_condition_or_is_left_to_spark(given, expected):
     assert condition(given, TYPES, NAMES) == expected
 
 
-def test_a_wish_names_columns_by_position_and_stays_short_enough_for_a_header():
+def test_a_select_header_names_columns_by_position_and_stays_short():
     options = Options.of({**GIVEN, "where": "_1 = 'x' OR _2 = 1"})
     wish = Wish(options, ["a", "b", "c"], ["c", "a"])
     assert wish.text(["_3 > 1"]) == "columns=_3,_1; multiline=no; where=(_1 = 'x' OR _2 = 1) AND (_3 > 1)"
@@ -102,7 +102,7 @@ def test_options_that_make_no_sense_are_refused(given, word):
 SCHEMA = StructType([StructField(name, kind) for name, kind in TYPES.items()])
 
 
-def test_texts_become_values_and_what_is_none_becomes_null():
+def test_texts_become_values_and_invalid_ones_null():
     data = b'x,1,1.5,.5,TRUE\n"",+2,1e3,x,no\n,,,,\n"a,""b",99999999999999999999,7,7,false\n'
     rows = [
         row for batch in table.batches(table.texts(data, list(TYPES), ",", '"'), SCHEMA) for row in batch.to_pylist()

@@ -70,7 +70,7 @@ def test_ending_twice_is_harmless(start):
     assert popen.wait() == -signal.SIGTERM
 
 
-def test_who_does_not_listen_is_killed(start):
+def test_a_process_that_ignores_sigterm_is_killed(start):
     popen, _ = start(DEAF)
     process = ProcessId.find(popen.pid)
     assert process.end(0.2) is False

@@ -201,7 +201,7 @@ def test_the_key_file_is_for_its_owner_only_and_stays(layout):
         ({"default_policy": "lead"}, "`lead`, expected one of"),
     ],
 )
-def test_a_set_up_that_is_none_is_refused(wrong, said):
+def test_an_invalid_set_up_is_refused(wrong, said):
     with pytest.raises(LaunchError, match=said):
         Setup(**wrong)
 

@@ -148,7 +148,7 @@ def answer(state, nodes=1, epoch=1):
     return {"state": state, "enforced": {"nodes": nodes, "total": 1}, "epoch": epoch, "observed": None}
 
 
-def test_the_watcher_remembers_every_answer_and_forgives_a_failure():
+def test_the_watcher_keeps_every_poll_and_survives_a_failure():
     told = [answer("waiting"), ConnectionError("away"), answer("active"), answer("waiting", epoch=2)]
     finished = threading.Event()
 

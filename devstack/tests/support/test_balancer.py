@@ -53,17 +53,17 @@ def test_connections_go_to_the_servers_in_turn_and_end_with_them():
         assert [said(balancer.port, b"hello\n", b"bye\n") for _ in range(4)] == [b"aa", b"bb", b"aa", b"bb"]
 
 
-def test_who_refuses_is_passed_over():
+def test_a_server_that_refuses_connections_is_skipped():
     with server(b"b") as second, Balancer([free_port(), second]) as balancer:
         assert [said(balancer.port, b"bye\n") for _ in range(3)] == [b"b", b"b", b"b"]
 
 
-def test_with_nobody_behind_it_the_connection_ends_at_once():
+def test_without_servers_the_connection_ends_at_once():
     with Balancer([free_port(), free_port()]) as balancer:
         assert said(balancer.port) == b""
 
 
-def test_it_ends_with_connections_open():
+def test_the_balancer_stops_with_open_connections():
     with server(b"a") as first:
         with Balancer([first]) as balancer:
             connection = socket.create_connection(("127.0.0.1", balancer.port), 10)

@@ -66,7 +66,7 @@ def test_a_node_says_why_it_refuses(workers, one, reason):
     assert bool(answer) == bool(reason)
 
 
-def test_only_a_worker_that_makes_a_difference_asks_for_new_judgements():
+def test_only_a_worker_with_other_filters_causes_a_recheck():
     capabilities = Capabilities()
     assert capabilities.add(hello("a", actions=("x", "y"))) is True
     assert capabilities.add(hello("b", actions=("x", "y"))) is False

@@ -40,7 +40,7 @@ def test_rates_are_those_of_the_language(text, rate):
         ("99999999999999TBps", "empty to have it estimated"),
     ],
 )
-def test_what_is_no_rate_is_refused_with_the_near_miss(text, said):
+def test_an_invalid_rate_is_refused_with_the_near_miss(text, said):
     with pytest.raises(ValueError, match=said):
         read_rate(text)
 

@@ -123,7 +123,7 @@ def test_code_that_comes_damaged_is_refused(client, stub):
 
 
 @pytest.mark.parametrize("revision", [0, -1])
-def test_a_revision_that_cannot_be_is_refused_before_anybody_is_asked(client, stub, revision):
+def test_an_invalid_revision_is_refused_without_a_request(client, stub, revision):
     with pytest.raises(ClientError, match="expected 1 or more"):
         client.filter_code.roll_back("x", revision)
     assert stub.requests == []
@@ -299,7 +299,7 @@ def test_watching_a_rollout_ends_when_every_node_has_it(client, stub):
     assert story.said == [f"revision 2 on {number}/2 nodes" for number in range(3)]
 
 
-def test_a_node_that_refuses_a_revision_ends_it_with_the_reason(client, stub):
+def test_a_refused_revision_ends_the_watch_with_the_reason(client, stub):
     refused = [{"node": "n2", "reason": "no module\x1b[31m", "revision": 1}]
     story = Story(stub, {"total": 2, "nodes": 1, "refused": refused})
     with pytest.raises(NotEnforced) as caught:

@@ -84,13 +84,13 @@ def test_a_list_is_narrowed_and_long_on_demand(run, stub):
     assert stub.paths == ["/store/paints?shop=x+y", "/store/paints?shop=x+y&marker=m"]
 
 
-def test_one_is_shown_by_its_name_whatever_is_in_it(run, stub):
+def test_an_item_is_shown_by_a_name_with_any_characters(run, stub):
     stub.enqueue(200, ANSWER)
     assert json.loads(run("show", "a/b", "-f", "json")[1].out) == ANSWER
     assert stub.paths == ["/store/paints/a%2Fb"]
 
 
-def test_one_is_created_from_what_the_options_say(run, stub):
+def test_an_item_is_created_from_the_options(run, stub):
     stub.enqueue(201, ANSWER)
     assert run("create", "a/b", "--thin-with", "oil", "--thin-with", "wax")[0] == 0
     (asked,) = stub.requests
@@ -98,7 +98,7 @@ def test_one_is_created_from_what_the_options_say(run, stub):
     assert asked.body == {"name": "a/b", "thin_with": ["oil", "wax"]}
 
 
-def test_one_is_changed_as_it_was_found(run, stub):
+def test_an_item_is_changed_with_its_etag(run, stub):
     stub.enqueue(200, ANSWER, ETag='"7"').enqueue(200, ANSWER)
     assert run("set", "a/b", "--colour", "blue")[0] == 0
     asked = stub.requests[1]
@@ -106,7 +106,7 @@ def test_one_is_changed_as_it_was_found(run, stub):
     assert asked.headers["If-Match"] == '"7"'
 
 
-def test_a_change_of_nothing_is_refused_before_anybody_is_asked(run, stub):
+def test_an_empty_change_is_refused_without_a_request(run, stub):
     status, said = run("set", "a/b")
     assert (status, stub.requests) == (1, [])
     assert "nothing is to be changed" in said.err

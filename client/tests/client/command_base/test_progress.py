@@ -38,7 +38,7 @@ def test_an_empty_file_is_sent_as_one(stub, tmp_path):
     assert (stub.requests[0].body, stub.requests[0].headers["Content-Length"]) == (None, "0")
 
 
-def test_the_command_shows_it_on_a_terminal_and_nowhere_else(stub, tmp_path):
+def test_progress_is_shown_on_a_terminal_only(stub, tmp_path):
     (tmp_path / "code").write_bytes(b"x" * 100_000)
     argv = [sys.executable, "-m", "sluice_client", "--url", stub.url, "--json", "filter", "upload", "x"]
     ours, theirs = pty.openpty()
@@ -54,7 +54,7 @@ def test_the_command_shows_it_on_a_terminal_and_nowhere_else(stub, tmp_path):
 
 
 @given(content=st.binary(max_size=300), sizes=st.lists(st.integers(1, 100), max_size=10))
-def test_it_reads_like_the_file_it_is_around(tmp_path_factory, content, sizes):
+def test_the_progress_wrapper_reads_like_its_file(tmp_path_factory, content, sizes):
     path = tmp_path_factory.mktemp("progress") / "file"
     path.write_bytes(content)
     with path.open("rb") as file, path.open("rb") as plain:

@@ -37,7 +37,7 @@ def nothing():
     pass
 
 
-def test_it_ends_when_every_node_enforces_it_and_says_each_change_once(client, node):
+def test_a_watch_ends_when_every_node_enforces_the_policy(client, node):
     node("n1")
     node("n2")
     made = client.create_policy(STATIC)
@@ -58,7 +58,7 @@ def test_pauses_grow_while_nothing_changes_and_begin_anew_when_something_did(cli
     assert story.pauses[10] == story.pauses[0]
 
 
-def test_a_policy_with_an_actor_waits_for_it(client, node, store):
+def test_a_watch_waits_for_the_policys_actor(client, node, store):
     node("n1")
     made = client.create_policy(DYNAMIC)
     story = Story(lambda: node("n1"), lambda: store.commit(Draft("actor", states=(PolicyState(made["id"], "active"),))))
@@ -66,7 +66,7 @@ def test_a_policy_with_an_actor_waits_for_it(client, node, store):
     assert story.said == ["waiting, enforced 0/1", "waiting, enforced 1/1", "active, enforced 1/1"]
 
 
-def test_a_policy_that_fails_ends_it_with_the_reason(client, node, store):
+def test_a_failed_policy_ends_the_watch_with_the_reason(client, node, store):
     node("n1")
     made = client.create_policy(DYNAMIC)
     failed = PolicyState(made["id"], "failed", reason="its metric is gone")
@@ -75,7 +75,7 @@ def test_a_policy_that_fails_ends_it_with_the_reason(client, node, store):
         story.watch().until_enforced(client, made["id"])
 
 
-def test_a_refusal_ends_it_with_node_and_reason(client, node):
+def test_a_refusal_ends_the_watch_with_node_and_reason(client, node):
     node("n1")
     node("n2")
     made = client.create_policy(STATIC)
@@ -101,7 +101,7 @@ def test_without_nodes_nothing_is_enforced(client):
         Story().watch(1.0).until_enforced(client, made["id"])
 
 
-def test_a_policy_that_is_deleted_meanwhile_ends_it(client, node):
+def test_a_deleted_policy_ends_the_watch(client, node):
     node("n1")
     made = client.create_policy(STATIC)
     with pytest.raises(ApiError, match="there is no policy"):

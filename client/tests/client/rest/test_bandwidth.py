@@ -72,7 +72,7 @@ def test_rates_are_shown_in_megabytes_and_the_titles_say_so(sluice, paint):
 
 
 @pytest.mark.parametrize("what", ["flows", "nodes", "parts", "devices"])
-def test_a_list_is_empty_with_a_word_about_it_while_nobody_measures(sluice, paint, what):
+def test_a_list_without_measurements_is_empty_with_a_notice(sluice, paint, what):
     said = sluice("bw", what, "-f", "json")
     assert as_json(said) == []
     assert "nobody measures" in said.err
@@ -80,7 +80,7 @@ def test_a_list_is_empty_with_a_word_about_it_while_nobody_measures(sluice, pain
     assert sluice("bw", what, "-f", "json").err == ""
 
 
-def test_what_is_left_out_of_a_list_is_said(sluice, paint):
+def test_left_out_rows_are_announced(sluice, paint):
     paint(left_out={"flows": 12})
     said = sluice("bw", "flows", "-f", "json")
     assert len(as_json(said)) == 1
@@ -144,7 +144,7 @@ def test_an_objective_that_cannot_be_is_refused(sluice, store):
     assert store.assignments() == []
 
 
-def test_both_are_commands_of_openstack(openstack, api, paint):
+def test_bw_and_slo_are_commands_of_openstack(openstack, api, paint):
     paint()
     known = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": api.url, "SLUICE_TOKEN_FILE": str(api.token)}
     made = openstack("sluice", "slo", "set", "AUTH_a", "get_bw", "30", "-f", "value", "-c", "text", env=known)

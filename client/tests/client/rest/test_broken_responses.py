@@ -157,7 +157,7 @@ FINAL = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_an_answer_that_is_cut_is_none_and_is_asked_for_again(connect, name):
+def test_a_truncated_response_is_retried(connect, name):
     said, reason = BROKEN[name]
     with RawServer(said, answer()) as server:
         client = connect(server.url)
@@ -175,7 +175,7 @@ def test_an_answer_that_is_cut_is_none_and_is_asked_for_again(connect, name):
 
 
 @pytest.mark.parametrize("name", FINAL)
-def test_an_answer_that_is_not_the_controllers_is_not_asked_for_again(connect, name):
+def test_a_foreign_response_is_not_retried(connect, name):
     said, reason = FINAL[name]
     with RawServer(said, keep=True) as server:
         client = connect(server.url)
@@ -185,7 +185,7 @@ def test_an_answer_that_is_not_the_controllers_is_not_asked_for_again(connect, n
     assert reason in str(caught.value)
 
 
-def test_whoever_is_busy_is_asked_again_and_the_refusal_stays_readable(connect):
+def test_a_busy_controller_is_retried_and_its_refusal_is_readable(connect):
     busy = answer(BUSY, "503 Busy", Retry_After=1)
     with RawServer(busy, busy, answer(), keep=True) as server:
         assert connect(server.url).nodes() == [1]
@@ -199,7 +199,7 @@ def test_whoever_is_busy_is_asked_again_and_the_refusal_stays_readable(connect):
 
 
 @pytest.mark.parametrize("said", [SILENT, answer()[:-4], answer()[: -len(PAGE)]], ids=["all", "half", "body"])
-def test_what_does_not_come_in_time_is_not_asked_for_again(connect, said):
+def test_a_late_response_is_not_retried(connect, said):
     with RawServer(said, keep=True) as server:
         client = connect(server.url, timeout=0.05)
         with pytest.raises(Unreachable, match=r"does not answer within 0\.05 s"):
@@ -207,13 +207,13 @@ def test_what_does_not_come_in_time_is_not_asked_for_again(connect, said):
         assert server.request_count == 1
 
 
-def test_an_answer_that_goes_before_the_answer_is_waited_past(connect):
+def test_an_interim_continue_is_skipped(connect):
     with RawServer(b"HTTP/1.1 100 Continue\r\n\r\n" + answer(), keep=True) as server:
         assert connect(server.url).nodes() == [1]
 
 
 @pytest.mark.parametrize("status", ["101 Switching Protocols", "102 Processing", "103 Early Hints"])
-def test_what_follows_such_an_answer_is_never_taken_for_another_requests(connect, status):
+def test_after_an_interim_response_the_connection_is_closed(connect, status):
     early = f"HTTP/1.1 {status}\r\n\r\n".encode()
     with RawServer(early, answer(b'{"nodes": [2]}'), keep=True) as server:
         client = connect(server.url)
@@ -223,7 +223,7 @@ def test_what_follows_such_an_answer_is_never_taken_for_another_requests(connect
         assert len(server._open) == 2
 
 
-def test_an_export_that_was_cut_is_not_taken_for_the_configuration(connect):
+def test_a_truncated_export_is_refused(connect):
     with RawServer(b"HTTP/1.1 200 OK\r\nContent-Type: application/yaml\r\n\r\nsluice: 1\n") as server:
         client = connect(server.url, retries=Retries(tries=1))
         with pytest.raises(Unreachable, match="cut its answer"):
@@ -251,7 +251,7 @@ def test_a_client_that_is_forgotten_leaves_nothing_open(left_open):
         assert gone() is None
 
 
-def test_whatever_is_left_open_would_be_seen(left_open):
+def test_an_unclosed_socket_is_detected(left_open):
     forgotten = socket.socket()
     del forgotten
     gc.collect()

@@ -47,7 +47,7 @@ def test_a_broken_connection_is_tried_again(client, stub, pauses, name):
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_a_busy_controller_is_asked_again_when_it_said_to(client, stub, pauses, name):
+def test_a_busy_controller_is_retried_after_its_retry_after(client, stub, pauses, name):
     stub.enqueue(503, BUSY, Retry_After="2").enqueue(200, {"nodes": []})
     REPEATED[name](client)
     (pause,) = pauses
@@ -55,7 +55,7 @@ def test_a_busy_controller_is_asked_again_when_it_said_to(client, stub, pauses, 
 
 
 @pytest.mark.parametrize("name", SENT_ONCE)
-def test_what_may_not_happen_twice_is_sent_once(client, stub, pauses, name):
+def test_requests_that_are_not_idempotent_are_sent_once(client, stub, pauses, name):
     stub.enqueue(503, BUSY, Retry_After="2").enqueue(cut=True)
     with pytest.raises(ApiError, match="redis is away"):
         SENT_ONCE[name](client)
@@ -73,7 +73,7 @@ def test_a_503_that_does_not_say_when_to_come_back_is_not_tried_again(client, st
     assert pauses == []
 
 
-def test_it_ends_after_four_tries_and_says_why(client, stub, pauses):
+def test_retries_end_after_four_tries_with_the_reason(client, stub, pauses):
     for _ in range(4):
         stub.enqueue(503, BUSY, Retry_After="1")
     with pytest.raises(ApiError, match="redis is away"):
@@ -115,7 +115,7 @@ def test_a_put_that_may_have_worked_says_so_when_it_finds_another_version(client
         client.update_filter("x", {"help": "y"}, '"3"')
 
 
-def test_nobody_there_is_tried_four_times_and_named_in_few_words(nobody, pauses):
+def test_an_unreachable_controller_is_tried_four_times(nobody, pauses):
     with Client(nobody, timeout=1.0, retries=Retries(pause=pauses.append)) as client:
         with pytest.raises(Unreachable) as caught:
             client.nodes()
@@ -126,7 +126,7 @@ def test_nobody_there_is_tried_four_times_and_named_in_few_words(nobody, pauses)
     assert str(caught.value) == f"`{nobody}` cannot be reached: [Errno 111] Connection refused"
 
 
-def test_whoever_is_slow_is_asked_once_and_not_for_ever(pauses):
+def test_a_time_out_is_not_retried(pauses):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         impatient = Client(url, timeout=0.05, retries=Retries(pause=pauses.append))

@@ -93,7 +93,7 @@ def test_an_endpoint_that_is_named_goes_before_the_catalogue(stub):
     made.session.close()
 
 
-def test_nobody_there_is_unreachable_with_a_session_too(nobody):
+def test_an_unreachable_controller_is_named_with_a_session_too(nobody):
     made = session.Session(auth=noauth.NoAuth(endpoint=nobody))
     client = Client.from_session(made, timeout=1.0, retries=Retries(tries=1))
     with pytest.raises(Unreachable, match=r"cannot be reached: \[Errno 111\] Connection refused$") as caught:

@@ -79,7 +79,7 @@ class Node:
 
 
 @pytest.mark.parametrize("seconds", [5, 60])
-def test_workers_that_are_busy_one_after_the_other_hold_one_share_together(seconds):
+def test_workers_that_are_busy_in_turn_hold_one_share_together(seconds):
     node = Node("ABCD", share("T", 4 * MB))
     for worker in "ABCD":
         node.run(seconds, worker)
@@ -94,7 +94,7 @@ def test_workers_that_are_busy_together_hold_equal_parts():
     assert node.rates == {(worker, "T"): pytest.approx(2 * MB, rel=0.06) for worker in "AB"}
 
 
-def test_who_rests_with_all_others_keeps_its_part_of_what_is_divided_then():
+def test_fractions_stay_while_all_workers_are_idle():
     node = Node("AB", share("T", 4 * MB))
     node.run(10, "AB")
     node.run(2000)
@@ -107,7 +107,7 @@ def test_who_rests_with_all_others_keeps_its_part_of_what_is_divided_then():
     assert not node.told
 
 
-def test_a_newcomer_that_rested_is_one_again():
+def test_an_idle_newcomer_falls_back_to_the_newcomer_rate():
     node = Node("AB", share("T", 4 * MB), newcomer=3 * MB)
     node.run(3, "A", "new")
     assert node.rates["A", "new"] >= 2 * MB
@@ -117,7 +117,7 @@ def test_a_newcomer_that_rested_is_one_again():
     assert node.limiter.newcomer_fallback_rates(STORAGE_NODE) == {}
 
 
-def test_who_holds_a_rate_hears_that_its_flow_is_free_though_it_waits_for_nothing():
+def test_a_worker_with_a_fallback_rate_is_released_without_a_request():
     node = Node("AB", share("T", 4 * MB))
     node.run(3, "AB")
     node.take(share("other", MB))
@@ -127,7 +127,7 @@ def test_who_holds_a_rate_hears_that_its_flow_is_free_though_it_waits_for_nothin
     assert node.limiter.workers_to_renegotiate() == ["A", "B"]
 
 
-def test_a_share_that_is_no_number_is_no_news():
+def test_nan_shares_leave_those_of_before_in_force():
     node = Node("A", share("T", MB), share("free", -1.0), newcomer=3 * MB)
     node.take(share("T", NAN), share("free", NAN), share("new", NAN), newcomer=NAN)
     assert node.limiter.is_limiting
@@ -143,7 +143,7 @@ def test_a_share_that_is_no_number_is_no_news():
     assert (node.rates["A", "T"], node.rates["A", "c"]) == (2 * MB, MB)
 
 
-def test_nothing_is_held_back_any_more_when_no_row_is_left():
+def test_without_shares_nothing_is_limited():
     node = Node("A", share("T", MB))
     assert node.limiter.is_limiting
     node.take(share("T", -1.0))
@@ -154,7 +154,7 @@ def test_nothing_is_held_back_any_more_when_no_row_is_left():
     assert not node.limiter.is_limiting
 
 
-def test_each_second_workers_hear_it_until_nothing_is_held_back_any_more(tmp_path):
+def test_workers_get_updates_each_second_until_limits_end(tmp_path):
     class RecordingServer:
         def __init__(self, server):
             self.server = server
@@ -191,7 +191,7 @@ def test_each_second_workers_hear_it_until_nothing_is_held_back_any_more(tmp_pat
     asyncio.run(story())
 
 
-def test_a_worker_hears_what_it_may_go_on_with_alone(tmp_path):
+def test_a_worker_gets_its_fallback_rates(tmp_path):
     async def hear(line, kind):
         while True:
             raw = await asyncio.get_running_loop().sock_recv(line, 1 << 17)

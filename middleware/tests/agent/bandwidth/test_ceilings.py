@@ -54,38 +54,38 @@ def about(rate, seconds):
     return pytest.approx(rate * (seconds + 0.25), rel=0.05)
 
 
-def test_it_holds_while_nobody_divides_and_leaves_the_others_free(node):
+def test_a_reported_ceiling_limits_one_flow_without_an_allocator(node):
     found = node.moved({"a": 2 * MB, "b": 0.0, "c": 5 * MB}, 4.0)
     assert found == {"a": about(2 * MB, 4), "b": FREE, "c": about(5 * MB, 4)}
     assert node.limiter.workers_to_renegotiate() == []
     assert node.limiter.is_limiting  # so that workers hear each second that the agent lives, and their rates
 
 
-def test_it_bounds_what_a_newcomer_gets(node):
+def test_a_reported_ceiling_bounds_a_newcomer(node):
     node.take(newcomer=8 * MB)
     found = node.moved({"a": MB, "b": 0.0}, 2.0)
     assert found["a"] == about(MB, 2)
     assert found["b"] == pytest.approx(8 * MB, rel=0.3)
 
 
-def test_newcomers_get_no_more_than_there_is_because_of_a_greater_one(node):
+def test_a_greater_ceiling_does_not_raise_the_newcomer_rate(node):
     node.take(newcomer=MB)
     assert node.moved({"a": 50 * MB}, 2.0)["a"] == about(MB, 2)
 
 
-def test_a_row_says_what_is_right(node):
+def test_a_share_replaces_a_reported_ceiling(node):
     node.moved({"a": 2 * MB}, 1.0)
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": 2 * MB}, 1.0)
     assert node.moved({"a": 2 * MB}, 4.0)["a"] == pytest.approx(4 * MB, rel=0.05)
 
 
-def test_a_row_that_is_free_frees_it(node):
+def test_an_unlimited_share_ends_a_reported_ceiling(node):
     node.take(Share(PROXY, "a", "", GET, 0, -1.0))
     assert node.moved({"a": 2 * MB}, 0.1) == {"a": FREE}
 
 
-def test_whoever_divides_frees_by_sending_no_row_for_three_seconds(node):
+def test_an_allocator_that_sends_no_share_for_three_seconds_ends_a_reported_ceiling(node):
     for _ in range(2):
         assert node.moved({"a": 2 * MB}, 1.4)["a"] > 0
         node.take()
@@ -94,21 +94,21 @@ def test_whoever_divides_frees_by_sending_no_row_for_three_seconds(node):
     assert node.limiter.due_grants(node.now)["w"][0].size == FREE
 
 
-def test_a_row_that_ends_frees_at_once_what_moves_for_long(node):
+def test_the_end_of_a_share_releases_a_long_active_flow_at_once(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 4.0)  # its worker goes on to name the ceiling that was deleted meanwhile
     node.take()
     assert node.limiter.due_grants(node.now)["w"][0].size == FREE
 
 
-def test_a_row_that_ends_says_nothing_of_what_began_since(node):
+def test_the_end_of_a_share_keeps_the_ceiling_of_a_new_flow(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 1.0)
     node.take()
     assert node.moved({"a": MB}, 2.0)["a"] == pytest.approx(2 * MB, rel=0.1)
 
 
-def test_who_rests_is_bound_again_when_it_comes_back(node):
+def test_a_resumed_flow_is_limited_again(node):
     node.take(Share(PROXY, "a", "", GET, 0, MB, 0.0, MB))
     node.moved({"a": MB}, 1.0)
     node.limiter.remove_worker("w")
@@ -127,13 +127,13 @@ def test_a_ceiling_that_changes_or_ends_counts_at_once(node):
     assert node.moved({"a": 0.0}, 2.0)["a"] > 20 * MB
 
 
-def test_bytes_that_come_back_need_no_account(node):
+def test_returned_bytes_need_no_limiter(node):
     node.ask("a", -PIECE, 2 * MB)
     assert node.limiter.due_grants(node.now) == {}
     assert node.limiter.seconds_until_due(node.now) is None
 
 
-def test_a_worker_that_did_not_know_of_it_is_called_back_when_there_is_a_row(node):
+def test_a_worker_without_the_ceiling_must_renegotiate_after_a_share(node):
     node.limiter.add_worker("late", PROXY)
     node.limiter.request("late", CreditRequest("a", "", GET, 0, PIECE), node.now)
     assert node.limiter.due_grants(node.now)["late"][0].size == FREE

@@ -25,29 +25,29 @@ def look(levels, rows, **moving):
     return {row.account: row.level for row in levels.updates[STORAGE_NODE].rows}
 
 
-def test_who_is_below_its_floor_stands_first_and_who_is_above_last():
+def test_a_flow_below_its_floor_is_first_and_one_above_is_idle():
     rows = [share("a", floor=100.0), share("b", floor=50.0)]
     assert look(IoLevels(), rows, a=(50, 0), b=(80, 0), c=(10, 0)) == {"a": 0, "b": IDLE, "c": IDLE, "": IDLE}
 
 
-def test_while_nobody_is_below_classes_count():
+def test_priorities_apply_while_no_flow_is_below_its_floor():
     rows = [share("a", floor=100.0, priority=1), share("b", priority=7)]
     assert look(IoLevels(), rows, a=(150, 0), b=(80, 0), c=(10, 0)) == {"a": 1, "b": 7}
 
 
-def test_who_borrows_while_others_wait_stands_last():
+def test_a_borrowing_flow_is_idle_while_others_wait():
     rows = [share("a", 100.0, floor=50.0), share("b", 100.0, floor=50.0)]
     assert look(IoLevels(), rows, a=(150, 1.0), b=(60, 1.0)) == {"a": IDLE}
     assert look(IoLevels(), rows, a=(150, 1.0), b=(60, 0)) == {}
 
 
-def test_who_has_no_transfer_open_is_not_below():
+def test_a_flow_without_transfers_is_not_below_its_floor():
     levels = IoLevels()
     levels.update(Shares("n1", 1, 1, 0.0, (share("a", floor=100.0),)), {flow("b"): (80.0, 1.0, 0.0)})
     assert levels.updates[STORAGE_NODE] == PriorityUpdate((), True)
 
 
-def test_nobody_goes_to_and_fro():
+def test_levels_have_hysteresis():
     levels = IoLevels()
     rows = [share("a", floor=100.0)]
     first = {"a": 0, "": IDLE}
@@ -70,7 +70,7 @@ def test_a_floor_a_ceiling_or_a_class_of_the_disks_is_an_objective(row, active):
     assert [levels.updates[side].active for side in (PROXY, STORAGE_NODE)] == [active, active]
 
 
-def test_copies_stand_last_while_anybody_is_below_though_none_is_sent_from_here():
+def test_copies_are_idle_while_a_flow_is_below_its_floor():
     levels, rows = IoLevels(), [share("a", floor=100.0)]
     assert look(levels, rows, a=(50, 0))[""] == IDLE
     assert look(levels, rows, a=(150, 0)) == {}
@@ -79,7 +79,7 @@ def test_copies_stand_last_while_anybody_is_below_though_none_is_sent_from_here(
     assert [row.level for row in levels.updates[STORAGE_NODE].rows if row.flow == REPLICATION_FLOW] == [IDLE]
 
 
-def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():
+def test_proxies_get_spares_and_no_update_twice():
     levels = IoLevels()
     given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
     assert levels.update(given, {}) == (PROXY,)
@@ -87,7 +87,7 @@ def test_proxies_hear_of_spares_and_nobody_is_told_the_same_twice():
     assert levels.update(given, {}) == ()
 
 
-def test_spares_are_told_no_more_once_nobody_divides():
+def test_spares_end_with_the_shares():
     now = 100.0
     levels = IoLevels(lambda: now)
     given = Shares("n1", 1, 1, 0.0, (), {}, {"n2": 0.5})
@@ -102,7 +102,7 @@ def test_spares_are_told_no_more_once_nobody_divides():
     assert levels.updates[PROXY].spares == {"n2": 0.5}
 
 
-def test_while_any_objective_is_in_force_everybody_is_told_each_time():
+def test_updates_are_sent_each_time_while_an_objective_is_in_force():
     levels = IoLevels()
     given = Shares("n1", 1, 1, 0.0, (share("a", floor=1.0),))
     assert [levels.update(given, {}) for _ in range(2)] == [(PROXY, STORAGE_NODE)] * 2
@@ -110,7 +110,7 @@ def test_while_any_objective_is_in_force_everybody_is_told_each_time():
     assert levels.update(None, {}) == ()
 
 
-def test_what_does_not_fit_leaves_out_those_that_stand_by_class():
+def test_rows_beyond_the_message_limit_are_left_out():
     rows = (Level("first", "", GET, 0, 0), *(Level(f"AUTH_{n:060d}", "", GET, 0, 7) for n in range(3000)))
     spares = {f"node{n:060d}": 0.1 for n in range(3000)}
     raw = encode_update(PriorityUpdate(rows, True, spares, {GET: 5.0}))

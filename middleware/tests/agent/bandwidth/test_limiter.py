@@ -87,7 +87,7 @@ CASES = [(rate, size) for rate in (10e3, 300e3, 5e6, 90e6, 1e9) for size in SIZE
 
 
 @pytest.mark.parametrize(("rate", "size"), CASES)
-def test_while_all_wait_each_gets_its_rate(rate, size):
+def test_each_backlogged_flow_gets_its_rate(rate, size):
     node = Node(share("a", rate), share("b", rate / 2), share("c", rate / 3))
     clients = min(max(int(rate * 0.05 / size), 2), 150)
     if clients * size < rate * 0.02:
@@ -102,7 +102,7 @@ def test_while_all_wait_each_gets_its_rate(rate, size):
     assert moved["c"] / length == pytest.approx(rate / 3, rel=0.01)
 
 
-def test_what_one_leaves_unused_is_shared_equally_among_those_that_wait():
+def test_unused_bytes_are_divided_equally_among_backlogged_flows():
     node = Node(share("a", 30 * MB), share("b", 20 * MB), share("c", 40 * MB))
     for account in "abc":
         node.client(account, 256 * KIB, 4)
@@ -115,7 +115,7 @@ def test_what_one_leaves_unused_is_shared_equally_among_those_that_wait():
     assert moved["b"] == pytest.approx(40 * MB, rel=0.02)
 
 
-def test_who_comes_back_has_its_share_at_once():
+def test_a_flow_that_resumes_has_its_share_at_once():
     node = Node(share("a", 30 * MB), share("b", 60 * MB))
     node.client("a", 256 * KIB, 4)
     assert node.run(2.0)["a"] > 150 * MB
@@ -124,7 +124,7 @@ def test_who_comes_back_has_its_share_at_once():
     assert 60 * MB * 0.99 <= moved["b"] <= 60 * MB * (1 + BURST_SECONDS) + 90 * MB * POOL_SECONDS
 
 
-def test_after_a_restart_nobody_begins_with_what_it_had_alone():
+def test_drained_buckets_give_no_burst_after_a_restart():
     node = Node(share("a", 30 * MB), share("b", 60 * MB, ceiling=60 * MB), share("c", 10 * MB))
     node.run(2.0)
     node.limiter.drain(PROXY, node.now)
@@ -138,7 +138,7 @@ def test_after_a_restart_nobody_begins_with_what_it_had_alone():
     }
 
 
-def test_a_ceiling_also_bounds_what_is_borrowed():
+def test_a_ceiling_bounds_borrowed_bytes():
     node = Node(share("a", 10 * MB, ceiling=12 * MB), share("b", 10 * MB), share("c", 70 * MB))
     node.client("a", 256 * KIB, 4)
     node.client("b", 256 * KIB, 4)
@@ -148,7 +148,7 @@ def test_a_ceiling_also_bounds_what_is_borrowed():
     assert moved["b"] == pytest.approx(78 * MB, rel=0.01)
 
 
-def test_the_timer_rests_while_everybody_that_waits_is_at_its_ceiling():
+def test_no_grant_is_due_while_all_waiting_flows_are_at_their_ceiling():
     node = Node(share("a", MB, ceiling=MB), share("b", 70 * MB))
     node.client("a", 256 * KIB, 4)
     node.run(1.0)
@@ -156,7 +156,7 @@ def test_the_timer_rests_while_everybody_that_waits_is_at_its_ceiling():
     assert node.limiter.seconds_until_due(node.now) > 0.005
 
 
-def test_a_flow_with_next_to_nothing_makes_progress():
+def test_a_flow_without_a_rate_gets_the_lowest_rate():
     node = Node(share("a", 0.0), share("b", 50 * MB))
     node.client("a", 64 * KIB)
     node.client("b", 256 * KIB, 8)
@@ -164,7 +164,7 @@ def test_a_flow_with_next_to_nothing_makes_progress():
     assert node.run(10.0)["a"] >= 9 * MIN_RATE
 
 
-def test_those_of_one_flow_take_turns():
+def test_the_workers_of_one_flow_are_served_in_round_robin():
     node = Node(share("a", MB))
     node.client("a", 1024 * KIB, 4)
     first = Counter()
@@ -175,7 +175,7 @@ def test_those_of_one_flow_take_turns():
     assert max(first.values()) < 1.5 * min(first.values())
 
 
-def test_newcomers_of_one_second_share_what_one_may_have():
+def test_newcomers_divide_the_newcomer_rate():
     node = Node(share("a", 10 * MB), newcomer=6 * MB)
     node.client("a", 256 * KIB, 10)
     for name in "bcd":
@@ -215,7 +215,7 @@ def test_a_newcomer_begins_at_once_and_lends_nothing():
     assert node.run(1.0)["a"] == pytest.approx(10 * MB, rel=0.01)
 
 
-def test_what_is_not_held_back_is_free():
+def test_a_flow_without_limits_is_free():
     limiter = NodeLimiter()
     limiter.add_worker("w", PROXY)
     limiter.request("w", asked("a", 1), 0.0)
@@ -226,7 +226,7 @@ def test_what_is_not_held_back_is_free():
     assert limiter.seconds_until_due(0.0) is None
 
 
-def test_with_ceilings_only_others_are_free():
+def test_without_a_newcomer_rate_flows_without_a_share_are_free():
     limiter = NodeLimiter()
     limiter.set_shares(shares(share("a", MB, MB), share("b", -1.0)), 0.0)
     limiter.add_worker("w", PROXY)
@@ -237,7 +237,7 @@ def test_with_ceilings_only_others_are_free():
     assert sizes == {("a", GET): 1000, ("b", GET): FREE, ("c", GET): FREE, ("a", PUT): FREE}
 
 
-def test_who_was_told_that_it_is_free_is_called_back_once():
+def test_a_released_worker_must_renegotiate_once():
     limiter = NodeLimiter()
     limiter.add_worker("told", PROXY)
     limiter.add_worker("not told", PROXY)
@@ -255,7 +255,7 @@ def test_who_was_told_that_it_is_free_is_called_back_once():
     assert limiter.workers_to_renegotiate() == ["told"]
 
 
-def test_who_waits_is_free_as_soon_as_nothing_is_held_back():
+def test_a_waiting_worker_is_released_when_its_limit_ends():
     limiter = NodeLimiter()
     limiter.set_shares(shares(share("a", MB)), 0.0)
     limiter.add_worker("w", PROXY)
@@ -266,7 +266,7 @@ def test_who_waits_is_free_as_soon_as_nothing_is_held_back():
     assert not limiter.is_limiting
 
 
-def test_what_is_given_back_is_there_for_the_next():
+def test_returned_bytes_are_granted_again():
     limiter = NodeLimiter()
     limiter.set_shares(shares(share("a", 40_000.0)), 0.0)
     limiter.add_worker("w", PROXY)
@@ -279,7 +279,7 @@ def test_what_is_given_back_is_there_for_the_next():
     assert limiter.due_grants(0.0) == {}
 
 
-def test_a_worker_that_is_gone_waits_for_nothing():
+def test_a_removed_worker_has_no_pending_bytes():
     limiter = NodeLimiter()
     limiter.set_shares(shares(share("a", MB)), 0.0)
     limiter.add_worker("gone", PROXY)
@@ -291,7 +291,7 @@ def test_a_worker_that_is_gone_waits_for_nothing():
     assert limiter.seconds_until_due(0.0) is None
 
 
-def test_what_a_worker_may_go_on_with_alone_is_its_part_of_the_rate():
+def test_the_fallback_rate_is_the_workers_fraction_of_the_demand():
     node = Node(share("a", 8 * MB))
     for name, size in (("one", 100_000), ("three", 300_000)):
         node.limiter.add_worker(name, PROXY)
@@ -307,7 +307,7 @@ def test_what_a_worker_may_go_on_with_alone_is_its_part_of_the_rate():
     assert rates["three"] == pytest.approx(6 * MB, rel=0.05)
 
 
-def test_ten_thousand_flows_at_rest_cost_nothing():
+def test_ten_thousand_idle_flows_cost_nothing():
     node = Node(*(share(f"idle{number}", 1000.0) for number in range(10_000)), share("a", MB))
     node.client("a", 64 * KIB)
     node.run(1.0)
@@ -334,7 +334,7 @@ events = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(rates, st.booleans()), min_size=1, max_size=4), events, st.floats(0, 1e6))
-def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
+def test_grants_never_exceed_what_was_divided(rows, story, newcomer):
     """No flow gets more than its ceiling, all together no more than the sum, and only what was asked for."""
     made = [share(str(n), rate, rate * 1.5 if capped else 0.0) for n, (rate, capped) in enumerate(rows)]
     limiter = NodeLimiter()
@@ -374,7 +374,7 @@ def test_nothing_is_given_that_is_not_there(rows, story, newcomer):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(20e3, 50e6), min_size=1, max_size=6), st.data())
-def test_while_somebody_waits_nothing_lies_idle_and_nobody_gets_less_than_its_own(parts, data):
+def test_no_byte_stays_idle_and_each_flow_gets_its_own_rate_while_any_waits(parts, data):
     node = Node(*(share(str(n), rate) for n, rate in enumerate(parts)))
     waiting = data.draw(st.sets(st.integers(0, len(parts) - 1), min_size=1))
     size = data.draw(st.sampled_from((64 * KIB, 1024 * KIB)))

@@ -33,7 +33,7 @@ def moved(load):
     return [(row.account, row.moved) for row in load.rows]
 
 
-def test_totals_become_what_moved_in_each_second():
+def test_running_totals_become_loads_of_each_second():
     node = Node()
     node.join()
     node.used(100, busy=0.5, held=0.25, open=1, waiting=1)
@@ -56,7 +56,7 @@ def test_nobody_waits_when_no_transfer_is_open_any_more():
     assert (row.open, row.waiting) == (0.9, 0.0)
 
 
-def test_the_workers_of_a_node_add_up():
+def test_the_totals_of_all_workers_are_summed():
     node = Node()
     for name in "12":
         node.join(name)
@@ -64,7 +64,7 @@ def test_the_workers_of_a_node_add_up():
     assert [row[6:8] for row in node.second().rows] == [(200.0, 1.0)]
 
 
-def test_an_open_transfer_that_stands_still_is_told_of():
+def test_an_open_transfer_without_bytes_is_reported():
     node = Node()
     node.join()
     node.used(100, open=1)
@@ -103,7 +103,7 @@ def test_a_worker_that_connects_anew_counts_from_its_hello():
     assert moved(node.second()) == [("a", 1010.0)]
 
 
-def test_a_node_where_nothing_moves_tells_so_three_times_and_then_seldom():
+def test_an_idle_node_publishes_three_loads_and_then_few():
     node = Node()
     node.join()
     node.used(100)
@@ -114,13 +114,13 @@ def test_a_node_where_nothing_moves_tells_so_three_times_and_then_seldom():
     assert moved(node.second()) == [("a", 100.0)]
 
 
-def test_a_node_that_holds_anything_back_tells_each_second():
+def test_a_limiting_node_publishes_each_second():
     node = Node()
     assert all(node.second(governed=True) for _ in range(10))
     assert not node.second(governed=True).gone
 
 
-def test_a_second_is_told_once_and_seconds_slept_through_are_a_mean():
+def test_a_second_is_published_once_and_missed_seconds_are_averaged():
     node = Node()
     node.join()
     node.second()
@@ -183,7 +183,7 @@ def test_each_device_has_the_object_server_that_moved_bytes_on_it_last():
     assert node.second().servers == {}
 
 
-def test_totals_without_measure_stay_within_it():
+def test_loads_stay_within_the_bounds_of_messages():
     node = Node()
     node.join()
     node.used(10**18)

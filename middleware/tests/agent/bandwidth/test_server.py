@@ -105,7 +105,7 @@ def told(tmp_path, story):
     asyncio.run(limited())
 
 
-def test_what_is_not_held_back_is_free_and_called_back(tmp_path):
+def test_a_free_flow_is_released_and_renegotiated_later(tmp_path):
     async def story(node):
         worker = Worker(node.path)
         worker.ask(asked("a", 1), asked("b", 1))
@@ -135,7 +135,7 @@ def test_a_worker_gets_the_rate_of_its_flow_in_parts(tmp_path):
     told(tmp_path, story)
 
 
-def test_who_hangs_up_waits_for_nothing_and_who_says_nonsense_is_hung_up_on(tmp_path):
+def test_a_disconnected_worker_has_no_requests_and_an_invalid_message_disconnects(tmp_path):
     async def story(node):
         node.server.apply_shares(shares(share("a", 10_000.0)))
         gone, strange, late = Worker(node.path), Worker(node.path), Worker(node.path)
@@ -154,7 +154,7 @@ def test_who_hangs_up_waits_for_nothing_and_who_says_nonsense_is_hung_up_on(tmp_
     told(tmp_path, story)
 
 
-def test_a_worker_that_does_not_read_is_hung_up_on_and_the_others_go_on(tmp_path):
+def test_a_worker_that_does_not_read_is_disconnected(tmp_path):
     async def story(node):
         deaf, other = Worker(node.path, name="deaf"), Worker(node.path, name="other")
         for number in range(3000):
@@ -173,7 +173,7 @@ def test_a_worker_that_does_not_read_is_hung_up_on_and_the_others_go_on(tmp_path
     told(tmp_path, story)
 
 
-def test_many_answers_are_split_over_messages(tmp_path):
+def test_many_grants_are_split_over_messages(tmp_path):
     async def story(node):
         worker = Worker(node.path)
         names = [f"AUTH_{number:040d}" for number in range(1500)]
@@ -190,7 +190,7 @@ def test_many_answers_are_split_over_messages(tmp_path):
     told(tmp_path, story)
 
 
-def test_an_agent_holds_back_what_the_one_before_it_held_back(tmp_path):
+def test_a_restarted_agent_limits_what_was_limited_before(tmp_path):
     settings = Settings("n1", "", str(tmp_path / "snapshot"), socket=str(tmp_path / "agent.sock"))
 
     class Bus:

@@ -29,25 +29,25 @@ class Box:
         return [(one.term, one.number) for one in self.took]
 
 
-def test_only_what_is_newer_counts():
+def test_only_newer_shares_are_applied():
     box = Box()
     for one in (shares(5), shares(5), shares(4), shares(1, term=2), shares(9), shares(2, term=2)):
         box.come(one)
     assert box.orders == [(1, 5), (2, 1), (2, 2)]
 
 
-def test_what_is_for_another_node_does_not_count():
+def test_shares_of_another_node_are_ignored():
     box = Box()
     box.come(shares(1, node="n2"))
     assert box.took == []
 
 
-def test_what_is_nonsense_is_refused():
+def test_an_invalid_message_of_shares_is_refused():
     with pytest.raises(DecodeError):
         Box().inbox.receive("shares.n1", b"nonsense")
 
 
-def test_shares_stay_in_force_in_silence_and_that_is_told_once(caplog):
+def test_shares_stay_in_force_without_news_and_that_is_logged_once(caplog):
     box = Box()
     box.come(shares(1))
     for _ in range(30):
@@ -57,7 +57,7 @@ def test_shares_stay_in_force_in_silence_and_that_is_told_once(caplog):
     assert box.inbox.last == shares(1)
 
 
-def test_who_counts_from_the_beginning_is_believed_after_silence():
+def test_an_earlier_term_is_accepted_after_ten_silent_seconds():
     box = Box()
     box.come(shares(500, term=9))
     box.now += 5
@@ -69,7 +69,7 @@ def test_who_counts_from_the_beginning_is_believed_after_silence():
     assert box.orders == [(9, 500), (1, 2), (1, 3)]
 
 
-def test_the_next_agent_goes_on_by_the_last_shares(tmp_path):
+def test_a_restarted_agent_applies_the_last_shares(tmp_path):
     file = tmp_path / "snapshot.shares"
     box = Box(file)
     box.come(shares(1))
@@ -81,7 +81,7 @@ def test_the_next_agent_goes_on_by_the_last_shares(tmp_path):
     assert again.took == [shares(1)]
 
 
-def test_no_file_broken_ones_and_those_of_other_nodes_are_no_help(tmp_path):
+def test_missing_broken_and_foreign_files_are_ignored(tmp_path):
     file = tmp_path / "snapshot.shares"
     Box(file).inbox.restore()
     for content in (b"nonsense", shares(1, node="n2").encode()):
@@ -91,7 +91,7 @@ def test_no_file_broken_ones_and_those_of_other_nodes_are_no_help(tmp_path):
         assert box.took == []
 
 
-def test_nothing_is_written_in_silence(tmp_path):
+def test_the_file_is_not_written_without_newer_shares(tmp_path):
     file = tmp_path / "snapshot.shares"
     box = Box(file)
     box.come(shares(1))
@@ -104,7 +104,7 @@ def test_nothing_is_written_in_silence(tmp_path):
 
 
 @pytest.mark.parametrize("age", [-70, 2, 86_400])
-def test_a_file_is_believed_however_old_it_seems_until_something_newer_comes(tmp_path, age):
+def test_a_file_of_any_age_is_in_force_until_newer_shares_come(tmp_path, age):
     file = tmp_path / "snapshot.shares"
     file.write_bytes(shares(7).encode())
     os.utime(file, (time.time() - age,) * 2)
@@ -130,7 +130,7 @@ def test_the_file_is_written_when_something_changed_or_now_and_then(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
-def test_a_tenth_is_no_difference():
+def test_a_change_of_a_tenth_is_not_written():
     assert not differs(shares(1), shares(2, 109.0))
     assert differs(shares(1), shares(2, 120.0))
     assert differs(None, shares(1))

@@ -98,7 +98,7 @@ def test_a_write_is_known_everywhere_within_a_moment(broker, nodes):
     assert all(node.marks.token(ONE) not in (token, 0) for node, token in zip(nodes, before, strict=True))
 
 
-def test_all_trust_while_all_is_well_and_no_epoch_changes(broker, nodes):
+def test_marks_stay_trusted_without_faults_and_epochs_stay(broker, nodes):
     broker.step(1)
     epochs = [node.marks.epoch for node in nodes]
     for _ in range(100):
@@ -107,14 +107,14 @@ def test_all_trust_while_all_is_well_and_no_epoch_changes(broker, nodes):
     assert [node.marks.epoch for node in nodes] == epochs
 
 
-def test_nobody_is_trusted_before_everybody_was_heard(broker, nodes):
+def test_marks_are_not_trusted_before_all_peers_were_received(broker, nodes):
     nodes[2].alive = False
     broker.step(0.02)
     assert not any(node.trusted for node in nodes)
 
 
 @pytest.mark.parametrize("trouble", ["broker away", "broker slow", "agent silent", "deaf"])
-def test_a_write_that_is_not_heard_is_never_trusted_past_the_bound(broker, nodes, trouble):
+def test_a_lost_write_is_never_trusted_for_more_than_a_second(broker, nodes, trouble):
     broker.step(1)
     if trouble == "broker away":
         broker.away = True
@@ -134,7 +134,7 @@ def test_a_write_that_is_not_heard_is_never_trusted_past_the_bound(broker, nodes
 
 
 @pytest.mark.parametrize("trouble", ["away", "delay"])
-def test_after_an_outage_nothing_was_missed_and_copies_stay_good(broker, nodes, trouble):
+def test_after_an_outage_without_loss_copies_stay_valid(broker, nodes, trouble):
     broker.step(1)
     epochs = [node.marks.epoch for node in nodes]
     broker.away, broker.delay = trouble == "away", 5.0 if trouble == "delay" else broker.delay
@@ -146,7 +146,7 @@ def test_after_an_outage_nothing_was_missed_and_copies_stay_good(broker, nodes, 
     assert [node.marks.epoch for node in nodes] == epochs
 
 
-def test_who_missed_a_message_compares_every_copy(broker, nodes):
+def test_an_agent_that_missed_a_message_gets_a_new_epoch(broker, nodes):
     broker.step(1)
     epochs = [node.marks.epoch for node in nodes]
     nodes[1].listening = False
@@ -158,7 +158,7 @@ def test_who_missed_a_message_compares_every_copy(broker, nodes):
     assert [nodes[0].marks.epoch, nodes[2].marks.epoch] == [epochs[0], epochs[2]]
 
 
-def test_writes_while_the_agent_was_dead_are_told_when_it_is_back(broker, nodes):
+def test_writes_during_the_death_of_an_agent_are_published_after_it(broker, nodes):
     broker.step(1)
     nodes[0].alive = False
     nodes[0].write(ONE, 5)
@@ -172,7 +172,7 @@ def test_writes_while_the_agent_was_dead_are_told_when_it_is_back(broker, nodes)
     assert nodes[1].marks.epoch != epoch
 
 
-def test_an_untold_write_makes_the_others_compare(broker, nodes):
+def test_a_missed_journal_record_gives_the_other_nodes_a_new_epoch(broker, nodes):
     broker.step(1)
     epochs = [node.marks.epoch for node in nodes]
     nodes[0].marks.report_loss()
@@ -182,7 +182,7 @@ def test_an_untold_write_makes_the_others_compare(broker, nodes):
     assert nodes[2].marks.epoch != epochs[2]
 
 
-def test_a_silent_node_is_waited_for_also_by_an_agent_that_starts_anew(broker, nodes):
+def test_a_restarted_agent_waits_for_a_silent_peer(broker, nodes):
     broker.step(1)
     nodes[2].alive = False
     nodes[0].start()
@@ -193,7 +193,7 @@ def test_a_silent_node_is_waited_for_also_by_an_agent_that_starts_anew(broker, n
     assert nodes[1].trusted
 
 
-def test_a_node_alone_trusts_itself_while_the_broker_is_there(broker, tmp_path):
+def test_a_single_node_is_trusted_while_the_broker_is_there(broker, tmp_path):
     node = Node(broker, tmp_path, "alone", 3.0)
     broker.step(1)
     epoch = node.marks.epoch
@@ -215,7 +215,7 @@ def test_a_repeated_message_is_no_gap(broker, nodes):
     assert nodes[1].marks.epoch == epoch
 
 
-def test_the_last_word_on_an_object_is_told(broker, nodes):
+def test_only_the_newest_state_of_an_object_is_published(broker, nodes):
     broker.step(1)
     for found in (BEGUN, 7, BEGUN, 6):
         nodes[0].write(ONE, found)

@@ -33,7 +33,7 @@ def fetcher(shelf, store, *uploads):
     return made, told
 
 
-def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(store):
+def test_missing_code_is_fetched_once_with_earlier_revisions(store):
     shelf = FakeSwiftCodeStore(CODE, EARLIER)
     made, told = fetcher(shelf, store, upload(earlier=(digest(EARLIER),)))
     asyncio.run(made.fetch())
@@ -45,7 +45,7 @@ def test_what_is_missing_is_fetched_once_with_the_code_of_earlier_revisions(stor
 
 
 @pytest.mark.parametrize("fault", [PeerError("swift is away"), b"other code", NotFound("nothing")])
-def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
+def test_code_that_cannot_be_fetched_is_a_problem_until_it_can(store, fault):
     shelf = FakeSwiftCodeStore(CODE)
     shelf.codes[digest(CODE)] = fault
     made, told = fetcher(shelf, store, upload())
@@ -60,7 +60,7 @@ def test_what_cannot_be_had_is_a_problem_until_it_can(store, fault):
     assert store.read(digest(CODE)) == CODE
 
 
-def test_a_registration_without_code_wants_nothing(store):
+def test_a_registration_without_code_fetches_nothing(store):
     shelf = FakeSwiftCodeStore()
     made, told = fetcher(shelf, store, Upload("later", "wasm", "wasm", "", "", 0))
     asyncio.run(made.fetch())

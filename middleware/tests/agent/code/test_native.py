@@ -82,7 +82,7 @@ def node(tmp_path):
     return Node(tmp_path / "code", ONE, TWO, THREE)
 
 
-def test_native_code_is_usable_once_it_was_tried_here(node):
+def test_native_code_is_usable_once_validated_here(node):
     assert node.update(uploaded()) == {"shout": 1}
     assert node.proven(ONE)
     assert node.update(uploaded()) == {"shout": 1}
@@ -91,7 +91,7 @@ def test_native_code_is_usable_once_it_was_tried_here(node):
     assert node.fetcher.problems == {}
 
 
-def test_the_newest_that_works_stays_and_the_report_says_why_it_is_not_the_newest(node):
+def test_the_newest_valid_revision_is_used_and_the_problem_reported(node):
     first = uploaded()
     second = succeeded(first, TWO)
     third = succeeded(second, THREE)
@@ -115,14 +115,14 @@ def test_a_trial_has_what_the_earlier_revisions_stored(node):
     assert node.fetcher.usable_revisions == {"shout": 4}
 
 
-def test_earlier_revisions_that_stored_nothing_are_not_asked_for(node):
+def test_earlier_irreversible_revisions_are_not_fetched(node):
     second = succeeded(uploaded(info={}), TWO)
     node.update(second)
     assert node.trials == [(digest(TWO), ())]
     assert node.shelf.asked == [digest(TWO)]
 
 
-def test_what_swift_has_lost_of_earlier_revisions_stops_no_newer_one(node, caplog):
+def test_a_lost_earlier_revision_does_not_stop_a_newer_one(node, caplog):
     del node.shelf.codes[digest(ONE)]
     assert node.update(succeeded(uploaded(), TWO)) == {"shout": 2}
     assert node.trials == [(digest(TWO), ())]
@@ -130,7 +130,7 @@ def test_what_swift_has_lost_of_earlier_revisions_stops_no_newer_one(node, caplo
 
 
 @pytest.mark.parametrize("where", ["shelf", "trial"])
-def test_what_is_not_the_codes_fault_is_tried_again(node, where):
+def test_failures_that_are_not_the_codes_fault_are_retried(node, where):
     away = PeerError("it is away")
     if where == "shelf":
         node.shelf.codes[digest(TWO)] = away
@@ -145,7 +145,7 @@ def test_what_is_not_the_codes_fault_is_tried_again(node, where):
     assert node.fetcher.problems == {}
 
 
-def test_a_node_that_starts_again_goes_on_with_its_marks_and_tries_everything_anew(node):
+def test_a_restarted_node_keeps_its_marks_and_validates_everything_again(node):
     second = succeeded(uploaded(), TWO)
     node.update(second)
     node.restart()
@@ -157,7 +157,7 @@ def test_a_node_that_starts_again_goes_on_with_its_marks_and_tries_everything_an
     assert not node.proven(TWO)
 
 
-def test_a_mark_that_was_taken_away_is_made_again(node):
+def test_a_removed_mark_is_restored(node):
     node.update(uploaded())
     node.store.unmark_proven(digest(ONE), "filter", "Shout")
     assert node.update(uploaded()) == {"shout": 1}
@@ -178,7 +178,7 @@ def test_damaged_code_is_fetched_anew(node):
     assert node.store.read(digest(ONE)) == ONE
 
 
-def test_metrics_are_tried_too_and_controllers_are_no_nodes_business(node):
+def test_metrics_are_validated_and_controllers_ignored(node):
     metric = uploaded(keyword="SHOUTS_SEC", kind="metric", info={}, running=False)
     controller = uploaded(TWO, keyword="shouting", kind="controller", info={})
     assert node.update(metric, controller) == {"metric/SHOUTS_SEC": 1}
@@ -199,7 +199,7 @@ def test_isolated_code_is_usable_when_its_files_are_here(node):
     assert node.trials == []
 
 
-def test_a_reason_is_told_of_the_revision_that_it_is_about(node):
+def test_a_problem_names_its_revision(node):
     node.verdicts[digest(ONE)] = "ONE is broken"
     first = uploaded()
     node.update(first)
@@ -208,7 +208,7 @@ def test_a_reason_is_told_of_the_revision_that_it_is_about(node):
     assert node.fetcher.problems == {}
 
 
-def test_another_one_of_the_same_name_has_to_be_tried_itself(node):
+def test_another_upload_of_the_same_name_is_validated_itself(node):
     assert node.update(uploaded()) == {"shout": 1}
     node.uploads = [uploaded(TWO)]
     assert node.fetcher.usable_revisions == {}
@@ -227,14 +227,14 @@ def test_uploads_that_cannot_be_read_change_nothing(node, caplog):
     assert node.fetcher.usable_revisions == {"shout": 1}
 
 
-def test_what_is_gone_is_forgotten(node):
+def test_removed_uploads_are_forgotten(node):
     node.verdicts[digest(ONE)] = "ONE is broken"
     node.update(uploaded(), uploaded(TWO, "whisper"))
     assert node.update() == {}
     assert node.fetcher.problems == {}
 
 
-def test_pauses_grow_and_what_is_new_does_not_wait_for_them(node):
+def test_retry_pauses_grow_and_new_uploads_do_not_wait(node):
     node.shelf.codes[digest(ONE)] = PeerError("swift is away")
     node.update(uploaded())
     pauses = [node.fetcher._problems["shout"].pause]
@@ -251,7 +251,7 @@ def test_pauses_grow_and_what_is_new_does_not_wait_for_them(node):
 # -- the interpreter
 
 
-def test_an_interpreter_that_cannot_hold_a_trial_says_nothing_about_code(tmp_path):
+def test_an_interpreter_that_cannot_run_trials_gives_no_verdict(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: no sluice' >&2\nexit 1\n")
     python.chmod(0o755)
@@ -265,7 +265,7 @@ def test_an_interpreter_that_cannot_hold_a_trial_says_nothing_about_code(tmp_pat
     assert "cannot be read" in validation.validate_code(trial, Interpreter()).reason
 
 
-def test_swifts_user_is_become_unless_he_is_who_we_are(monkeypatch):
+def test_the_interpreter_runs_as_swifts_user(monkeypatch):
     assert validation.swift_interpreter("/py", "", "") == Interpreter("/py")
     assert validation.swift_interpreter("/py", "daemon", "") == Interpreter("/py", "daemon", "daemon")
     assert validation.swift_interpreter("", "nobody", "daemon") == Interpreter("", "nobody", "daemon")

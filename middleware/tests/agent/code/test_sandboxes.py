@@ -101,12 +101,12 @@ def test_webassembly_works_when_swifts_python_can_import_its_run_time(tmp_path):
     assert "cannot start" in check_wasm(Interpreter(str(tmp_path / "nothing")))
 
 
-def test_only_what_the_node_was_given_is_asked(tmp_path):
+def test_only_configured_environments_are_checked(tmp_path):
     assert sandbox_checks("", "", False, Interpreter()) == {}
     assert set(sandbox_checks(str(tmp_path), "unix:///x", True, Interpreter())) == {"process", "storlet", "wasm"}
 
 
-def test_changes_are_told_and_what_stays_is_not(caplog):
+def test_only_changed_states_are_reported(caplog):
     answers = {"process": "", "wasm": "it is not installed"}
     told = []
     made = Sandboxes({name: lambda name=name: answers[name] for name in answers}, lambda: told.append(True))
@@ -120,7 +120,7 @@ def test_changes_are_told_and_what_stays_is_not(caplog):
     assert "environment `process`: nobody is there" in caplog.text
 
 
-def test_what_costs_something_is_asked_seldom():
+def test_an_expensive_check_is_cached():
     asked, now = [], [100.0]
 
     def check():
@@ -137,5 +137,5 @@ def test_what_costs_something_is_asked_seldom():
     assert len(asked) == 2
 
 
-def test_nothing_to_ask_is_nothing_to_do():
+def test_without_environments_the_task_ends():
     asyncio.run(Sandboxes({}).run())

@@ -95,7 +95,7 @@ def test_what_collectd_measures_is_told_in_our_units_at_the_end_of_a_window(list
     assert {(window, period) for _, window, _, period in told} <= {(1000, 10.0)}
 
 
-def test_the_newest_value_stands_through_a_window_without_one_and_then_there_is_silence():
+def test_the_newest_value_lasts_for_one_window_without_a_message():
     node = Node()
     node.hear(value_list("cpu", "percent", {"value": 10.0}, instance="active"))
     node.hear(value_list("cpu", "percent", {"value": 20.0}, instance="active"))
@@ -103,7 +103,7 @@ def test_the_newest_value_stands_through_a_window_without_one_and_then_there_is_
     assert windows == [(1000, 0.2), (1010, 0.2)]
 
 
-def test_messages_that_are_none_are_counted_and_told_once(caplog):
+def test_invalid_messages_are_counted_and_logged_once(caplog):
     node = Node()
     endless = value_list("cpu", "percent", {"value": 1}, interval=0)
     for body in (b"", b"PUTVAL x", b"[1]", b'[{"values": []}]', message(endless)):
@@ -123,7 +123,7 @@ json_values = st.recursive(
 
 @settings(deadline=None)
 @given(st.binary(max_size=60) | json_values.map(lambda data: json.dumps(data).encode()))
-def test_no_message_at_all_does_harm(body):
+def test_no_message_raises_an_error(body):
     node = Node()
     node.values.received("collectd.n1", body)
     assert node.values.undecodable <= 1
@@ -131,7 +131,7 @@ def test_no_message_at_all_does_harm(body):
 
 
 @pytest.mark.parametrize("body", [b"[", b"{}x", b'[{"plugin": 1}]'])
-def test_a_message_that_is_none_keeps_its_bytes(body):
+def test_a_decode_error_keeps_the_bytes(body):
     with pytest.raises(DecodeError) as refused:
         parse_collectd(body)
     assert refused.value.raw == body

@@ -32,7 +32,7 @@ async def until(holds):
         await asyncio.sleep(0)
 
 
-def test_what_an_old_connection_says_of_other_columns_is_not_taken(tmp_path):
+def test_counters_of_a_replaced_connection_are_ignored(tmp_path):
     path = str(tmp_path / "agent.sock")
     arrived, left = [], []
 

@@ -125,7 +125,7 @@ def test_a_failover_that_lost_changes_is_reported_and_adopted_by_command(trio, t
 
 
 @pytest.mark.probe
-def test_a_failover_that_lost_nothing_is_no_news(trio, tmp_path):
+def test_a_failover_that_lost_nothing_is_followed_silently(trio, tmp_path):
     first, _, sentinel = trio
 
     async def story():

@@ -31,7 +31,7 @@ def test_a_fresh_agent_takes_what_is_there_and_follows(store, node, redis_server
     play(story())
 
 
-def test_an_agent_that_was_there_first_takes_the_first_change(store, node, redis_server):
+def test_an_agent_without_any_history_applies_the_first_change(store, node, redis_server):
     async def story():
         async with node() as agent:
             await reported(redis_server.url, lambda report: report.history == "")
@@ -127,7 +127,7 @@ def test_a_wiped_redis_changes_nothing_until_it_is_adopted(store, node, redis_se
     play(story())
 
 
-def test_an_agent_that_was_off_during_the_adoption_adopts_too(store, node, redis_server):
+def test_an_agent_that_was_stopped_during_an_adoption_adopts_too(store, node, redis_server):
     async def story():
         commit(store, "a")
         async with node():

@@ -114,7 +114,7 @@ def test_a_stale_socket_file_is_replaced(store, node, redis_server, tmp_path):
     play(story())
 
 
-def test_a_worker_that_talks_nonsense_is_hung_up_on(store, node, redis_server, tmp_path):
+def test_a_worker_that_sends_no_message_is_disconnected(store, node, redis_server, tmp_path):
     async def story():
         path = tmp_path / "agent.sock"
         async with node(socket=str(path)):

@@ -92,7 +92,7 @@ def test_changes_that_were_lost_and_replaced_by_others_are_noticed(store, redis_
     play(story())
 
 
-def test_an_agent_that_was_off_meanwhile_notices_too(store, redis_server, tmp_path):
+def test_an_agent_that_was_stopped_notices_replaced_changes_too(store, redis_server, tmp_path):
     url = redis_server.url
 
     async def story():
@@ -111,7 +111,7 @@ def test_an_agent_that_was_off_meanwhile_notices_too(store, redis_server, tmp_pa
 
 
 @pytest.mark.parametrize("more", [0, 2], ids=["shorter", "overtaken"])
-def test_a_standing_choice_goes_along_with_a_failover_and_says_so(store, redis_server, tmp_path, more):
+def test_with_adopt_failover_a_node_follows_a_failover_and_reports_it(store, redis_server, tmp_path, more):
     url = redis_server.url
 
     async def story():
@@ -131,7 +131,7 @@ def test_a_standing_choice_goes_along_with_a_failover_and_says_so(store, redis_s
     play(story())
 
 
-def test_a_standing_choice_is_not_about_another_history(store, redis_server, tmp_path):
+def test_with_adopt_failover_another_history_is_still_stale(store, redis_server, tmp_path):
     url = redis_server.url
 
     async def story():
@@ -148,7 +148,7 @@ def test_a_standing_choice_is_not_about_another_history(store, redis_server, tmp
     play(story())
 
 
-def test_an_unknown_choice_is_refused_by_name():
+def test_an_unknown_value_of_adopt_is_refused():
     values = {option.name: option.default for option in OPTIONS}
     assert Settings.from_options(values).adopt == "ask"
     with pytest.raises(OptionError, match="`adopt` is `always`, expected ask or failover"):
@@ -164,7 +164,7 @@ def test_the_time_of_a_change_is_read_without_reading_the_change(store):
 
 
 @pytest.mark.parametrize("text", ["", "null", "[1]", '["h", "x", null]', "\udcff", None])
-def test_what_was_left_behind_damaged_is_like_nothing(tmp_path, text):
+def test_a_damaged_history_file_is_ignored(tmp_path, text):
     path = tmp_path / "lineage.json"
     if text is not None:
         path.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -67,7 +67,7 @@ def judge_kind(one):
     return "" if one.kind == "filter" else f"`{one.kind}` is not available on this node"
 
 
-def test_what_is_refused_is_hidden_kept_and_judged_again(writer):
+def test_refused_assignments_are_hidden_and_kept_and_checked_again(writer):
     writer.reload(loaded(assignment("p.0"), assignment("b.0", kind="bandwidth"), broken={"x.0": "torn"}), judge_kind)
     assert writer.refused == {"b.0": "`bandwidth` is not available on this node", "x.0": "torn"}
     assert (writer.count, ids(writer)) == (1, ["b.0", "p.0"])
@@ -251,7 +251,7 @@ while True:
     writer.close()
 
 
-def test_a_full_disk_is_told_and_the_last_good_state_stays(tmp_path):
+def test_a_full_disk_is_reported_and_the_last_snapshot_stays(tmp_path):
     code = """
 import resource, sys
 from sluice_core.messages.policies import Change
