@@ -19,7 +19,7 @@ from benchmarks.scale import Scale, say
 from tests.support.sandbox.docker import Bench
 
 from sluice_filters.api import Filter
-from sluice_sandbox.docker.client import connected
+from sluice_sandbox.docker.client import docker_client
 from sluice_sandbox.storlets.team import StorletTeam
 
 NOOP: Final = Path(__file__).parent.parent / "filters" / "storlets" / "identity_storlet.py"
@@ -80,7 +80,7 @@ def _cold(team: StorletTeam, noop: type[Filter], count: int) -> Figure:
 
 def _nothing(team: StorletTeam) -> float:
     """Milliseconds that the engine takes to start a container and see its end."""
-    with connected(team.place.engine) as client:
+    with docker_client(team.place.engine) as client:
         begun = time.perf_counter()
         client.containers.run(team.place.image, ["true"], network_mode="none", remove=True)
         return (time.perf_counter() - begun) * 1e3

@@ -47,25 +47,26 @@ class SandboxTeam(Team):
         :raises BadUpload: when it will never run here, with the reason
         """
 
-    def made(self, one: type[IsolatedFilter]) -> None:
+    def register(self, one: type[IsolatedFilter]) -> None:
         """Take note of a filter that was made for this environment."""
 
     def encoder(self, steps: Sequence[Filter], hint: Hint) -> TeamStream:
         session = self.session([_step(one, DO) for one in steps], hint)
-        return guard.Encoder(session, [_uploaded(one) for one in steps], self.limits)
+        return guard.GuardedEncoder(session, [_uploaded(one) for one in steps], self.limits)
 
     def reader(self, steps: Sequence[Filter], hint: Hint) -> Stream:
         backwards = list(reversed(steps))
         session = self.session([_step(one, DO) for one in backwards], hint)
-        return guard.Encoder(session, [_uploaded(one) for one in backwards], self.limits)
+        return guard.GuardedEncoder(session, [_uploaded(one) for one in backwards], self.limits)
 
     def decoder(self, steps: Sequence[tuple[Filter, Record]], hint: Hint) -> Stream:
-        marks = [guard.Mark.of(record) for _, record in steps]
+        marks = [guard.StepRecord.parse(record) for _, record in steps]
         undo = [
             Step(one.info.keyword, mark.code, mark.main, mark.params, UNDO)
             for (one, _), mark in zip(reversed(steps), reversed(marks), strict=True)
         ]
-        return guard.Decoder(self.session(undo, hint), marks, [one.info.keyword for one, _ in steps], self.limits)
+        keywords = [one.info.keyword for one, _ in steps]
+        return guard.GuardedDecoder(self.session(undo, hint), marks, keywords, self.limits)
 
 
 def filter_class(upload: Upload, team: SandboxTeam) -> type[IsolatedFilter]:
@@ -77,7 +78,7 @@ def filter_class(upload: Upload, team: SandboxTeam) -> type[IsolatedFilter]:
         raise BadUpload(f"filter `{upload.keyword}` is for `{upload.environment}`, expected `{team.environment}`")
     members = {"info": describe_upload(upload), "upload": upload, "team": team, "heavy": team.heavy}
     found = type(f"Isolated_{upload.keyword}", (IsolatedFilter,), members)
-    team.made(found)
+    team.register(found)
     return found
 
 
@@ -89,4 +90,4 @@ def _uploaded(one: Filter) -> IsolatedFilter:
 
 def _step(one: Filter, direction: str) -> Step:
     upload = _uploaded(one).upload
-    return Step(upload.keyword, upload.sha256, upload.main, _uploaded(one).given(), direction)
+    return Step(upload.keyword, upload.sha256, upload.main, _uploaded(one).given_parameters(), direction)

@@ -24,12 +24,12 @@ from isal import isal_zlib
 from sluice_core.describe import Scalar
 from sluice_filters.api import CorruptData, Record, Stream, TeamStream
 from sluice_sandbox.isolated import IsolatedFilter
-from sluice_sandbox.limits import Limits, Misbehaved, Session
+from sluice_sandbox.limits import Limits, SandboxFault, Session
 
 _SIZE_LIMIT: Final = 1 << 63
 
 
-class _Tally:
+class _ByteCount:
     """Length and sum of the bytes that passed one point."""
 
     __slots__ = ("size", "sum")
@@ -49,8 +49,8 @@ class _Guarded:
     def __init__(self, session: Session, keywords: Sequence[str], limits: Limits) -> None:
         self.names = " and ".join(f"`{one}`" for one in keywords)
         self._steps = len(keywords)
-        self.taken = _Tally()
-        self.given = _Tally()
+        self.taken = _ByteCount()
+        self.given = _ByteCount()
         self._session: Session | None = session
         self._limits = limits
         self.rest = b""
@@ -73,16 +73,16 @@ class _Guarded:
         counts = session.counts()
         self._session = None
         if len(counts) != self._steps or not all(0 <= one < _SIZE_LIMIT for pair in counts for one in pair):
-            raise Misbehaved(f"filter {self.names} ended with counts that cannot be")
+            raise SandboxFault(f"filter {self.names} ended with counts that cannot be")
         ins = [self.taken.size, *(given for _, given in counts)]
         outs = [*(taken for taken, _ in counts), self.given.size]
         if ins != outs:
-            raise Misbehaved(f"filter {self.names} ended after {outs} bytes of {ins}")
+            raise SandboxFault(f"filter {self.names} ended after {outs} bytes of {ins}")
         return counts
 
     def _open(self) -> Session:
         if self._session is None:
-            raise Misbehaved(f"filter {self.names} is finished")
+            raise SandboxFault(f"filter {self.names} is finished")
         return self._session
 
     def _pass(self, data: bytes) -> bytes:
@@ -90,14 +90,14 @@ class _Guarded:
             self.given.add(data)
             if self.given.size > self._limits.output(self.taken.size):
                 self._session = None
-                raise Misbehaved(
+                raise SandboxFault(
                     f"filter {self.names} made {self.given.size} bytes out of {self.taken.size}, "
                     f"expected at most {self._limits.output(self.taken.size)}"
                 )
         return data
 
 
-class Encoder(TeamStream):
+class GuardedEncoder(TeamStream):
     """What the filters of one entry do, on PUT or when read."""
 
     def __init__(self, session: Session, steps: Sequence[IsolatedFilter], limits: Limits) -> None:
@@ -113,7 +113,7 @@ class Encoder(TeamStream):
         self._counts = through.finish()
         changes = any(one.info.changes_content for one in self._steps)
         if not changes and (through.taken.size, through.taken.sum) != (through.given.size, through.given.sum):
-            raise Misbehaved(f"filter {through.names} declared to change nothing, and did")
+            raise SandboxFault(f"filter {through.names} declared to change nothing, and did")
         return through.rest
 
     def records(self) -> Sequence[Record | None]:
@@ -122,7 +122,7 @@ class Encoder(TeamStream):
             return [None] * len(self._steps)
         marks: list[dict[str, Any] | None] = []
         for one, (taken, given) in zip(self._steps, self._counts, strict=True):
-            about = {"code": one.upload.sha256, "main": one.upload.main, "params": one.given()}
+            about = {"code": one.upload.sha256, "main": one.upload.main, "params": one.given_parameters()}
             marks.append({"size": taken, "stored": given, **about} if one.info.reversible else None)
         if marks and marks[0] is not None:
             marks[0]["plain"] = self._through.taken.sum
@@ -135,7 +135,7 @@ class Encoder(TeamStream):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StepRecord:
     """A record, checked."""
 
     size: int
@@ -147,9 +147,9 @@ class Mark:
     sum: int | None
 
     @classmethod
-    def of(cls, record: Record) -> Self:
+    def parse(cls, record: Record) -> Self:
         """
-        :raises CorruptData: when it is none that an :class:`Encoder` wrote
+        :raises CorruptData: when it is none that an :class:`GuardedEncoder` wrote
         """
         size, stored = (_number(record.get(name)) for name in ("size", "stored"))
         plain, total = (_number(record[name]) if name in record else None for name in ("plain", "sum"))
@@ -167,17 +167,17 @@ def _number(value: Any) -> int:
     return value
 
 
-class Decoder(Stream):
+class GuardedDecoder(Stream):
     """Undoes what the filters of one entry did; ``marks`` are in running order on PUT.
 
     Code that fails in the middle may have been fed damaged bytes.  So its failure is kept until all of them were
     seen, without output: damage is told as damage, which hosts mend, and only else as the fault of the code.
     """
 
-    def __init__(self, session: Session, marks: Sequence[Mark], keywords: Sequence[str], limits: Limits) -> None:
+    def __init__(self, session: Session, marks: Sequence[StepRecord], keywords: Sequence[str], limits: Limits) -> None:
         self._first, self._last = marks[0], marks[-1]
         self._through = _Guarded(session, keywords, _for_undoing(limits, self._first.size))
-        self._failure: Misbehaved | None = None
+        self._failure: SandboxFault | None = None
 
     def feed(self, data: bytes) -> bytes:
         through = self._through
@@ -188,12 +188,12 @@ class Decoder(Stream):
             return b""
         try:
             out = through.feed(data)
-        except Misbehaved as error:
+        except SandboxFault as error:
             self._failure = error
             return b""
         if through.given.size > self._first.size:
             message = f"filter {through.names} undid more than the {self._first.size} bytes it took"
-            self._failure = Misbehaved(message)
+            self._failure = SandboxFault(message)
             return b""
         return out
 
@@ -205,7 +205,7 @@ class Decoder(Stream):
             raise self._failure
         through.finish()
         if through.given.size != self._first.size or self._first.plain not in (None, through.given.sum):
-            raise Misbehaved(f"filter {through.names} did not give back what it took")
+            raise SandboxFault(f"filter {through.names} did not give back what it took")
         return through.rest
 
 

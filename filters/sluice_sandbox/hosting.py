@@ -1,8 +1,9 @@
 """What a host of filters needs for those that are registered at run time.
 
-A host has a dictionary of filters that everybody in the process shares.  :class:`Installed` keeps it: those that are
-installed first, then those of the newest snapshot whose code is on this node: isolated ones, and native ones that the
-node's agent has proven.  Environments are made when the first filter needs them, and for the life of the process.
+A host has a dictionary of filters that everybody in the process shares.  :class:`InstalledFilters` keeps it: first
+those that are installed, then those of the newest snapshot whose code is on this node: isolated ones, and native ones
+that the node's agent has proven.  Environments are made when the first filter needs them, and for the life of
+the process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sluice_filters.api import Filter, Surroundings
 from sluice_filters.trial.native import native_filter
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.storlets import options as storlets_options
-from sluice_sandbox.storlets.explicit import Explicit, explicit_filter
+from sluice_sandbox.storlets.invocation import StorletInvocation, invocation_filter
 from sluice_sandbox.uploads import uploaded_filters
 
 OPTIONS: Final = (
@@ -37,7 +38,7 @@ OPTIONS: Final = (
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 
-class Installed:
+class InstalledFilters:
     """The filters of one process, in ``filters``, which stays the same dictionary."""
 
     def __init__(
@@ -55,7 +56,7 @@ class Installed:
         self.filters: dict[str, type[Filter]] = dict(native)
         self._options = {option.name: options[prefix + option.name] for option in OPTIONS}
         if self._options[storlets_options.PREFIX + "engine"]:
-            self.filters[Explicit.info.keyword] = explicit_filter(self.filters)
+            self.filters[StorletInvocation.info.keyword] = invocation_filter(self.filters)
         self._built_in = dict(self.filters)
         self._logger = logger
         self._teams: dict[str, SandboxTeam] = {}

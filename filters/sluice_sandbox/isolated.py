@@ -22,13 +22,13 @@ class IsolatedFilter(Filter):
 
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)
-        size = len(json.dumps(self.given()))
+        size = len(json.dumps(self.given_parameters()))
         if size > MAX_PARAMETERS:
             raise BadParameter(
                 f"parameters of filter `{self.info.keyword}` take {size} bytes, expected at most {MAX_PARAMETERS}"
             )
 
-    def given(self) -> dict[str, Scalar]:
+    def given_parameters(self) -> dict[str, Scalar]:
         """The parameters that have a value."""
         return {name: value for name, value in self.params.items() if value is not None}
 

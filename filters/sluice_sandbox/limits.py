@@ -14,7 +14,7 @@ DO: Final = "do"
 UNDO: Final = "undo"
 
 
-class Misbehaved(FilterError):
+class SandboxFault(FilterError):
     """Isolated code crashed, stalled, left its limits or broke its promises; only its own request suffers.
 
     The message names the filter and the fault, never data that went through it.
@@ -66,7 +66,7 @@ class Step:
 class Session(Protocol):
     """One stream through one or more steps in a sandbox.
 
-    Every method raises :class:`Misbehaved` when the code does not do its part.  A session that is
+    Every method raises :class:`SandboxFault` when the code does not do its part.  A session that is
     not finished may be dropped at any time: what belongs to it is then let go.
     """
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.cluster import slow_disk
 from tests.support.middleware.object_server import CODED, REPLICATED, Log, StorageNode, swift_conf
 
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.object_server.controller import ObjectController
 from sluice_middleware.object_server.iosched import io_priority, page_cache, stream_scheduler
 from sluice_middleware.swift import green
@@ -91,7 +91,7 @@ def twins(tmp_path_factory):
     with swift_conf(folder / "etc", "swift"):
         plain = PlainNode(folder / "node")
         with swift_conf(folder / "etc"):
-            yield Twins(plain, StorageNode(folder / "node", {"sluice_io_threads": "always"}, filters=[Xor]))
+            yield Twins(plain, StorageNode(folder / "node", {"sluice_io_threads": "always"}, filters=[HeadedXor]))
 
 
 def body_of(size):

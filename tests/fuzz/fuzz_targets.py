@@ -153,8 +153,8 @@ def feed_sandbox(raw: bytes) -> None:
     from sluice_sandbox.storlets import wire as storlets_wire
 
     step = (raw[0] if raw else 0) + 1
-    frames, kept = process_wire.Frames(), 0
-    with contextlib.suppress(process_wire.NotOurs):
+    frames, kept = process_wire.FrameParser(), 0
+    with contextlib.suppress(process_wire.MalformedFrame):
         for begin in range(0, len(raw), step):
             for kind, piece in frames.feed(raw[begin : begin + step]):
                 kept += len(piece)
@@ -166,18 +166,18 @@ def feed_sandbox(raw: bytes) -> None:
 
 def feed_worker_answer(raw: bytes) -> None:
     """The host's side of such a worker: its words are taken, or it is told that they are nonsense."""
-    from sluice_sandbox.limits import Misbehaved
+    from sluice_sandbox.limits import SandboxFault
     from sluice_sandbox.process.session import ProcessSession
-    from sluice_sandbox.process.wire import Frames
+    from sluice_sandbox.process.wire import FrameParser
 
     class Begun(ProcessSession):
         """As it is once a worker was reached."""
 
         def __init__(self) -> None:
-            self._names, self._frames, self._counts = ["one", "two"], Frames(), None
+            self._names, self._frames, self._counts = ["one", "two"], FrameParser(), None
 
     out: list[bytes] = []
-    with contextlib.suppress(Misbehaved):
+    with contextlib.suppress(SandboxFault):
         session = Begun()
         session._parse(raw, out)
         assert all(isinstance(number, int) for pair in session.counts() for number in pair)

@@ -16,7 +16,7 @@ from sluice_filters.compression.layout import write_record
 from sluice_filters.csv.bundle import bundle
 from sluice_filters.csv.select import CsvSelect
 from sluice_filters.testing import cut, run
-from sluice_sandbox.storlets.explicit import explicit_filter
+from sluice_sandbox.storlets.invocation import invocation_filter
 
 SOURCES = Path(__file__).parents[2] / "filters" / "storlets"
 HINT = Hint(account=ACCOUNT)
@@ -116,5 +116,5 @@ def test_csv_select_gives_the_same_bytes_as_a_storlet(bench):
 
 
 def test_a_client_may_ask_for_what_the_policy_allows(filters):
-    explicit = explicit_filter(filters)({"allow": "copy"})
+    explicit = invocation_filter(filters)({"allow": "copy"})
     assert read_through(explicit, TEXT, {"X-Run-Storlet": "identity_storlet.py"}) == TEXT

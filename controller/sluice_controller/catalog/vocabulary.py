@@ -18,7 +18,7 @@ from sluice_filters.trial.native import native_info
 from sluice_metrics import registry as metrics
 from sluice_metrics.native import metric_info
 from sluice_sandbox.descriptions import describe_upload
-from sluice_sandbox.storlets.explicit import Explicit
+from sluice_sandbox.storlets.invocation import StorletInvocation
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def with_uploads(native: Catalogue, uploads: Mapping[str, Upload]) -> Catalogue:
 
 def _explicit(available: bool) -> dict[str, ActionInfo]:
     """The word by which clients may run storlets themselves: of use once there are some."""
-    return {Explicit.info.keyword: replace(Explicit.info, available=available)}
+    return {StorletInvocation.info.keyword: replace(StorletInvocation.info, available=available)}
 
 
 def with_projects(native: Catalogue, config: Config) -> Catalogue:

@@ -28,7 +28,7 @@ from isal import isal_zlib
 
 from sluice_filters.api import CorruptData, Record, Stream
 from sluice_filters.compression.engines import ENGINES, Engine
-from sluice_filters.compression.layout import HEADER_SIZE, Layout, open_index, unpack_lengths, write_record
+from sluice_filters.compression.layout import HEADER_SIZE, FrameLayout, open_index, unpack_lengths, write_record
 
 _HEADER: Final = struct.Struct("<IIII")
 _RAW: Final = 0x8000_0000
@@ -138,7 +138,7 @@ class FrameEncoder(Stream):
 class FrameDecoder(Stream):
     """Restores frames ``first`` to ``stop - 1`` of an object; all of them without ``frames``."""
 
-    def __init__(self, layout: Layout, frames: tuple[int, int] | None = None) -> None:
+    def __init__(self, layout: FrameLayout, frames: tuple[int, int] | None = None) -> None:
         self._layout = layout
         self._unpack = ENGINES[layout.engine].unpacker()
         self._next, self._stop = frames or (0, layout.count)

@@ -89,7 +89,7 @@ def open_index(data: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FrameLayout:
     """One compressed object: ``size`` plain bytes in ``stored`` ones.
 
     ``tail`` is the offset of the index when that is stored behind the frames; ``lengths`` are the
@@ -163,7 +163,7 @@ def _lengths(record: Record, count: int, end: int) -> tuple[int, ...]:
     return lengths
 
 
-def read_record(record: Record) -> Layout:
+def read_record(record: Record) -> FrameLayout:
     """The layout that ``record`` describes.
 
     :raises CorruptData: when it contradicts itself
@@ -178,11 +178,11 @@ def read_record(record: Record) -> Layout:
     stored = _number(record, "stored", HEADER_SIZE + 1, 1 << 62)
     frame = _number(record, "frame", 1, LARGEST_FRAME)
     tail = _number(record, "tail", HEADER_SIZE + 1, stored) if "tail" in record else None
-    layout = Layout(engine, size, stored, frame, tail, None)
+    layout = FrameLayout(engine, size, stored, frame, tail, None)
     if tail is not None and not layout.count + INDEX_CRC_SIZE <= stored - tail <= layout.count * _VARINT_SIZE + 4:
         raise CorruptData(f"compression record: `{stored - tail}` bytes of index for {layout.count} frames")
     if "index" in record:
-        return Layout(engine, size, stored, frame, tail, _lengths(record, layout.count, layout.frames_end))
+        return FrameLayout(engine, size, stored, frame, tail, _lengths(record, layout.count, layout.frames_end))
     if tail is None:
         raise CorruptData("compression record: neither `index` nor `tail`")
     return layout

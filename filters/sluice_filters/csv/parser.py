@@ -42,13 +42,13 @@ def parse(text: str, tables: Collection[str] = ()) -> Condition:
     :param tables: names that may stand before a column (``s.name``), in lower case
     :raises BadParameter: with the place and what was expected
     """
-    reader = Reader(text, tables)
+    reader = ConditionParser(text, tables)
     condition = reader.condition()
     reader.end()
     return condition
 
 
-class Reader:
+class ConditionParser:
     """A recursive descent over ``text``; SQL statements read their own parts with it too."""
 
     def __init__(self, text: str, tables: Collection[str] = ()) -> None:
@@ -95,7 +95,7 @@ class Reader:
         """Whether one of the keywords stands here."""
         return self.kind == "word" and self.token.upper() in words
 
-    def take(self, *tokens: str) -> str | None:
+    def accept(self, *tokens: str) -> str | None:
         """The keyword or mark of ``tokens`` that stands here, which is passed; None when none does."""
         folded = self.token.upper()
         if self.kind in ("word", "mark") and folded in tokens:
@@ -103,9 +103,9 @@ class Reader:
             return folded
         return None
 
-    def need(self, *tokens: str) -> str:
+    def expect(self, *tokens: str) -> str:
         """As ``take``, but it must be there."""
-        found = self.take(*tokens)
+        found = self.accept(*tokens)
         if found is None:
             raise self.expected(" or ".join(tokens))
         return found
@@ -116,18 +116,18 @@ class Reader:
 
     def _joined(self, word: str, part: Callable[[], Condition]) -> Condition:
         parts = [part()]
-        while self.take(word):
+        while self.accept(word):
             parts.append(part())
         return parts[0] if len(parts) == 1 else Group(word.lower(), tuple(parts))
 
     def _negated(self) -> Condition:
         self._deeper()
         try:
-            if self.take("NOT"):
+            if self.accept("NOT"):
                 return Not(self._negated())
-            if self.take("("):
+            if self.accept("("):
                 inner = self.condition()
-                self.need(")")
+                self.expect(")")
                 return inner
             return self._test()
         finally:
@@ -144,12 +144,12 @@ class Reader:
             op = _COMPARISONS[self.next()]
             right, also = self.operand()
             return self._compare(op, left, right, numeric or also)
-        if self.take("IS"):
-            negated = self.take("NOT") is not None
-            self.need("NULL", "MISSING")
+        if self.accept("IS"):
+            negated = self.accept("NOT") is not None
+            self.expect("NULL", "MISSING")
             return _maybe_not(negated, IsNull(left))
-        negated = self.take("NOT") is not None
-        word = self.need("IN", "LIKE", "BETWEEN") if negated else self.take("IN", "LIKE", "BETWEEN")
+        negated = self.accept("NOT") is not None
+        word = self.expect("IN", "LIKE", "BETWEEN") if negated else self.accept("IN", "LIKE", "BETWEEN")
         if word is None:
             raise self.expected("a comparison, IN, LIKE, BETWEEN or IS")
         if word == "LIKE":
@@ -157,19 +157,19 @@ class Reader:
         if word == "IN":
             return _maybe_not(negated, self._among(left, numeric))
         low, low_number = self.operand()
-        self.need("AND")
+        self.expect("AND")
         high, high_number = self.operand()
         numeric = numeric or low_number or high_number
         parts = (self._compare(">=", left, low, numeric), self._compare("<=", left, high, numeric))
         return _maybe_not(negated, Group("and", parts))
 
     def _among(self, left: Operand, numeric: bool) -> Condition:
-        self.need("(")
+        self.expect("(")
         parts: list[Condition] = []
-        while not parts or self.take(","):
+        while not parts or self.accept(","):
             right, also = self.operand()
             parts.append(self._compare("==", left, right, numeric or also))
-        self.need(")")
+        self.expect(")")
         return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
 
     def _compare(self, op: str, left: Operand, right: Operand, numeric: bool) -> Compare:
@@ -207,21 +207,21 @@ class Reader:
 
     def _cast(self) -> tuple[Operand, bool]:
         self.next()
-        self.need("(")
+        self.expect("(")
         self._deeper()
         operand, _ = self.operand()
         self._depth -= 1
-        self.need("AS")
+        self.expect("AS")
         if not self.is_word(*NUMERIC_TYPES, *TEXT_TYPES):
             raise self.expected("one of " + ", ".join((*NUMERIC_TYPES, *TEXT_TYPES)))
         numeric = self.next().upper() in NUMERIC_TYPES
-        self.need(")")
+        self.expect(")")
         return (self._as_number(operand) if numeric else operand), numeric
 
     def column(self) -> Column:
         """A column, with or without its table's name."""
         parts = [self.name()]
-        while self.take("."):
+        while self.accept("."):
             parts.append(self.name())
         if len(parts) > 1 and parts[0].lower() in self._tables:
             del parts[0]
@@ -238,7 +238,7 @@ class Reader:
     def _pattern(self) -> Pattern:
         text = self.text()
         escape = b""
-        if self.take("ESCAPE"):
+        if self.accept("ESCAPE"):
             escape = self.text()
             if len(escape) != 1:
                 raise self.fault(f"ESCAPE is `{escape.decode()}`, expected one ASCII character")

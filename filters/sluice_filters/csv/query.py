@@ -1,8 +1,8 @@
 """What is wanted of a CSV object, and what that means for columns as they stand there.
 
-A policy's *ceiling* (columns, condition) holds for everybody: a client's wish may choose among the
-ceiling's columns and add a condition on them, never more.  Names are resolved once the header
-is known; faults name only columns that the client may know of.
+A query has two selections of columns and rows.  What the policy permits holds for everybody; what the client
+requests may choose among the permitted columns and add a condition on them, never more.  Names are resolved
+once the header is known; faults name only columns that the client may know of.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _POSITION: Final = re.compile(r"_([1-9][0-9]{0,4})")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Selection:
     """Columns (None: all) and the condition that rows must meet (None: none)."""
 
     columns: tuple[Column, ...] | None = None
@@ -65,8 +65,8 @@ class Query:
 
     dialect: Dialect
     header: str = "yes"
-    ceiling: Choice = Choice()
-    wish: Choice = Choice()
+    permitted: Selection = Selection()
+    requested: Selection = Selection()
     #: First and last byte between which a record must begin; last None: no limit.
     first: int = 0
     last: int | None = None
@@ -82,7 +82,7 @@ class Query:
 
     def named(self) -> bool:
         """Whether the object's header must be read."""
-        return self.ceiling.named() or self.wish.named()
+        return self.permitted.named() or self.requested.named()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +115,19 @@ def column_list(text: str) -> tuple[Column, ...]:
 def plan(query: Query, names: Sequence[str] | None) -> Plan:
     """``query`` on an object whose header is ``names`` (None: it has none, or it was not read).
 
-    :raises BadParameter: for columns that there are not, or that the ceiling holds back
+    :raises BadParameter: for columns that there are not, or that the policy holds back
     """
-    for one in query.ceiling.mentioned():
+    for one in query.permitted.mentioned():
         if _position(one, names) is None:  # those that there are, are not for the client to know
             raise BadParameter(f"no column `{one.name}`, which the policy on this object names")
-    ceiling = [_find(one, names, None) for one in query.ceiling.columns] if query.ceiling.columns else None
-    allowed = None if ceiling is None else frozenset(ceiling)
-    wish = [_find(one, names, allowed) for one in query.wish.columns] if query.wish.columns else None
+    permitted = [_find(one, names, None) for one in query.permitted.columns] if query.permitted.columns else None
+    allowed = None if permitted is None else frozenset(permitted)
+    requested = [_find(one, names, allowed) for one in query.requested.columns] if query.requested.columns else None
     where = all_of(
-        _resolve(query.ceiling.where, names, None) if query.ceiling.where else None,
-        _resolve(query.wish.where, names, allowed) if query.wish.where else None,
+        _resolve(query.permitted.where, names, None) if query.permitted.where else None,
+        _resolve(query.requested.where, names, allowed) if query.requested.where else None,
     )
-    columns = ceiling if wish is None else wish
+    columns = permitted if requested is None else requested
     if columns is not None and len(set(columns)) < len(columns):
         twice = next(one for one in columns if columns.count(one) > 1)
         raise BadParameter(

@@ -19,8 +19,8 @@ from sluice_filters.api import BadParameter, Filter, Hint, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Condition
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Choice, Query, column_list
-from sluice_filters.csv.select_headers import narrowed_query, read_range
+from sluice_filters.csv.query import Query, Selection, column_list
+from sluice_filters.csv.select_headers import narrow_query, read_range
 from sluice_filters.csv.stream import CsvStream
 
 SELECT: Final = "X-Csv-Select"
@@ -68,14 +68,14 @@ class CsvSelect(Filter):
     def __init__(self, params: Mapping[str, Scalar] | None = None) -> None:
         super().__init__(params)
         columns, where = str(self.params["columns"] or ""), str(self.params["where"] or "")
-        ceiling = Choice(column_list(columns) if columns else None, _condition(where) if where else None)
+        permitted = Selection(column_list(columns) if columns else None, _condition(where) if where else None)
         header = str(self.params["header"])
-        if header != "yes" and ceiling.named():
+        if header != "yes" and permitted.named():
             raise BadParameter(f"`header` is `{header}`, so columns are called _1, _2 and so on")
-        self._query = Query(dialect_of(self.params), header, ceiling)
+        self._query = Query(dialect_of(self.params), header, permitted)
 
     def reads(self, hint: Hint) -> bool:
-        return not self._query.ceiling.empty or any(_asked(hint))
+        return not self._query.permitted.empty or any(_asked(hint))
 
     def span(self, hint: Hint) -> tuple[int, int | None] | None:
         return self._span(self._wanted(hint), hint)
@@ -86,14 +86,14 @@ class CsvSelect(Filter):
         return CsvStream(query, span[0] if span else 0)
 
     def _wanted(self, hint: Hint) -> Query:
-        """The query of this request: the policy's, narrowed by the client's wish.
+        """The query of this request: the policy's, narrowed by what the client requests.
 
-        :raises BadParameter: for a wish that makes no sense or would widen it
+        :raises BadParameter: for a request that makes no sense or would widen it
         """
-        wish, wanted_range = _asked(hint)
+        requested, wanted_range = _asked(hint)
         query = self._query
-        if wish:
-            query = narrowed_query(query, wish)
+        if requested:
+            query = narrow_query(query, requested)
         if wanted_range:
             first, last = read_range(wanted_range)
             query = replace(query, first=first, last=last)

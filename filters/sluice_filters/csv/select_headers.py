@@ -18,7 +18,7 @@ from typing import Final
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Choice, Query, column_list
+from sluice_filters.csv.query import Query, Selection, column_list
 
 _PARTS: Final = re.compile(r"""(?:[^;'"]|'[^']*'|"[^"]*")+""")
 _RANGE: Final = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
@@ -27,8 +27,8 @@ _HEADERS: Final = ("yes", "no", "ignore")
 _TRUTH: Final = {"yes": True, "no": False, "true": True, "false": False}
 
 
-def narrowed_query(query: Query, text: str) -> Query:
-    """``query`` narrowed by the wish in ``text``.
+def narrow_query(query: Query, text: str) -> Query:
+    """``query`` narrowed by the request in ``text``.
 
     :raises BadParameter: for what cannot be understood, or is not for the client to say
     """
@@ -38,10 +38,10 @@ def narrowed_query(query: Query, text: str) -> Query:
     header = parts.get("header", query.header).lower()
     if header not in _HEADERS:
         raise BadParameter(f"`header` is `{header}`, expected one of {', '.join(_HEADERS)}")
-    found = replace(query, dialect=_dialect(query.dialect, parts), header=header, wish=Choice(columns, where))
-    if not query.ceiling.empty:
+    found = replace(query, dialect=_dialect(query.dialect, parts), header=header, requested=Selection(columns, where))
+    if not query.permitted.empty:
         _check_form(query, found)
-    if header in ("no", "ignore") and found.wish.named():
+    if header in ("no", "ignore") and found.requested.named():
         raise BadParameter(f"with header={header} columns are called _1, _2 and so on")
     return found
 

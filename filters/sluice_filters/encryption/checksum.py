@@ -26,9 +26,9 @@ from sluice_filters.encryption.segments import (
     LARGEST_SEGMENT,
     SMALLEST_SEGMENT,
     Buffer,
-    Layout,
     SegmentDecoder,
     SegmentEncoder,
+    SegmentLayout,
 )
 
 _HEAD: Final = struct.Struct("<QB")
@@ -102,7 +102,7 @@ class Checksum(Filter):
         return layout.locate(start, stop)
 
 
-def _read_record(record: Record) -> tuple[Layout, _DigestSeal]:
+def _read_record(record: Record) -> tuple[SegmentLayout, _DigestSeal]:
     """
     :raises CorruptData: when it is no record of this filter
     :raises FilterError: when it is of a newer format or an unknown digest
@@ -115,4 +115,4 @@ def _read_record(record: Record) -> tuple[Layout, _DigestSeal]:
     if record["v"] > _FORMAT or not isinstance(digest, str) or digest not in _DIGESTS:
         raise FilterError(f"stored with digest `{digest}` in format `{record['v']}`, which is unknown here")
     seal = _DigestSeal(digest)
-    return Layout(record["size"], record["seg"], seal.size), seal
+    return SegmentLayout(record["size"], record["seg"], seal.size), seal

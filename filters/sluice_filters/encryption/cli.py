@@ -15,7 +15,7 @@ from typing import Final
 
 from sluice_core.errors import CallerError
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, read_private, render_ring
-from sluice_filters.encryption.keys.ring import KeyProblem, Ring
+from sluice_filters.encryption.keys.ring import KeySourceError, Ring
 from sluice_filters.encryption.sealing import key_check
 from sluice_filters.keys import is_key_id
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], None] = options.run
     try:
         command(options)
-    except KeyProblem as error:
+    except KeySourceError as error:
         reason = f"`{options.file}`: {error}"
     except CallerError as error:
         reason = str(error)

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sluice_filters.api import CorruptData, FilterError, Record
-from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, Layout
+from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, SegmentLayout
 from sluice_filters.keys import KeyRing, MissingKey, is_key_id
 
 #: Version of the stored format; a decoder reads all versions up to its own.
@@ -53,7 +53,7 @@ def key_check(secret: bytes) -> bytes:
     return _expand(secret, None, _CHECK_INFO, _CHECK_SIZE)
 
 
-class Keys:
+class ObjectKeys:
     """What one object is sealed with."""
 
     __slots__ = ("_cipher", "_head", "_mac")
@@ -89,7 +89,7 @@ class Keys:
         return hmac.digest(self._mac, said, "sha256")[:_MAC_SIZE]
 
 
-class Sealed:
+class SealedObject:
     """An object that is being encrypted: keys under a salt of its own, and its record at the end."""
 
     def __init__(self, key_id: str, secret: bytes, segment: int) -> None:
@@ -97,7 +97,7 @@ class Sealed:
         self._check = key_check(secret)
         self._salt = os.urandom(SALT_SIZE)
         self._segment = segment
-        self.keys = Keys(secret, self._salt)
+        self.keys = ObjectKeys(secret, self._salt)
 
     def record(self, size: int) -> Record:
         """What is written beside an object of ``size`` bytes."""
@@ -133,7 +133,7 @@ def _bytes(record: Record, name: str, length: int) -> bytes:
     return value
 
 
-def open_record(record: Record, ring: KeyRing) -> tuple[Layout, Keys]:
+def open_record(record: Record, ring: KeyRing) -> tuple[SegmentLayout, ObjectKeys]:
     """Layout and keys of the object that ``record`` describes.
 
     :raises CorruptData: when it is no record of this format, or its numbers are not those it was written with
@@ -148,10 +148,10 @@ def open_record(record: Record, ring: KeyRing) -> tuple[Layout, Keys]:
         raise CorruptData("encryption record: `key` is no identifier")
     salt, mac, check = _bytes(record, "salt", SALT_SIZE), _bytes(record, "mac", _MAC_SIZE), record.get("check")
     secret = ring.secret(key_id)
-    keys = Keys(secret, salt)
+    keys = ObjectKeys(secret, salt)
     if not hmac.compare_digest(keys.mac(key_id, size, segment), mac):
         # a wrong key must not look like damage: whoever finds damage puts the file away
         if check != _text(key_check(secret)):
             raise MissingKey(f"key `{key_id}` is not the one of this name that the object was encrypted with")
         raise CorruptData("encryption record: not as it was written")
-    return Layout(size, segment, TAG_SIZE), keys
+    return SegmentLayout(size, segment, TAG_SIZE), keys

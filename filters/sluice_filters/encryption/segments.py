@@ -35,7 +35,7 @@ class Seal(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SegmentLayout:
     """``size`` plain bytes (at least one) in segments of ``segment``, each stored with ``extra`` more."""
 
     size: int
@@ -111,7 +111,7 @@ class SegmentEncoder(Stream):
 class SegmentDecoder(Stream):
     """Restores an object, or the segments of a window; each is verified before a byte of it is given."""
 
-    def __init__(self, layout: Layout, seal: Seal, window: Window | None = None) -> None:
+    def __init__(self, layout: SegmentLayout, seal: Seal, window: Window | None = None) -> None:
         """
         :raises CorruptData: when the window is none of this layout
         """
@@ -152,7 +152,7 @@ class SegmentDecoder(Stream):
         return plain
 
 
-def _segments(layout: Layout, window: Window | None) -> tuple[int, int]:
+def _segments(layout: SegmentLayout, window: Window | None) -> tuple[int, int]:
     """First segment and the one behind the last of a window."""
     if window is None:
         return 0, layout.count

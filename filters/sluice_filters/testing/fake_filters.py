@@ -13,7 +13,7 @@ _KEY = 0x5A
 _TABLE = bytes(value ^ _KEY for value in range(256))
 
 
-class Xor(Filter):
+class HeadedXor(Filter):
     """One byte of head, then each byte XOR 0x5A: reversible, random access, no checksum.
 
     Unlike the shipped filter of this name it is longer than the plain bytes, and nothing lies where it was.
@@ -81,7 +81,7 @@ class _Decoder(Stream):
         return b""
 
 
-class FixedKeys:
+class FakeKeyRing:
     """A ring that tests fill and empty: ``secrets`` may be changed at any time, ``use`` names the active one."""
 
     def __init__(self, secrets: Mapping[str, bytes] | None = None, use: str = "k1") -> None:

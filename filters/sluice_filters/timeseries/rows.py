@@ -9,7 +9,7 @@ from sluice_core.describe import Parameter, Scalar
 from sluice_filters.api import BadParameter, FilterError, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Column
-from sluice_filters.csv.query import Choice, Query, column_list, plan
+from sluice_filters.csv.query import Query, Selection, column_list, plan
 from sluice_filters.timeseries.timestamps import UNITS
 
 #: A longer record is no CSV: a quote that is never closed.
@@ -116,7 +116,7 @@ class Series:
         :raises BadParameter: for columns that there are not
         """
         wanted = tuple(Column(name) for name in (self._time, *self._keys, *self._values))
-        found = plan(Query(dialect, wish=Choice(wanted)), names).columns or ()
+        found = plan(Query(dialect, requested=Selection(wanted)), names).columns or ()
         keys = 1 + len(self._keys)
         return found[0], found[1:keys], found[keys:]
 

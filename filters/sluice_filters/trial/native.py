@@ -23,7 +23,7 @@ _OF_PARAMETER: Final = frozenset(one.name for one in fields(Parameter))
 _LISTS: Final = ("places",)
 
 
-def told(info: ActionInfo) -> dict[str, Any]:
+def declared_fields(info: ActionInfo) -> dict[str, Any]:
     """What a filter says of itself, as ``Upload.info`` keeps it: JSON data."""
     said = {name: getattr(info, name) for name in _TOLD}
     said["parameters"] = [{**asdict(one), "choices": list(one.choices)} for one in info.parameters]
@@ -60,23 +60,23 @@ def native_filter(upload: Upload, code: bytes) -> type[Filter]:
     """
     info = native_info(upload)
     found: type[Filter] = load_class(code, upload.sha256, Filter, upload.main)
-    fault = unfit(found, upload.keyword)
+    fault = unfit_reason(found, upload.keyword)
     if fault:
         raise BadUpload(fault)
     return type(found.__name__, (found,), {"info": info, "upload": upload, "__doc__": found.__doc__})
 
 
-def unfit(found: type[Filter], keyword: str = "") -> str:
+def unfit_reason(found: type[Filter], keyword: str = "") -> str:
     """Why a class of uploaded code cannot be the filter ``keyword``; empty when it can, by what it says of itself."""
     info = getattr(found, "info", None)
     if not isinstance(info, ActionInfo):
         return f"class `{found.__name__}` has no `info` that is an ActionInfo"
     if keyword and info.keyword != keyword:
         return f"the code calls itself `{info.keyword}`, expected `{keyword}`"
-    return "; ".join(faults(info))
+    return "; ".join(description_faults(info))
 
 
-def faults(info: ActionInfo) -> list[str]:
+def description_faults(info: ActionInfo) -> list[str]:
     """What contradicts itself in a description."""
     works = info.on_put or info.on_get or info.on_request
     rules = (

@@ -13,7 +13,7 @@ from sluice_filters.visits import Call, Headers, Reply, Visit
 _BODY: Final = b"some words of a body"
 
 
-def accompany(made: Filter) -> None:
+def try_requests(made: Filter) -> None:
     """One request of each kind; what is refused in our words is no fault."""
     for place in made.info.places:
         for method in ("PUT", "GET", "HEAD", "DELETE", "POST"):

@@ -25,8 +25,8 @@ from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision
 from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Stream, Surroundings
 from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
-from sluice_filters.trial.native import told, unfit
-from sluice_filters.trial.requests import accompany
+from sluice_filters.trial.native import declared_fields, unfit_reason
+from sluice_filters.trial.requests import try_requests
 
 _TEXT: Final = b"the quick brown fox, again and again\n" * 2800
 _NOISE: Final = hashlib.shake_256(b"what nobody can compress").digest(100_000)
@@ -52,7 +52,7 @@ class _Keys:
 
 
 @contextlib.contextmanager
-def saying(what: str) -> Iterator[None]:
+def failing_while(what: str) -> Iterator[None]:
     """Whatever uploaded code raises makes it unfit, with ``what`` in front."""
     try:
         yield
@@ -62,14 +62,14 @@ def saying(what: str) -> Iterator[None]:
         raise BadUpload(f"{what}: {type(error).__name__}: {error}") from error
 
 
-def judge(trial: Trial, code: bytes) -> Verdict:
+def try_filter(trial: Trial, code: bytes) -> Verdict:
     """
     :raises BadUpload: when the code is unfit
     """
     found: type[Filter] = load_class(code, trial.sha256, Filter, trial.main)
-    with saying("what it says of itself"):
-        fault = unfit(found, trial.keyword)
-        info = None if fault else told(found.info)
+    with failing_while("what it says of itself"):
+        fault = unfit_reason(found, trial.keyword)
+        info = None if fault else declared_fields(found.info)
     if fault or info is None:
         raise BadUpload(fault)
     try:
@@ -99,7 +99,7 @@ def _bound(found: type[Filter], revision: int) -> type[Filter]:
 
 def _made(found: type[Filter]) -> Filter | None:
     """An instance with default parameters; None when it needs some."""
-    with saying("it cannot be made with its defaults"):
+    with failing_while("it cannot be made with its defaults"):
         try:
             return found()
         except BadParameter:
@@ -124,8 +124,8 @@ def _try_out(made: Filter, found: type[Filter]) -> None:
         for data in SAMPLES:
             _read(made, data)
     if info.on_request:
-        with saying("accompanying a request"):
-            accompany(made)
+        with failing_while("accompanying a request"):
+            try_requests(made)
 
 
 # -- what is stored
@@ -147,7 +147,7 @@ def _run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
 
 def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, Records]:
     """Stored bytes and records, as they come back from JSON."""
-    with saying(f"encoding {len(data)} bytes"):
+    with failing_while(f"encoding {len(data)} bytes"):
         chain = ChainEncoder([made], _hint(data))
         stored = _run(chain, pieces)
         text = json.dumps(chain.records())
@@ -169,7 +169,7 @@ def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable
         if stored != data:
             raise BadUpload(f"it changes {len(data)} bytes, but gives no record of that")
         return
-    with saying(f"its record of {len(data)} bytes"):
+    with failing_while(f"its record of {len(data)} bytes"):
         size = found.plain_size(records[0]["r"])
     if size != len(data):
         raise BadUpload(f"its record of {len(data)} bytes says that they are {size}")
@@ -179,7 +179,7 @@ def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable
 
 
 def _decoded(found: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
-    with saying(f"decoding {size} bytes"):
+    with failing_while(f"decoding {size} bytes"):
         return _run(chain_decoder(records, {found.info.keyword: found}), pieces)
 
 
@@ -205,7 +205,7 @@ def _damage(made: Filter, found: type[Filter]) -> None:
 
 def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | None:
     """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
-    with saying("decoding damaged bytes, where CorruptData is expected"):
+    with failing_while("decoding damaged bytes, where CorruptData is expected"):
         try:
             return _run(chain_decoder(records, {found.info.keyword: found}), [stored])
         except FilterError:
@@ -220,7 +220,7 @@ def _ranges(made: Filter, found: type[Filter]) -> None:
             continue
         marks = sorted({0, 1, len(data) // 3, len(data) // 2, len(data) - 1, len(data)})
         for start, stop in ((one, two) for one in marks for two in marks if one < two):
-            with saying(f"reading the bytes {start} to {stop} of {len(data)}"):
+            with failing_while(f"reading the bytes {start} to {stop} of {len(data)}"):
                 given = _range(stored, records, known, start, stop)
             if given != data[start:stop]:
                 raise BadUpload(f"the bytes {start} to {stop} of {len(data)} are others when read alone")
@@ -242,7 +242,7 @@ def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
     code = (folder / revision.sha256).read_bytes()
     try:
         older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
-        if unfit(older, found.info.keyword) or not older.info.reversible:
+        if unfit_reason(older, found.info.keyword) or not older.info.reversible:
             return
         bound = _bound(older, revision.number)
         stored = [(data, *_encode(bound(), data, [data])) for data in SAMPLES]
@@ -253,7 +253,7 @@ def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
     for data, raw, records in stored:
         if not records:
             continue
-        with saying(f"undoing what revision {revision.number} stored"):
+        with failing_while(f"undoing what revision {revision.number} stored"):
             given = _run(chain_decoder(records, {found.info.keyword: found}), [raw])
         if given != data:
             raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
@@ -264,7 +264,7 @@ def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
 
 def _pass(made: Filter, data: bytes) -> None:
     """A filter that runs on PUT and is not reversible."""
-    with saying(f"encoding {len(data)} bytes"):
+    with failing_while(f"encoding {len(data)} bytes"):
         stream = made.encoder(_hint(data))
         out = _run(stream, [data])
         record: Any = stream.record()
@@ -277,7 +277,7 @@ def _pass(made: Filter, data: bytes) -> None:
 def _read(made: Filter, data: bytes) -> None:
     """A filter that transforms what is read; it may refuse samples, in our words."""
     out = data
-    with saying(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
+    with failing_while(f"reading {len(data)} bytes"), contextlib.suppress(SluiceError):
         hint = _hint(data)
         if made.reads(hint):
             made.span(hint)
@@ -287,4 +287,4 @@ def _read(made: Filter, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    serve_trial(judge)
+    serve_trial(try_filter)

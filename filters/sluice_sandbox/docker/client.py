@@ -15,7 +15,7 @@ _UNIX: Final = "unix://"
 
 
 @contextmanager
-def connected(engine: str, timeout: float = 30.0) -> Iterator[docker.DockerClient]:
+def docker_client(engine: str, timeout: float = 30.0) -> Iterator[docker.DockerClient]:
     """A client of the engine at the URL ``engine``, for some calls.
 
     :raises OSError: when nobody is there

@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """What an image is made of; ``mirror`` is where from, and no part of what it is."""
 
     suite: str = "bookworm"
@@ -65,12 +65,12 @@ class Recipe:
         return f"{REPOSITORY}:{self.digest()[:16]}"
 
 
-PYTHON: Final = Recipe()
-JAVA: Final = Recipe(packages=("python3", "openjdk-17-jre-headless"))
+PYTHON: Final = ImageRecipe()
+JAVA: Final = ImageRecipe(packages=("python3", "openjdk-17-jre-headless"))
 RECIPES: Final = {"python": PYTHON, "java": JAVA}
 
 
-def build(recipe: Recipe, cache: Path, engine: str, say: Say = lambda line: None) -> str:
+def build(recipe: ImageRecipe, cache: Path, engine: str, say: Say = lambda line: None) -> str:
     """Make sure that the engine at ``engine`` has the image of ``recipe``; its name.
 
     :raises CallerError: when the root file system must be made and we are not root
@@ -78,11 +78,11 @@ def build(recipe: Recipe, cache: Path, engine: str, say: Say = lambda line: None
     """
     from docker.errors import DockerException, ImageNotFound
 
-    from sluice_sandbox.docker.client import connected
+    from sluice_sandbox.docker.client import docker_client
 
     name = recipe.name()
     try:
-        with connected(engine, 600.0) as client:
+        with docker_client(engine, 600.0) as client:
             with contextlib.suppress(ImageNotFound):
                 client.images.get(name)
                 return name
@@ -105,10 +105,10 @@ def images(engine: str) -> list[dict[str, Any]]:
     """
     from docker.errors import DockerException
 
-    from sluice_sandbox.docker.client import connected
+    from sluice_sandbox.docker.client import docker_client
 
     try:
-        with connected(engine) as client:
+        with docker_client(engine) as client:
             return [
                 {"name": tag, "size": one.attrs["Size"], "digest": one.labels[LABEL]}
                 for one in client.images.list(filters={"label": LABEL})
@@ -118,7 +118,7 @@ def images(engine: str) -> list[dict[str, Any]]:
         raise PeerError(f"engine at `{engine}`: {error}") from error
 
 
-def root_file_system(recipe: Recipe, cache: Path, say: Say = lambda line: None) -> Path:
+def root_file_system(recipe: ImageRecipe, cache: Path, say: Say = lambda line: None) -> Path:
     """The tar file of ``recipe``, made when it is not in ``cache`` yet.
 
     Several processes may ask at once: one makes it, the others wait.
@@ -139,7 +139,7 @@ def root_file_system(recipe: Recipe, cache: Path, say: Say = lambda line: None) 
     return tarball
 
 
-def _debootstrap(recipe: Recipe, root: Path, log: Path) -> None:
+def _debootstrap(recipe: ImageRecipe, root: Path, log: Path) -> None:
     if os.geteuid() != 0:
         raise CallerError("making the image needs root, expected a cached one or `sudo sluice-sandbox image build`")
     program = shutil.which("debootstrap", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin")

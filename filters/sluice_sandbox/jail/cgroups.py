@@ -23,7 +23,7 @@ _WEIGHT_V2: Final = 100
 _log = logging.getLogger(__name__)
 
 
-class Group:
+class ControlGroup:
     """The control groups of one tenant, one per hierarchy."""
 
     def __init__(self, folders: Mapping[str, Path]) -> None:
@@ -66,7 +66,7 @@ def _values(memory: str, pids: str) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-class Groups:
+class ControlGroups:
     """Where this process may make groups; ``available`` says for which controllers."""
 
     def __init__(self, mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> None:
@@ -95,12 +95,12 @@ class Groups:
         if missing:
             _log.warning("no control group for %s: isolated filters are held by other limits", ", ".join(missing))
 
-    def group(self, name: str, limits: Limits) -> Group:
+    def group(self, name: str, limits: Limits) -> ControlGroup:
         """A new group of that name, with its limits."""
         folders = {controller: base / f"sluice-{os.getpid()}-{name}" for controller, base in self._bases.items()}
         for folder in set(folders.values()):
             folder.mkdir(exist_ok=True)
-        made = Group(folders)
+        made = ControlGroup(folders)
         made.limit(limits)
         return made
 

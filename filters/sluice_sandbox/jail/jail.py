@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from sluice_sandbox.jail import seccomp as jail_seccomp
-from sluice_sandbox.jail.cgroups import Group
-from sluice_sandbox.jail.root import NoJail
+from sluice_sandbox.jail.cgroups import ControlGroup
+from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.limits import Limits
 
 NOBODY: Final = 65534
@@ -38,7 +38,7 @@ class Jail:
     root: Path
     limits: Limits
     uid: int | None = None
-    group: Group | None = None
+    group: ControlGroup | None = None
 
     def command(self, seccomp: int | None) -> list[str]:
         """bubblewrap's arguments, up to the command that runs in the jail."""
@@ -73,7 +73,7 @@ class Jail:
                 cwd="/",
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise NoJail(f"bubblewrap does not start: {error}") from error
+            raise JailUnavailable(f"bubblewrap does not start: {error}") from error
         finally:
             for one in own:
                 os.close(one)
@@ -111,7 +111,7 @@ def bubblewrap() -> str:
     """
     found = shutil.which("bwrap")
     if found is None:
-        raise NoJail("bubblewrap is not installed (program `bwrap`, Debian package `bubblewrap`)")
+        raise JailUnavailable("bubblewrap is not installed (program `bwrap`, Debian package `bubblewrap`)")
     return found
 
 

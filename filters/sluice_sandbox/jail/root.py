@@ -49,7 +49,7 @@ _FOUND: Final = re.compile(r"=> (/\S+) \(0x")
 _LINKER_IN_ELF: Final = re.compile(rb"/lib[\w./-]*/ld-[\w.-]+|/lib/ld-[\w.-]+")
 
 
-class NoJail(SluiceError):
+class JailUnavailable(SluiceError):
     """This machine cannot hold a jail; the message says what is missing."""
 
 
@@ -80,7 +80,7 @@ def _stamp(packages: Sequence[str]) -> str:
         try:
             digest.update(f"{name} {version(name)}\n".encode())
         except PackageNotFoundError as error:
-            raise NoJail(f"package `{name}`, which the jail offers, is not installed") from error
+            raise JailUnavailable(f"package `{name}`, which the jail offers, is not installed") from error
     for path in (Path(__file__), *(_PACKAGE / name for name in _OURS)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -112,7 +112,7 @@ def _copy_module(name: str, target: Path) -> None:
     """A package or a single extension module, as it is installed."""
     spec = importlib.util.find_spec(name)
     if spec is None:
-        raise NoJail(f"module `{name}`, which the jail offers, is not installed")
+        raise JailUnavailable(f"module `{name}`, which the jail offers, is not installed")
     if spec.submodule_search_locations:
         source = Path(next(iter(spec.submodule_search_locations)))
         shutil.copytree(source, target / source.name)
@@ -143,5 +143,5 @@ def _linker(binary: Path) -> Path:
     """The linker that ``binary`` names."""
     found = _LINKER_IN_ELF.search(binary.read_bytes()[:4096])
     if found is None:
-        raise NoJail(f"`{binary}` names no dynamic linker")
+        raise JailUnavailable(f"`{binary}` names no dynamic linker")
     return Path(found[0].decode())

@@ -30,7 +30,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox import waiting
 from sluice_sandbox.api import SandboxTeam
-from sluice_sandbox.limits import Limits, Misbehaved, Session, Step
+from sluice_sandbox.limits import Limits, SandboxFault, Session, Step
 from sluice_sandbox.process import wire
 
 CONTROL: Final = "control"
@@ -40,6 +40,8 @@ BUSY: Final = 0.02
 COLD: Final = 15.0
 _FULL: Final = 0.01
 _BUFFER: Final = 1024 * 1024
+#: What decoding a message raises that is not of our shape.
+_NONSENSE: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)
 #: Linux allows 107 bytes and cuts silently what some libraries hand it.
 _MAX_PATH: Final = 107
 
@@ -71,7 +73,7 @@ def connect(path: Path) -> _Socket:
     return connection
 
 
-class Supervised:
+class SupervisorClient:
     """What a host asks of the node's supervisor."""
 
     def __init__(self, folder: Path) -> None:
@@ -79,7 +81,7 @@ class Supervised:
         if len(str(folder / f"t-{24 * '0'}")) > _MAX_PATH:
             raise PeerError(f"folder `{folder}` is too long for unix sockets, expected {_MAX_PATH - 27} bytes at most")
 
-    def ask(self, op: str, tenant: str, seconds: float = COLD) -> None:
+    def request(self, op: str, tenant: str, seconds: float = COLD) -> None:
         """Have something done for ``tenant``: ``start`` its workers, or one ``more``.
 
         :raises PeerError: when nobody answers, or the answer is no
@@ -109,7 +111,7 @@ class ProcessTeam(SandboxTeam):
 
     def __init__(self, store: CodeStore, folder: Path, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        self.supervised = Supervised(folder)
+        self.supervisor_client = SupervisorClient(folder)
         self._store = store
         #: Sealed copies of verified code, one descriptor each, for the life of this process.
         self._sealed: dict[str, int] = {}
@@ -153,7 +155,7 @@ class ProcessSession:
         self._team = team
         self._names = [one.keyword for one in steps]
         self._tenant = tenant
-        self._frames = wire.Frames()
+        self._frames = wire.FrameParser()
         self._counts: list[tuple[int, int]] | None = None
         self._answered = False
         self._connection = self._start(steps)
@@ -195,13 +197,13 @@ class ProcessSession:
         except SluiceError as error:
             raise FilterError(f"filter {self._title()} cannot run: {error}") from error
         connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BUFFER)
-        head = wire.head([_described(one) for one in steps])
+        head = wire.encode_head([_described(one) for one in steps])
         rights = b"".join(code.to_bytes(4, "little") for code in codes)
         connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
         return connection
 
     def _connect(self) -> _Socket:
-        supervised = self._team.supervised
+        supervised = self._team.supervisor_client
         path = tenant_socket(supervised.folder, self._tenant)
         until = time.monotonic() + self._team.limits.patience
         while time.monotonic() < until:
@@ -213,7 +215,7 @@ class ProcessSession:
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
                     raise PeerError(f"socket `{path}`: {error.strerror}") from error
-                supervised.ask("start", self._tenant)
+                supervised.request("start", self._tenant)
         raise PeerError(f"sandbox of tenant `{self._tenant}` is overloaded")
 
     def _await(self, out: list[bytes], writing: bool) -> None:
@@ -225,12 +227,12 @@ class ProcessSession:
             self._want_more()
         began = time.monotonic()
         if not wait(descriptor, True, writing, seconds):
-            raise Misbehaved(f"filter {self._title()} stood still for {time.monotonic() - began:.0f} s")
+            raise SandboxFault(f"filter {self._title()} stood still for {time.monotonic() - began:.0f} s")
         self._take(out)
 
     def _want_more(self) -> None:
         try:
-            self._team.supervised.ask("more", self._tenant, seconds=0)
+            self._team.supervisor_client.request("more", self._tenant, seconds=0)
         except PeerError:
             # the worker that is there serves all, only later
             return
@@ -269,19 +271,19 @@ class ProcessSession:
                     return
                 else:
                     raise self._fault(json.loads(piece))
-        except (wire.NotOurs, ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError) as error:
-            raise Misbehaved(f"the worker of filter {self._title()} answers nonsense") from error
+        except (wire.MalformedFrame, *_NONSENSE) as error:
+            raise SandboxFault(f"the worker of filter {self._title()} answers nonsense") from error
 
-    def _fault(self, word: Mapping[str, Any]) -> Misbehaved:
+    def _fault(self, word: Mapping[str, Any]) -> SandboxFault:
         """In our words: what a jail says may be anything."""
         number, what = word.get("step"), str(word.get("what"))
         known = isinstance(number, int) and 0 <= number < len(self._names)
         name = f"`{self._names[number]}`" if known else self._title()  # type: ignore[index]
         told = wire.FAULTS.get(str(word.get("fault")), "failed")
-        return Misbehaved(f"filter {name} {told.format(what=what[:40] if what.isidentifier() else 'an exception')}")
+        return SandboxFault(f"filter {name} {told.format(what=what[:40] if what.isidentifier() else 'an exception')}")
 
-    def _died(self) -> Misbehaved:
-        return Misbehaved(f"the worker of filter {self._title()} died")
+    def _died(self) -> SandboxFault:
+        return SandboxFault(f"the worker of filter {self._title()} died")
 
     def _title(self) -> str:
         return " and ".join(f"`{one}`" for one in self._names)

@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from sluice_core.errors import SluiceError
 from sluice_sandbox.jail import root
-from sluice_sandbox.jail.cgroups import Groups
+from sluice_sandbox.jail.cgroups import ControlGroups
 from sluice_sandbox.jail.jail import Jail
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import CONTROL, tenant_socket
-from sluice_sandbox.process.tenant import PYTHON, Member, Tenant, said, started
+from sluice_sandbox.process.tenant import PYTHON, JailedWorker, Tenant, last_error_line, start_jailed_worker
 
 LOOK: Final = 0.5
 #: A worker that lived shorter than this is not replaced before somebody asks.
@@ -67,12 +67,12 @@ class Supervisor:
         self._leaving: list[Tenant] = []
         #: The numbers in use, each of them a user and a control group.
         self._slots: set[int] = set()
-        self._groups = Groups()
+        self._groups = ControlGroups()
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
         self._root = Path()
         #: A jail with a worker for the next tenant, so that nobody waits for one to start.
-        self._spare: tuple[int, Jail, Member] | None = None
+        self._spare: tuple[int, Jail, JailedWorker] | None = None
         self._preparing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -110,7 +110,7 @@ class Supervisor:
             self._leaving.append(Tenant("", self._settings.folder, slot, jail, spare=member))
         for tenant in [*self._tenants.values(), *self._leaving]:
             tenant.kill()
-            for member in list(tenant.members):
+            for member in list(tenant.workers):
                 self._release(tenant, member)
             tenant.close()
         self._tenants.clear()
@@ -132,7 +132,7 @@ class Supervisor:
         try:
             process = self._jail(0, group=False).start([*PYTHON, "-c", "pass"], [], errors)
             if process.wait(timeout=30):
-                raise root.NoJail(f"the jail does not work here: {said(heard)}")
+                raise root.JailUnavailable(f"the jail does not work here: {last_error_line(heard)}")
         finally:
             os.close(heard)
             os.close(errors)
@@ -172,7 +172,7 @@ class Supervisor:
         if tenant is None:
             tenant = self._tenants[name] = self._admit(name)
         async with tenant.lock:
-            if tenant.named and tenant.deaf():
+            if tenant.named and tenant.socket_is_shut():
                 _log.warning("tenant `%s`: its socket was shut", name)
                 self._dismiss(tenant)
             if not tenant.named:
@@ -180,7 +180,7 @@ class Supervisor:
                 await self._start(name)
                 return
             try:
-                if not tenant.members:
+                if not tenant.workers:
                     await self._hire(tenant)
             except SluiceError:
                 # whoever waits is told, and the next one tries anew
@@ -192,7 +192,7 @@ class Supervisor:
         if tenant is None:
             return
         async with tenant.lock:
-            if tenant.waiting() and len(tenant.members) < self._limits.workers:
+            if tenant.has_waiting_streams() and len(tenant.workers) < self._limits.workers:
                 await self._hire(tenant)
 
     async def _room(self) -> None:
@@ -207,7 +207,7 @@ class Supervisor:
         if len(self._tenants) >= self._limits.tenants:
             free = [one for one in self._tenants.values() if not self._busy(one)]
             if not free:
-                raise root.NoJail(f"all {self._limits.tenants} places for tenants are taken")
+                raise root.JailUnavailable(f"all {self._limits.tenants} places for tenants are taken")
             self._dismiss(min(free, key=lambda one: one.active))
         slot, jail, spare = self._take_spare()
         tenant = Tenant(name, tenant_socket(self._settings.folder, name), slot, jail, spare=spare)
@@ -215,7 +215,7 @@ class Supervisor:
         self._spawn(self._prepare())
         return tenant
 
-    def _take_spare(self) -> tuple[int, Jail, Member | None]:
+    def _take_spare(self) -> tuple[int, Jail, JailedWorker | None]:
         if self._spare is not None:
             spare, self._spare = self._spare, None
             return spare
@@ -236,28 +236,28 @@ class Supervisor:
             slot = self._slot()
             jail = self._jail(slot)
             try:
-                self._spare = slot, jail, await started(jail)
+                self._spare = slot, jail, await start_jailed_worker(jail)
             except SluiceError as error:
                 # a tenant that comes will try again, and be told
                 _log.warning("no spare worker: %s", error)
                 self._slots.discard(slot)
 
     async def _hire(self, tenant: Tenant) -> None:
-        member = await tenant.hire()
+        member = await tenant.start_worker()
         ended: Callable[..., Any] = self._ended
         asyncio.get_running_loop().add_reader(member.descriptor, ended, tenant, member)
 
-    def _ended(self, tenant: Tenant, member: Member) -> None:
+    def _ended(self, tenant: Tenant, member: JailedWorker) -> None:
         """A worker died; who has work gets another."""
         self._release(tenant, member)
         lived = time.monotonic() - member.started
         _log.info("tenant `%s` lost worker %d after %.1f s", tenant.name, member.process.pid, lived)
-        if tenant.named and not tenant.members and (lived > _SHORT or tenant.waiting()):
+        if tenant.named and not tenant.workers and (lived > _SHORT or tenant.has_waiting_streams()):
             self._spawn(self._do("start", tenant.name))
 
-    def _release(self, tenant: Tenant, member: Member) -> None:
+    def _release(self, tenant: Tenant, member: JailedWorker) -> None:
         asyncio.get_running_loop().remove_reader(member.descriptor)
-        tenant.members.remove(member)
+        tenant.workers.remove(member)
         member.close()
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -275,11 +275,12 @@ class Supervisor:
                 self._see_off(tenant, now)
 
     def _busy(self, tenant: Tenant) -> bool:
-        return tenant.waiting() or tenant.lock.locked() or any(member.page.read()[2] for member in tenant.members)
+        serves = any(member.counters.read()[2] for member in tenant.workers)
+        return tenant.has_waiting_streams() or tenant.lock.locked() or serves
 
     def _look(self, tenant: Tenant, now: float) -> None:
-        looks = [member.look(now) for member in tenant.members]
-        waiting = tenant.waiting()
+        looks = [member.observe(now) for member in tenant.workers]
+        waiting = tenant.has_waiting_streams()
         if waiting or tenant.lock.locked() or any(moved or streams for moved, streams in looks):
             tenant.active = now
         elif now - tenant.active > self._limits.idle:
@@ -288,28 +289,28 @@ class Supervisor:
         self._kill_still(tenant, now, waiting)
 
     def _kill_still(self, tenant: Tenant, now: float, waiting: bool) -> None:
-        for member in tenant.members:
+        for member in tenant.workers:
             # or nobody is fetched from the queue: code that took the worker over may have spoilt the page
-            if now - member.still > self._limits.patience and (member.inside() or waiting):
+            if now - member.still > self._limits.patience and (member.runs_code() or waiting):
                 _log.warning("tenant `%s`: worker %d stood still", tenant.name, member.process.pid)
                 member.process.kill()
 
     def _dismiss(self, tenant: Tenant) -> None:
         """First the name goes; see :meth:`_see_off`."""
-        tenant.forget()
+        tenant.unlink_socket()
         if self._tenants.get(tenant.name) is tenant:
             del self._tenants[tenant.name]
             self._leaving.append(tenant)
 
     def _see_off(self, tenant: Tenant, now: float) -> None:
         """Then, when nobody is served any more, the workers."""
-        for member in tenant.members:
-            member.look(now)
-        self._kill_still(tenant, now, tenant.waiting())
-        if tenant.members and self._busy(tenant):
+        for member in tenant.workers:
+            member.observe(now)
+        self._kill_still(tenant, now, tenant.has_waiting_streams())
+        if tenant.workers and self._busy(tenant):
             return
         tenant.kill()
-        for member in list(tenant.members):
+        for member in list(tenant.workers):
             self._release(tenant, member)
         tenant.close()
         self._slots.discard(tenant.slot)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from sluice_sandbox.jail.jail import Jail
-from sluice_sandbox.jail.root import NoJail
-from sluice_sandbox.process.worker_steps import Page
+from sluice_sandbox.jail.root import JailUnavailable
+from sluice_sandbox.process.worker_steps import SharedCounters
 
 #: Streams that may wait to be taken; the kernel cuts it to `net.core.somaxconn`.
 _QUEUE: Final = 4096
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class Member:
+class JailedWorker:
     """A running worker; until it is told whom it serves it may wait as a spare."""
 
     process: subprocess.Popen[bytes]
-    page: Page
+    counters: SharedCounters
     descriptor: int
     control: socket.socket
     started: float
@@ -49,24 +49,24 @@ class Member:
         self.control.close()
         self.started = self.still = time.monotonic()
 
-    def look(self, now: float) -> tuple[bool, bool]:
+    def observe(self, now: float) -> tuple[bool, bool]:
         """Whether something moved since the last look, and whether streams are open."""
-        entries, _, streams = self.page.read()
+        entries, _, streams = self.counters.read()
         moved = entries != self.entries
         if moved:
             self.entries, self.still = entries, now
         return moved, streams > 0
 
-    def inside(self) -> bool:
+    def runs_code(self) -> bool:
         """Whether it runs a tenant's code."""
-        return self.page.read()[1]
+        return self.counters.read()[1]
 
     def close(self) -> None:
         """After it ended."""
         self.process.wait()
         os.close(self.descriptor)
         self.control.close()
-        self.page.close()
+        self.counters.close()
 
 
 @dataclass(eq=False)
@@ -79,8 +79,8 @@ class Tenant:
     jail: Jail
     listener: socket.socket | None = None
     #: A worker that is up already, in this tenant's jail.
-    spare: Member | None = None
-    members: list[Member] = field(default_factory=list)
+    spare: JailedWorker | None = None
+    workers: list[JailedWorker] = field(default_factory=list)
     active: float = field(default_factory=time.monotonic)
     #: One start at a time.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -97,13 +97,13 @@ class Tenant:
         self.listener.listen(_QUEUE)
         self.named = True
 
-    def forget(self) -> None:
+    def unlink_socket(self) -> None:
         """Give the name back; those who wait are still served."""
         if self.named:
             self.path.unlink(missing_ok=True)
         self.named = False
 
-    def deaf(self) -> bool:
+    def socket_is_shut(self) -> bool:
         """Whether nobody can connect any more: code that took a worker over can shut the door for its tenant."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as line:
             try:
@@ -114,7 +114,7 @@ class Tenant:
                 return True
         return False
 
-    def waiting(self) -> bool:
+    def has_waiting_streams(self) -> bool:
         """Whether somebody waits whom no worker took."""
         if self.listener is None:
             return False
@@ -122,7 +122,7 @@ class Tenant:
         poll.register(self.listener, select.POLLIN)
         return any(events == select.POLLIN for _, events in poll.poll(0))
 
-    async def hire(self) -> Member:
+    async def start_worker(self) -> JailedWorker:
         """One more worker, which serves when this returns.
 
         :raises NoJail: when it does not come up, with what it said
@@ -132,20 +132,20 @@ class Tenant:
         if spare is not None and spare.process.poll() is not None:
             spare.close()
             spare = None
-        member = await started(self.jail) if spare is None else spare
+        member = await start_jailed_worker(self.jail) if spare is None else spare
         if self.listener is None:
             member.process.kill()
             member.close()
-            raise NoJail(f"tenant `{self.name}` is closed")
+            raise JailUnavailable(f"tenant `{self.name}` is closed")
         member.serve(self.listener)
-        self.members.append(member)
+        self.workers.append(member)
         took = (time.monotonic() - begun) * 1000
         _log.info("tenant `%s` has worker %d after %.0f ms", self.name, member.process.pid, took)
         return member
 
     def kill(self) -> None:
         """End all workers now."""
-        for member in self.members:
+        for member in self.workers:
             member.process.kill()
         if self.spare is not None:
             self.spare.process.kill()
@@ -154,7 +154,7 @@ class Tenant:
 
     def close(self) -> None:
         """After the last worker ended."""
-        self.forget()
+        self.unlink_socket()
         if self.listener is not None:
             self.listener.close()
             self.listener = None
@@ -162,13 +162,13 @@ class Tenant:
             self.jail.group.remove()
 
 
-async def started(jail: Jail) -> Member:
+async def start_jailed_worker(jail: Jail) -> JailedWorker:
     """A worker in ``jail`` that is up and serves nobody yet.
 
     :raises NoJail: when it does not come up, with what it said
     """
     page = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(page, Page.SIZE)
+    os.ftruncate(page, SharedCounters.SIZE)
     # a page that shrinks under its readers kills them
     fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -179,11 +179,11 @@ async def started(jail: Jail) -> Member:
         command = [*PYTHON, "-c", _MAIN, json.dumps(told)]
         process = jail.start(command, [theirs.fileno(), page], errors)
         theirs.close()
-        member = Member(process, Page(page), os.pidfd_open(process.pid), ours, time.monotonic())
+        member = JailedWorker(process, SharedCounters(page), os.pidfd_open(process.pid), ours, time.monotonic())
         if not await _readable(ours.fileno(), _START) or ours.recv(1) != b"+":
             process.kill()
             member.close()
-            raise NoJail(f"worker does not start: {said(heard)}")
+            raise JailUnavailable(f"worker does not start: {last_error_line(heard)}")
     finally:
         theirs.close()
         for one in (page, heard, errors):
@@ -205,7 +205,7 @@ async def _readable(descriptor: int, seconds: float) -> bool:
     return True
 
 
-def said(heard: int) -> str:
+def last_error_line(heard: int) -> str:
     """The last line that came through the pipe ``heard`` so far, or that there was none."""
     try:
         text = os.read(heard, 65536).decode(errors="replace").strip()

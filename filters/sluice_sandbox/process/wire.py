@@ -38,28 +38,28 @@ FAULTS: Final = {
 }
 
 
-class NotOurs(Exception):
+class MalformedFrame(Exception):
     """Bytes that no worker of ours sends."""
 
 
-def head(steps: list[dict[str, Any]]) -> bytes:
+def encode_head(steps: list[dict[str, Any]]) -> bytes:
     """What a stream begins with."""
     body = json.dumps({"steps": steps}, separators=(",", ":")).encode()
     return HEAD.pack(len(body)) + body
 
 
-def frame(kind: int, size: int) -> bytes:
+def frame_header(kind: int, size: int) -> bytes:
     """What precedes ``size`` bytes of that kind."""
     return FRAME.pack(kind, size)
 
 
-def word(kind: int, content: dict[str, Any]) -> bytes:
+def encode_message(kind: int, content: dict[str, Any]) -> bytes:
     """A whole frame that is no data."""
     body = json.dumps(content, separators=(",", ":")).encode()
     return FRAME.pack(kind, len(body)) + body
 
 
-class Frames:
+class FrameParser:
     """Takes a worker's bytes apart, as they come."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Frames:
                 self._kind, self._left = FRAME.unpack_from(data, place)
                 place += FRAME.size
                 if self._kind not in (DATA, END, FAULT) or (self._kind != DATA and self._left > MAX_WORD):
-                    raise NotOurs(f"frame of kind {self._kind} and {self._left} bytes")
+                    raise MalformedFrame(f"frame of kind {self._kind} and {self._left} bytes")
             piece = data[place : place + self._left]
             if self._kind != DATA and len(piece) < self._left:
                 self._partial = piece

@@ -3,7 +3,7 @@
 Theory of operation.  One thread serves all streams of one tenant that its listening socket brings
 it, by epoll: slow readers cost it memory, not a place.  A stream's bytes go to the uploaded classes
 as they come, output waits in the stream; while more than ``_BACKLOG`` waits, nothing more is read.
-The supervisor watches a shared page of numbers (``Page``) to see code that does not come back,
+The supervisor watches a shared page of numbers (``SharedCounters``) to see code that does not come back,
 and kills.  Nobody outside believes what this file reports; it is careful for the tenant's own sake.
 
 An uploaded file defines a class, by the name that was registered::
@@ -25,7 +25,7 @@ import sys
 from typing import Final
 
 from sluice_sandbox.process import wire
-from sluice_sandbox.process.worker_steps import Fault, Library, Page, Steps
+from sluice_sandbox.process.worker_steps import LoadedCode, SharedCounters, StepChain, StepFault
 
 _BACKLOG: Final = 1024 * 1024
 _STREAMS: Final = 200
@@ -35,10 +35,10 @@ _FAIR: Final = 8
 _DESCRIPTORS: Final = 500
 
 
-class Stream:
+class WorkerStream:
     """One connection."""
 
-    def __init__(self, connection: _socket.socket, library: Library, steps: Steps) -> None:
+    def __init__(self, connection: _socket.socket, library: LoadedCode, steps: StepChain) -> None:
         self.connection = connection
         self._library = library
         self._steps = steps
@@ -61,12 +61,12 @@ class Stream:
             elif not data:
                 rest = self._steps.finish()
                 self._put(rest)
-                self._end(wire.word(wire.END, {"counts": self._steps.counts}))
+                self._end(wire.encode_message(wire.END, {"counts": self._steps.counts}))
                 return False
             if data:
                 self._put(self._steps.feed(data))
-        except Fault as fault:
-            self._end(wire.word(wire.FAULT, fault.word))
+        except StepFault as fault:
+            self._end(wire.encode_message(wire.FAULT, fault.message))
             return False
         return True
 
@@ -100,7 +100,7 @@ class Stream:
 
     def _put(self, data: bytes) -> None:
         if data:
-            self._waiting += (wire.frame(wire.DATA, len(data)), data)
+            self._waiting += (wire.frame_header(wire.DATA, len(data)), data)
             self._waits += wire.FRAME.size + len(data)
 
     def _end(self, last: bytes) -> None:
@@ -121,7 +121,7 @@ class Stream:
             if sent:
                 self._waiting[0] = memoryview(self._waiting[0])[sent:]
 
-    def interest(self) -> int:
+    def wanted_events(self) -> int:
         """What to wait for; 0 when it is over."""
         events = select.EPOLLOUT if self._waiting else 0
         if not self._ended and self._waits < _BACKLOG:
@@ -141,12 +141,12 @@ class Stream:
 class Worker:
     """Serves streams until it is killed."""
 
-    def __init__(self, listener: _socket.socket, page: Page, limits: dict[str, float]) -> None:
+    def __init__(self, listener: _socket.socket, page: SharedCounters, limits: dict[str, float]) -> None:
         self._listener = listener
         self._page = page
         self._seconds = (limits["cpu"], limits["cpu_per_mb"] / 1e6)
-        self._library = Library()
-        self._streams: dict[int, Stream] = {}
+        self._library = LoadedCode()
+        self._streams: dict[int, WorkerStream] = {}
         self._interests: dict[int, int] = {}
         self._epoll = select.epoll()
         self._accepting = False
@@ -178,25 +178,25 @@ class Worker:
         connection = _socket.socket(fileno=descriptor)
         connection.setblocking(False)
         connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _BACKLOG)
-        stream = Stream(connection, self._library, Steps(self._page, self._seconds))
+        stream = WorkerStream(connection, self._library, StepChain(self._page, self._seconds))
         self._streams[descriptor] = stream
         self._page.streams(len(self._streams))
         self._serve(descriptor, stream)
 
-    def _serve(self, descriptor: int, stream: Stream) -> None:
+    def _serve(self, descriptor: int, stream: WorkerStream) -> None:
         try:
             for _ in range(_FAIR):
                 stream.write()
-                if not (stream.interest() & select.EPOLLIN and stream.read()):
+                if not (stream.wanted_events() & select.EPOLLIN and stream.read()):
                     break
             stream.write()
-            wanted = stream.interest()
+            wanted = stream.wanted_events()
         except OSError:
             # the peer went away
             wanted = 0
         self._wait(descriptor, stream, wanted)
 
-    def _wait(self, descriptor: int, stream: Stream, wanted: int) -> None:
+    def _wait(self, descriptor: int, stream: WorkerStream, wanted: int) -> None:
         before = self._interests.get(descriptor, 0)
         if wanted == before != 0:
             return
@@ -265,7 +265,7 @@ def _listener(control: int) -> _socket.socket:
 def main() -> None:
     """Serve; the only argument holds the limits and the numbers of the inherited descriptors."""
     told = json.loads(sys.argv[1])
-    page = Page(told["page"])
+    page = SharedCounters(told["page"])
     listener = _listener(told["control"])
     # from here on nothing that a tenant's code prints leaves the jail
     nowhere = os.open("/dev/null", os.O_RDWR)

@@ -12,7 +12,7 @@ from importlib.util import module_from_spec
 from typing import Any, Final
 
 
-class Page:
+class SharedCounters:
     """Three numbers that worker and supervisor share: entries into code, whether inside, open streams."""
 
     SIZE: Final = 4096
@@ -41,12 +41,12 @@ class Page:
         self._map.close()
 
 
-class Fault(Exception):
+class StepFault(Exception):
     """A step failed; ``what`` is at most the name of an exception."""
 
     def __init__(self, step: int, fault: str, what: str = "") -> None:
         super().__init__(fault)
-        self.word = {"step": step, "fault": fault, "what": what}
+        self.message = {"step": step, "fault": fault, "what": what}
 
 
 class _Bytes(SourceFileLoader):
@@ -63,7 +63,7 @@ class _Bytes(SourceFileLoader):
         raise OSError("no cache")
 
 
-class Library:
+class LoadedCode:
     """The code that was loaded so far, by its SHA-256."""
 
     def __init__(self) -> None:
@@ -77,13 +77,13 @@ class Library:
             module = self._modules[sha256] = self._load(number, sha256, descriptor)
         main = getattr(module, str(step["main"]), None)
         if not isinstance(main, type):
-            raise Fault(number, "main")
+            raise StepFault(number, "main")
         return main
 
     def _load(self, number: int, sha256: str, descriptor: int) -> Any:
         code = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         if hashlib.sha256(code).hexdigest() != sha256:
-            raise Fault(number, "digest")
+            raise StepFault(number, "digest")
         name = f"filter_{sha256[:16]}"
         loader = _Bytes(name, code)
         module = module_from_spec(ModuleSpec(name, loader, origin=f"/{name}.py"))
@@ -93,30 +93,30 @@ class Library:
             loader.exec_module(module)
         except BaseException as error:  # whatever strangers' code raises is their request's fault
             del sys.modules[name]
-            raise Fault(number, "load", type(error).__name__) from error
+            raise StepFault(number, "load", type(error).__name__) from error
         return module
 
 
-class Steps:
+class StepChain:
     """The steps of one stream."""
 
-    def __init__(self, page: Page, seconds: tuple[float, float]) -> None:
+    def __init__(self, page: SharedCounters, seconds: tuple[float, float]) -> None:
         self._page = page
         self._cpu, self._cpu_per_byte = seconds
         self._used = 0.0
         self._steps: list[Any] = []
         self.counts: list[list[int]] = []
 
-    def start(self, library: Library, steps: list[dict[str, Any]], descriptors: list[int]) -> None:
+    def start(self, library: LoadedCode, steps: list[dict[str, Any]], descriptors: list[int]) -> None:
         for number, (step, descriptor) in enumerate(zip(steps, descriptors, strict=True)):
             self._page.enter()
             try:
                 main = library.main(number, step, descriptor)
                 self._steps.append(main(dict(step["params"]), str(step["direction"])))
-            except Fault:
+            except StepFault:
                 raise
             except BaseException as error:  # see _load
-                raise Fault(number, "raised", type(error).__name__) from error
+                raise StepFault(number, "raised", type(error).__name__) from error
             finally:
                 self._page.leave()
             self.counts.append([0, 0])
@@ -146,15 +146,15 @@ class Steps:
         try:
             out = method(*args)
         except BaseException as error:  # see _load
-            raise Fault(number, "raised", type(error).__name__) from error
+            raise StepFault(number, "raised", type(error).__name__) from error
         finally:
             self._page.leave()
         self._used += time.thread_time() - begun
         if self._used > self._cpu + self._cpu_per_byte * self.counts[0][0]:
-            raise Fault(number, "cpu")
+            raise StepFault(number, "cpu")
         if type(out) is not bytes:
             if not isinstance(out, bytes | bytearray | memoryview):
-                raise Fault(number, "shape")
+                raise StepFault(number, "shape")
             out = bytes(out)
         self.counts[number][1] += len(out)
         return out

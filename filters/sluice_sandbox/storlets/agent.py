@@ -41,7 +41,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 _ROUNDS: Final = 50
 
 
-class Loop(SBusServer):  # type: ignore[misc]
+class PollingServer(SBusServer):  # type: ignore[misc]
     """Storlets' server with our main loop; ``idle`` is in seconds."""
 
     def __init__(self, *args: Any, idle: float = 300.0, **kwargs: Any) -> None:
@@ -50,7 +50,7 @@ class Loop(SBusServer):  # type: ignore[misc]
 
     def main_loop(self, ready: int | None = None) -> int:
         """Serve until idle or told to end; a byte on ``ready`` says that the socket is there."""
-        become_reaper()
+        become_subreaper()
         with wire.listen(self.sbus_path) as channel:
             wake_up, poll = _signals(self), select.poll()
             poll.register(channel, select.POLLIN)
@@ -60,21 +60,21 @@ class Loop(SBusServer):  # type: ignore[misc]
                 os.close(ready)
             last = time.monotonic()
             while self.running:
-                events = poll.poll(50 if self.hurry() else 1000 * max(0.05, self.idle / 4))
+                events = poll.poll(50 if self.retries_soon() else 1000 * max(0.05, self.idle / 4))
                 if any(fd == wake_up for fd, _ in events):
                     os.read(wake_up, 512)
-                self.tend()
+                self.after_event()
                 if any(fd == channel.fileno() for fd, _ in events):
                     last = time.monotonic()
                     if not self._serve(channel):
                         break
-                elif self.busy():
+                elif self.has_work():
                     last = time.monotonic()
                 elif time.monotonic() - last > self.idle:
                     break
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.sbus_path)
-        self.end()
+        self.shut_down()
         return int(EXIT_SUCCESS)
 
     def _serve(self, channel: Any) -> bool:
@@ -93,22 +93,22 @@ class Loop(SBusServer):  # type: ignore[misc]
             return True
         return bool(self.dispatch_command(datagram))
 
-    def tend(self) -> None:
+    def after_event(self) -> None:
         """Look after child processes; called after every event."""
 
-    def busy(self) -> bool:
+    def has_work(self) -> bool:
         """Whether there is a reason to stay."""
         return False
 
-    def hurry(self) -> bool:
+    def retries_soon(self) -> bool:
         """Whether something has to be tried again soon."""
         return False
 
-    def end(self) -> None:
+    def shut_down(self) -> None:
         """The loop is over."""
 
 
-def become_reaper() -> None:
+def become_subreaper() -> None:
     """Orphans among our descendants become our children instead of the container's first process'."""
     _PRCTL(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -118,7 +118,7 @@ def die_with_parent() -> None:
     _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def strays(known: set[int]) -> list[int]:
+def orphans(known: set[int]) -> list[int]:
     """Children of ours that are none of ``known``: orphans that came to us."""
     pid = os.getpid()
     try:
@@ -128,10 +128,10 @@ def strays(known: set[int]) -> list[int]:
         return []
 
 
-def sweep(known: set[int]) -> None:
+def kill_orphans(known: set[int]) -> None:
     """Kill what runs left behind; a fork bomb's remains take several rounds."""
     for _ in range(_ROUNDS):
-        found = strays(known)
+        found = orphans(known)
         if not found:
             return
         for child in found:
@@ -175,7 +175,7 @@ def quiet_logger() -> logging.Logger:
     return logger
 
 
-def _signals(server: Loop) -> int:
+def _signals(server: PollingServer) -> int:
     """A descriptor that becomes readable with every signal; those to end make the loop end."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -192,7 +192,7 @@ def _signals(server: Loop) -> int:
     return reader
 
 
-def die(status: int) -> None:
+def exit_now(status: int) -> None:
     """End this process at once, without what an interpreter does at its end."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()

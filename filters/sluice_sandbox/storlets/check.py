@@ -16,7 +16,7 @@ from sluice_core.errors import PeerError
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Hint
 from sluice_sandbox.storlets import library as storlets_library
-from sluice_sandbox.storlets.container import Place
+from sluice_sandbox.storlets.container import ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
 from sluice_sandbox.uploads import uploaded_filters
 
@@ -43,7 +43,7 @@ def check(engine: str, image: str, state: Path) -> Iterator[str]:
     store, sha256 = CodeStore(folder / "code"), hashlib.sha256(_CODE).hexdigest()
     store.add(_CODE, sha256)
     library = storlets_library.prepare(folder / "library")
-    team = StorletTeam(Place(engine, image, folder / "sandbox", library, node=folder.name), store)
+    team = StorletTeam(ContainerSettings(engine, image, folder / "sandbox", library, node=folder.name), store)
     upload = Upload("same", STORLET, "python", "same.Same", sha256, len(_CODE), reverse=True)
     try:
         same = uploaded_filters([upload], store, {STORLET: team})["same"]()

@@ -30,10 +30,10 @@ from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
 from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
 
 from sluice_filters.api import FilterError
-from sluice_sandbox.docker.client import connected
+from sluice_sandbox.docker.client import docker_client
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import wire
-from sluice_sandbox.storlets.waiting import alone, pause, pipe, read_now, wait
+from sluice_sandbox.storlets.waiting import file_lock, pause, pipe, read_now, wait
 
 
 @contextlib.contextmanager
@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ContainerSettings:
     """Where containers run: this node's part of an engine.
 
     ``engine`` is the engine's URL, ``image`` one that it has, ``folder`` ours for sockets and code, ``library`` what
@@ -101,7 +101,7 @@ class _Full(Unavailable):
 class Container(DockerRunTimeSandbox):  # type: ignore[misc]
     """The container of ``account`` at ``place``; nothing happens before it is asked for something."""
 
-    def __init__(self, account: str, place: Place, limits: Limits) -> None:
+    def __init__(self, account: str, place: ContainerSettings, limits: Limits) -> None:
         scope = hashlib.sha256(account.encode()).hexdigest()[:16]
         conf = {
             "pipes_dir": str(place.folder / place.node / "pipes"),
@@ -129,7 +129,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         :raises Unavailable: when it cannot be
         """
         try:
-            with alone(self._lock(), self.place.patience):
+            with file_lock(self._lock(), self.place.patience):
                 if self.ping(name):
                     return  # somebody was faster
                 if not self.ping():
@@ -149,7 +149,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         :param unless: asked when it is our turn; True when that is not needed any more
         """
         try:
-            with alone(self._lock(), self.place.patience):
+            with file_lock(self._lock(), self.place.patience):
                 if unless is None or not unless():
                     with self._engine() as client:
                         self._remove(client)
@@ -284,7 +284,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
                 pause(_PING)
 
     def _engine(self) -> AbstractContextManager[docker.DockerClient]:
-        return connected(self.place.engine, self.place.patience)
+        return docker_client(self.place.engine, self.place.patience)
 
     def _start_daemon(self, name: str, main: str, language: str, classpath: str) -> None:
         params = {

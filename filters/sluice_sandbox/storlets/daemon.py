@@ -21,12 +21,12 @@ from storlets.agent.daemon.server import StorletDaemon
 from sluice_sandbox.storlets import wire
 from sluice_sandbox.storlets.agent import (
     START,
-    Loop,
+    PollingServer,
     close_others,
-    die,
     die_with_parent,
     ended_children,
-    sweep,
+    exit_now,
+    kill_orphans,
     trailer,
 )
 
@@ -108,7 +108,7 @@ class PipeLogger:
     exception = error
 
 
-class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
+class Daemon(PollingServer, StorletDaemon):  # type: ignore[misc]
     """Storlets' daemon for one Python class; at most ``pool_size`` runs at once, later ones wait."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -136,7 +136,7 @@ class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
             _refuse(waiting, "cancelled")
         return CommandSuccess("OK")
 
-    def tend(self) -> None:
+    def after_event(self) -> None:
         ended = set(ended_children(set(self.task_id_to_pid.values())))
         for task, pid in list(self.task_id_to_pid.items()):
             if pid in ended:
@@ -144,13 +144,13 @@ class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
                 self._clear_up(pid)
         self._start_waiting()
 
-    def busy(self) -> bool:
+    def has_work(self) -> bool:
         return bool(self.task_id_to_pid or self._waiting)
 
-    def hurry(self) -> bool:
+    def retries_soon(self) -> bool:
         return self._since is not None
 
-    def end(self) -> None:
+    def shut_down(self) -> None:
         for pid in list(self.task_id_to_pid.values()):
             self._clear_up(pid)
 
@@ -160,7 +160,7 @@ class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
             os.killpg(session, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(session, 0)
-        sweep(set(self.task_id_to_pid.values()))
+        kill_orphans(set(self.task_id_to_pid.values()))
 
     def _start_waiting(self) -> None:
         """Start what may be started; without processes (a fork bomb beside us) try for a while."""
@@ -187,7 +187,7 @@ class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
                 signal.set_wakeup_fd(-1)
                 self._run(dtg)
             finally:
-                die(1)
+                exit_now(1)
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)  # the child makes itself a session; whoever is first
         self.task_id_to_pid[dtg.task_id] = pid
@@ -209,7 +209,7 @@ class Daemon(Loop, StorletDaemon):  # type: ignore[misc]
         except BaseException as error:  # noqa: BLE001  # whatever the code of a stranger raises, SystemExit too
             end = trailer(False, f"it raised {type(error).__name__}")
         os.write(status, end)
-        die(0)
+        exit_now(0)
 
 
 def confine(limits: dict[str, str]) -> None:

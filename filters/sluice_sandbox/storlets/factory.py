@@ -19,14 +19,22 @@ from storlets.agent.common.server import EXIT_SUCCESS
 from storlets.agent.daemon_factory.server import SDaemonError, StorletDaemonFactory
 
 from sluice_sandbox.storlets import wire
-from sluice_sandbox.storlets.agent import Loop, close_others, die, die_with_parent, ended_children, quiet_logger, sweep
+from sluice_sandbox.storlets.agent import (
+    PollingServer,
+    close_others,
+    die_with_parent,
+    ended_children,
+    exit_now,
+    kill_orphans,
+    quiet_logger,
+)
 from sluice_sandbox.storlets.daemon import Daemon
 
 #: Seconds that the code of a filter gets to be loaded.
 _LOADING: Final = 10.0
 
 
-class Factory(Loop, StorletDaemonFactory):  # type: ignore[misc]
+class Factory(PollingServer, StorletDaemonFactory):  # type: ignore[misc]
     """Storlets' factory; ``storlet_name`` is the daemon's name, ``storlet_main`` the class it runs."""
 
     def __init__(self, *args: Any, code: str, **kwargs: Any) -> None:
@@ -43,7 +51,7 @@ class Factory(Loop, StorletDaemonFactory):  # type: ignore[misc]
                 os.kill(lost, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(lost, 0)
-            sweep(set(self.storlet_name_to_pid.values()))
+            kill_orphans(set(self.storlet_name_to_pid.values()))
         return super().start_daemon(dtg)
 
     start_daemon.is_command_handler = True  # type: ignore[attr-defined]
@@ -95,18 +103,18 @@ class Factory(Loop, StorletDaemonFactory):  # type: ignore[misc]
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-            sweep(set(self.storlet_name_to_pid.values()))
+            kill_orphans(set(self.storlet_name_to_pid.values()))
             raise SDaemonError(f"cannot be loaded: {answer.decode(errors='replace') or 'it ended'}")
         return pid
 
-    def tend(self) -> None:
+    def after_event(self) -> None:
         ended = set(ended_children(set(self.storlet_name_to_pid.values())))
         for name, pid in list(self.storlet_name_to_pid.items()):
             if pid in ended:
                 del self.storlet_name_to_pid[name]
                 self._worked.pop(pid, None)
         self._end_idle_java()
-        sweep(set(self.storlet_name_to_pid.values()))
+        kill_orphans(set(self.storlet_name_to_pid.values()))
 
     def _end_idle_java(self) -> None:
         """Python daemons end by themselves; Java ones do not know how, but a run of theirs is seen by its pipes."""
@@ -119,10 +127,10 @@ class Factory(Loop, StorletDaemonFactory):  # type: ignore[misc]
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
-    def busy(self) -> bool:
+    def has_work(self) -> bool:
         return bool(self.storlet_name_to_pid)
 
-    def end(self) -> None:
+    def shut_down(self) -> None:
         for pid in self.storlet_name_to_pid.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -158,7 +166,7 @@ def _be_daemon(ready: int, folder: str, main: str, path: str, pool: int, idle: f
             raise
         status = daemon.main_loop(ready)
     finally:
-        die(status)
+        exit_now(status)
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | 
     given = _given(options)
     if "engine" not in given:
         return None
-    from sluice_sandbox.storlets.container import Place  # needs Storlets, and docker's client
+    from sluice_sandbox.storlets.container import ContainerSettings  # needs Storlets, and docker's client
 
     folder = Path(given.get("folder", state_folder() / "storlets"))
     jars = sorted(Path(given.get("cache", cache_folder())).glob("java-*"))
@@ -58,7 +58,8 @@ def storlet_team(options: Mapping[str, str], store: CodeStore) -> StorletTeam | 
     rest = {name: value for name, value in given.items() if name not in _LIMITS | _HERE}
     place: dict[str, Any] = {"image": image.PYTHON.name(), "node": socket.gethostname(), **rest}
     limits = Limits(**{name: value for name, value in given.items() if name in _LIMITS})
-    return StorletTeam(Place(engine=given["engine"], folder=folder, library=library, **place), store, limits)
+    settings = ContainerSettings(engine=given["engine"], folder=folder, library=library, **place)
+    return StorletTeam(settings, store, limits)
 
 
 def _given(options: Mapping[str, str]) -> dict[str, Any]:

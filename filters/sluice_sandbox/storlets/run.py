@@ -11,7 +11,7 @@ storlet reads, and never read from it; so
 * one whose daemon ended in the very moment it was asked can be asked again, its input is still there.
 
 A stream has ended when every storlet's daemon has said so (see ``storlets_agent``), nothing is left
-unread in any pipe, and the output is at its end.  Everything else is :class:`Misbehaved`: a trailer with a
+unread in any pipe, and the output is at its end.  Everything else is :class:`SandboxFault`: a trailer with a
 reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
 
 ``feed`` never waits for output, only for room; what a storlet cannot take while it gives a lot waits here.  The newest
@@ -38,10 +38,10 @@ from storlets.sbus.file_description import (
 )
 
 from sluice_filters.api import FilterError
-from sluice_sandbox.limits import Limits, Misbehaved
+from sluice_sandbox.limits import Limits, SandboxFault
 from sluice_sandbox.storlets import wire
-from sluice_sandbox.storlets.stage import JAVA, Daemons, Stage, Task, agreed, printable
-from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread, wait, write_now
+from sluice_sandbox.storlets.stage import JAVA, Stage, StorletDaemons, StorletTask, printable, reconcile_counts
+from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread_bytes, wait, write_now
 
 #: Socket of the factory, beside those of the daemons.
 FACTORY: Final = "factory_pipe"
@@ -54,11 +54,11 @@ _ENOUGH: Final = 4 * 1024 * 1024
 _TAIL: Final = 256 * 1024 * 1024
 
 
-class Run:
+class StorletRun:
     """A :class:`~sluice_sandbox.api.Session` through ``tasks`` in ``container``; begun by the first byte or the end."""
 
     def __init__(
-        self, container: Daemons, tasks: Sequence[Task], limits: Limits, size: int | None, undoes: bool
+        self, container: StorletDaemons, tasks: Sequence[StorletTask], limits: Limits, size: int | None, undoes: bool
     ) -> None:
         self._container = container
         self._tasks = tasks
@@ -100,11 +100,11 @@ class Run:
                     self._in = self._close(self._in)
                 room -= self._turn(found)
                 if room < 0:
-                    raise Misbehaved(f"{self._names()} made too much out of {self._taken} bytes")
+                    raise SandboxFault(f"{self._names()} made too much out of {self._taken} bytes")
             for stage in self._stages:
-                left = unread(stage.reader)
+                left = unread_bytes(stage.reader)
                 if left:
-                    raise Misbehaved(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
+                    raise SandboxFault(f"filter `{stage.task.keyword}` ended before its input, {left} bytes were left")
             self._over = True
             self._let_go()
             return self._passed(found, last=True)
@@ -112,7 +112,7 @@ class Run:
     def counts(self) -> list[tuple[int, int]]:
         """See :class:`~sluice_sandbox.api.Session`; what a storlet did past our counting its neighbour tells."""
         ends = [one.end or {} for one in self._stages]
-        between = [agreed(left.get("given"), right.get("taken")) for left, right in pairwise(ends)]
+        between = [reconcile_counts(left.get("given"), right.get("taken")) for left, right in pairwise(ends)]
         first, last = ends[0].get("taken"), ends[-1].get("given")
         taken = [self._taken if first is None else first, *(right for _, right in between)]
         given = [*(left for left, _ in between), self._given if last is None else last]
@@ -124,7 +124,7 @@ class Run:
 
     def _begin(self) -> None:
         if self._over:
-            raise Misbehaved(f"{self._names()} is over")
+            raise SandboxFault(f"{self._names()} is over")
         if self._stages:
             return
         reader, self._in = self._pipe()
@@ -142,7 +142,7 @@ class Run:
         """Ask the stage's daemon to run it; cold, that includes the container."""
         stage.attempts += 1
         if stage.attempts > _ATTEMPTS:
-            raise Misbehaved(f"filter `{stage.task.keyword}` cannot be started: its daemon keeps ending")
+            raise SandboxFault(f"filter `{stage.task.keyword}` cannot be started: its daemon keeps ending")
         stage.status, writer = self._pipe()
         os.set_blocking(stage.status, False)
         try:
@@ -167,7 +167,7 @@ class Run:
         finally:
             os.close(nowhere)
 
-    def _deliver(self, task: Task, datagram: Any) -> None:
+    def _deliver(self, task: StorletTask, datagram: Any) -> None:
         """Hand a datagram to the task's daemon, which may have to be started, or replaced when it takes nothing."""
         path, patience = self._container.socket_of(task.name), monotonic() + self._limits.patience
         attempts = 0
@@ -183,7 +183,7 @@ class Run:
                 if monotonic() > patience:
                     attempts += 1
                     self._container.replace(lambda: self._container.ping(task.name))
-        raise Misbehaved(f"filter `{task.keyword}` cannot be started")
+        raise SandboxFault(f"filter `{task.keyword}` cannot be started")
 
     def _turn(self, found: list[bytes]) -> int:
         """Move what can be moved, else wait until something can; how many bytes came out."""
@@ -235,9 +235,9 @@ class Run:
         if not end.get("ok"):
             if end.get("why") == wire.NO_PROCESSES:
                 self._container.replace()
-            raise Misbehaved(f"filter `{stage.task.keyword}` failed: {printable(end.get('why'))}")
+            raise SandboxFault(f"filter `{stage.task.keyword}` failed: {printable(end.get('why'))}")
         if stage is self._stages[0] and (self._pending or self._in >= 0):
-            raise Misbehaved(f"filter `{stage.task.keyword}` ended before its input")
+            raise SandboxFault(f"filter `{stage.task.keyword}` ended before its input")
 
     def _stalled(self) -> None:
         """Nothing moved for too long.
@@ -253,7 +253,7 @@ class Run:
             if stage.task.language == JAVA and stage.end is None:
                 self._tell(FACTORY, commands.SBUS_CMD_STOP_DAEMON, {"storlet_name": stage.task.name})
         waiting = " and ".join(f"`{one.task.keyword}`" for one in self._stages if one.end is None)
-        raise Misbehaved(f"filter {waiting} did nothing for {self._limits.patience:g} s")
+        raise SandboxFault(f"filter {waiting} did nothing for {self._limits.patience:g} s")
 
     def _passed(self, found: list[bytes], last: bool = False) -> bytes:
         """What may be passed on: the newest piece waits for the next one, or for the proof that it is the last."""

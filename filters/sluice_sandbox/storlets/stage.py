@@ -15,7 +15,7 @@ _PYTHON_START: Final = b"S"
 _STATUS_LIMIT: Final = 64 * 1024
 
 
-class Daemons(Protocol):
+class StorletDaemons(Protocol):
     """What a run needs of its container."""
 
     def socket_of(self, name: str) -> str:
@@ -35,7 +35,7 @@ class Daemons(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StorletTask:
     """One storlet of a run: the daemon that runs it, and the parameters as strings."""
 
     keyword: str
@@ -50,7 +50,7 @@ class Task:
 class Stage:
     """A task on its way; descriptors are ours, -1 when closed."""
 
-    task: Task
+    task: StorletTask
     reader: int
     output: int
     status: int = -1
@@ -90,7 +90,7 @@ def _java_end(heard: bytes) -> dict[str, Any]:
     return {"ok": heard.endswith(_JAVA_END), "why": "it threw an exception or was killed"}
 
 
-def agreed(given: int | None, taken: int | None) -> tuple[int, int]:
+def reconcile_counts(given: int | None, taken: int | None) -> tuple[int, int]:
     """What two neighbours say of the pipe between them; one that cannot tell says the same as the other."""
     left = taken if given is None else given
     right = given if taken is None else taken

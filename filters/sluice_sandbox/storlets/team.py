@@ -29,8 +29,8 @@ from sluice_sandbox.limits import Limits, Session, Step
 from sluice_sandbox.optional import OPTIONAL, OptionalReader
 
 if TYPE_CHECKING:
-    from sluice_sandbox.storlets.container import Container, Place
-    from sluice_sandbox.storlets.stage import Task
+    from sluice_sandbox.storlets.container import Container, ContainerSettings
+    from sluice_sandbox.storlets.stage import StorletTask
 
 DIRECTION: Final = "sluice_direction"
 _LANGUAGES: Final = ("python", "java")
@@ -42,13 +42,13 @@ class StorletTeam(SandboxTeam):
     environment = STORLET
     heavy: ClassVar[bool] = False  # it waits in green threads, and must not in others
 
-    def __init__(self, place: Place, store: CodeStore, limits: Limits | None = None) -> None:
+    def __init__(self, place: ContainerSettings, store: CodeStore, limits: Limits | None = None) -> None:
         super().__init__(limits)
         from sluice_sandbox.storlets import container as storlets_container
         from sluice_sandbox.storlets import run, stage
 
         self._container_class: type[Container] = storlets_container.Container
-        self._task_class, self._run_class = stage.Task, run.Run
+        self._task_class, self._run_class = stage.StorletTask, run.StorletRun
         self.place = place
         self._store = store
         self._containers: dict[str, Container] = {}
@@ -90,7 +90,7 @@ class StorletTeam(SandboxTeam):
             if isinstance(one, IsolatedFilter):
                 self._uploads[one.upload.keyword] = one.upload
 
-    def _task(self, container: Container, step: Step) -> Task:
+    def _task(self, container: Container, step: Step) -> StorletTask:
         upload = self._uploads[step.keyword]
         if upload.language not in _LANGUAGES:
             raise FilterError(f"filter `{step.keyword}` is in `{upload.language}`, expected {' or '.join(_LANGUAGES)}")

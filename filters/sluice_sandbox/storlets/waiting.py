@@ -48,7 +48,7 @@ def pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def unread(descriptor: int) -> int:
+def unread_bytes(descriptor: int) -> int:
     """How many bytes stand in the pipe whose reading end this is."""
     answer = fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4)
     count: int = struct.unpack("i", answer)[0]
@@ -56,7 +56,7 @@ def unread(descriptor: int) -> int:
 
 
 @contextmanager
-def alone(path: Path, patience: float) -> Iterator[None]:
+def file_lock(path: Path, patience: float) -> Iterator[None]:
     """One process and one green thread at a time.
 
     :raises TimeoutError: when it is not our turn within ``patience`` seconds

@@ -17,7 +17,7 @@ from wasmtime import _ffi as ffi
 _MOST: Final = 3
 
 
-class Function:
+class ExportedFunction:
     """An exported function of integers; ``wide`` when its result has 64 bits."""
 
     def __init__(self, store: wasmtime.Store, function: Any, wide: bool) -> None:

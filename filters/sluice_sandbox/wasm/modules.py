@@ -23,7 +23,7 @@ from typing import Any, Final
 import wasmtime
 
 from sluice_core.code.code_store import BadUpload, CodeStore
-from sluice_sandbox.limits import Misbehaved
+from sluice_sandbox.limits import SandboxFault
 
 #: Larger modules take seconds to compile.
 MAX_CODE: Final = 8 * 1024 * 1024
@@ -84,7 +84,7 @@ def _check_function(name: str, found: Any, wanted: tuple[tuple[str, ...], tuple[
         raise BadUpload(f"function `{name}` is ({', '.join(types[0])}) -> {', '.join(types[1])}, expected {shape}")
 
 
-class Modules:
+class ModuleCache:
     """Compiled modules by the SHA-256 of their source; ``cache`` is the private folder, None for none."""
 
     def __init__(self, store: CodeStore, cache: Path | None = None) -> None:
@@ -123,7 +123,7 @@ class Modules:
         try:
             module = wasmtime.Module(engine, self._store.read(sha256))
         except wasmtime.WasmtimeError as error:
-            raise Misbehaved(f"code `{sha256}` does not compile: {str(error).splitlines()[0]}") from error
+            raise SandboxFault(f"code `{sha256}` does not compile: {str(error).splitlines()[0]}") from error
         if cached is not None:
             _write(cached, bytes(module.serialize()))
         return module

@@ -29,9 +29,9 @@ from sluice_core.messages.uploads import Upload
 from sluice_filters.api import FilterError, Hint
 from sluice_sandbox.api import SandboxTeam
 from sluice_sandbox.isolated import IsolatedFilter
-from sluice_sandbox.limits import UNDO, Limits, Misbehaved, Session, Step
+from sluice_sandbox.limits import UNDO, Limits, SandboxFault, Session, Step
 from sluice_sandbox.wasm import modules
-from sluice_sandbox.wasm.call import Function
+from sluice_sandbox.wasm.call import ExportedFunction
 
 #: Bytes handed to an instance at once, at most.
 PIECE: Final = 128 * 1024
@@ -53,7 +53,7 @@ class WasmTeam(SandboxTeam):
 
     def __init__(self, store: CodeStore, cache: Path | None = None, limits: Limits | None = None) -> None:
         super().__init__(Limits(memory=64 * 1024 * 1024) if limits is None else limits)
-        self._modules = modules.Modules(store, cache)
+        self._modules = modules.ModuleCache(store, cache)
         self._classes: dict[str, type[IsolatedFilter]] = {}
         self._heavy: set[str] = set()
         #: Bytes of memory that each tenant's instances hold.
@@ -67,20 +67,20 @@ class WasmTeam(SandboxTeam):
 
     def _try(self, step: Step) -> None:
         """See how much it computes; failing on bytes that are none of its own is no fault."""
-        one = Instance(self, step, "", self._modules.engine, self._modules.get(step.code))
+        one = WasmInstance(self, step, "", self._modules.engine, self._modules.get(step.code))
         try:
             one.start()
             one.feed(_TRIAL)
             one.finish()
-        except Misbehaved:
+        except SandboxFault:
             one.close()
 
-    def made(self, one: type[IsolatedFilter]) -> None:
+    def register(self, one: type[IsolatedFilter]) -> None:
         self._classes[one.upload.sha256] = one
         if one.upload.sha256 in self._heavy:
             one.heavy = True
 
-    def learn(self, sha256: str) -> None:
+    def mark_heavy(self, sha256: str) -> None:
         """From now on that code is ``heavy``."""
         self._heavy.add(sha256)
         if sha256 in self._classes:
@@ -89,7 +89,7 @@ class WasmTeam(SandboxTeam):
     def session(self, steps: Sequence[Step], hint: Hint) -> Session:
         return WasmSession(self, steps, hint.account)
 
-    def instance(self, step: Step, tenant: str) -> Instance:
+    def instance(self, step: Step, tenant: str) -> WasmInstance:
         """A new instance for ``step``.
 
         :raises FilterError: when it cannot be had
@@ -98,12 +98,12 @@ class WasmTeam(SandboxTeam):
             module = self._modules.get(step.code)
         except SluiceError as error:
             raise FilterError(f"filter `{step.keyword}` cannot run: {error}") from error
-        one = Instance(self, step, tenant, self._modules.engine, module)
+        one = WasmInstance(self, step, tenant, self._modules.engine, module)
         one.start()
         return one
 
 
-class Instance:
+class WasmInstance:
     """One step of one stream."""
 
     def __init__(
@@ -121,10 +121,10 @@ class Instance:
         store.set_limits(memory_size=limits.memory, table_elements=100_000, instances=1, tables=4, memories=1)
         exports: Any = self._call(_CALL, lambda: wasmtime.Instance(store, module, []).exports(store))
         self._memory: Any = exports["memory"]
-        self._feed = Function(store, exports["feed"], wide=True)
-        self._finish = Function(store, exports["finish"], wide=True)
-        self._room: int = self._call(_CALL, Function(store, exports["alloc"], wide=False), PIECE)
-        self._start = Function(store, exports["start"], wide=False) if "start" in exports else None
+        self._feed = ExportedFunction(store, exports["feed"], wide=True)
+        self._finish = ExportedFunction(store, exports["finish"], wide=True)
+        self._room: int = self._call(_CALL, ExportedFunction(store, exports["alloc"], wide=False), PIECE)
+        self._start = ExportedFunction(store, exports["start"], wide=False) if "start" in exports else None
 
     def start(self) -> None:
         """Hand the parameters over."""
@@ -134,7 +134,7 @@ class Instance:
         self._put(told)
         refused = self._call(_CALL, self._start, self._room, len(told), int(self._step.direction == UNDO))
         if refused:
-            raise Misbehaved(f"filter `{self._step.keyword}` refused its parameters with `{refused}`")
+            raise SandboxFault(f"filter `{self._step.keyword}` refused its parameters with `{refused}`")
 
     def feed(self, data: bytes) -> bytes:
         """What comes out of ``data``."""
@@ -157,7 +157,7 @@ class Instance:
     def close(self) -> None:
         """No more calls."""
         if self.taken >= len(_TRIAL) and self._used > _HEAVY * self.taken:
-            self._team.learn(self._step.code)
+            self._team.mark_heavy(self._step.code)
         self._hold(0)
 
     def _call(self, seconds: float, function: Callable[..., Any], *args: Any) -> Any:
@@ -168,7 +168,7 @@ class Instance:
         try:
             result = function(*args)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            raise Misbehaved(f"filter `{self._step.keyword}` {_reason(error, self._store.get_fuel())}") from error
+            raise SandboxFault(f"filter `{self._step.keyword}` {_reason(error, self._store.get_fuel())}") from error
         self._used += fuel - self._store.get_fuel()
         return result
 
@@ -178,7 +178,7 @@ class Instance:
 
     def _get(self, packed: int) -> bytes:
         if packed < 0:
-            raise Misbehaved(f"filter `{self._step.keyword}` failed with `{-packed}`")
+            raise SandboxFault(f"filter `{self._step.keyword}` failed with `{-packed}`")
         place, size = packed >> 32, packed & 0xFFFFFFFF
         self._hold(self._memory.data_len(self._store))
         if not size:
@@ -191,7 +191,7 @@ class Instance:
         """The address of the memory, in which ``size`` bytes at ``place`` lie."""
         place &= 0xFFFFFFFF
         if place + size > self._memory.data_len(self._store):
-            raise Misbehaved(f"filter `{self._step.keyword}` points outside of its memory")
+            raise SandboxFault(f"filter `{self._step.keyword}` points outside of its memory")
         return ctypes.addressof(self._memory.data_ptr(self._store).contents)
 
     def _hold(self, size: int) -> None:
@@ -202,7 +202,9 @@ class Instance:
         held[self._tenant] += size - self._held
         self._held = size
         if held[self._tenant] > _TOGETHER * self._team.limits.memory:
-            raise Misbehaved(f"filter `{self._step.keyword}`: streams of tenant `{self._tenant}` hold too much memory")
+            raise SandboxFault(
+                f"filter `{self._step.keyword}`: streams of tenant `{self._tenant}` hold too much memory"
+            )
         if not held[self._tenant]:
             del held[self._tenant]
 

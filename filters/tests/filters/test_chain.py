@@ -20,9 +20,9 @@ from sluice_filters.chain import (
 )
 from sluice_filters.compression.compression import Compression
 from sluice_filters.testing import check_ranges, cut, encode, read_range, run
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 
-KNOWN = {one.info.keyword: one for one in (Noop, Compression, Xor)}
+KNOWN = {one.info.keyword: one for one in (Noop, Compression, HeadedXor)}
 TEXT = b"".join(b"line %05d of a text that shrinks well\n" % number for number in range(160))
 
 
@@ -31,13 +31,13 @@ def small(engine="zstd"):
 
 
 CHAINS = {
-    "xor": lambda: [Xor()],
-    "xor twice": lambda: [Xor(), Xor()],
+    "xor": lambda: [HeadedXor()],
+    "xor twice": lambda: [HeadedXor(), HeadedXor()],
     "noop, compression": lambda: [Noop(), small()],
-    "compression, xor": lambda: [small(), Xor()],
-    "xor, compression": lambda: [Xor(), small("lz4")],
+    "compression, xor": lambda: [small(), HeadedXor()],
+    "xor, compression": lambda: [HeadedXor(), small("lz4")],
     "compression twice": lambda: [small(), Compression({"engine": "gzip", "min_size": 0, "min_gain": 0})],
-    "compression, xor, compression": lambda: [small("gzip"), Xor(), small()],
+    "compression, xor, compression": lambda: [small("gzip"), HeadedXor(), small()],
 }
 
 
@@ -72,12 +72,12 @@ def test_any_range_can_be_read_through_all_layers(steps, place_of_index):
 
 
 def test_records_name_what_changed_in_running_order():
-    _, records = encode([Noop(), small(), Xor()], TEXT)
+    _, records = encode([Noop(), small(), HeadedXor()], TEXT)
     assert [(one["f"], one["v"]) for one in records] == [("compression", 1), ("xor", 1)]
 
 
 def test_a_filter_that_passed_the_bytes_on_leaves_no_record():
-    stored, records = encode([Compression(), Xor()], b"tiny")
+    stored, records = encode([Compression(), HeadedXor()], b"tiny")
     assert [one["f"] for one in records] == ["xor"]
     assert len(stored) == 5
 
@@ -95,7 +95,7 @@ def test_the_size_is_unknown_behind_a_filter_that_changes_lengths():
             hints.append(hint)
             return Stream()
 
-    ChainEncoder([Asks(), Xor(), Asks()], Hint(7, "text/plain", "a.txt"))
+    ChainEncoder([Asks(), HeadedXor(), Asks()], Hint(7, "text/plain", "a.txt"))
     assert hints == [Hint(7, "text/plain", "a.txt"), Hint(None, "text/plain", "a.txt")]
 
 
@@ -106,7 +106,7 @@ def test_a_chain_is_heavy_when_one_of_its_filters_is(steps, heavy):
 
 def test_only_the_index_and_the_frames_of_the_range_are_fetched(monkeypatch):
     monkeypatch.setattr("sluice_filters.compression.layout.INLINE_INDEX", 0)
-    stored, records = encode([small(), Xor()], TEXT)
+    stored, records = encode([small(), HeadedXor()], TEXT)
     search = locate(records, KNOWN, 2000, 2010)
     index = next(search)
     assert index == (records[0]["r"]["tail"] + 1, len(stored))
@@ -150,7 +150,7 @@ def info(keyword, **more):
     return ActionInfo(keyword, FILTER, "a test", changes_content=True, **more)
 
 
-class Blind(Xor):
+class Blind(HeadedXor):
     info = info("blind", reversible=True)
 
 
@@ -158,11 +158,11 @@ class OneWay(Filter):
     info = info("one_way")
 
 
-class Newer(Xor):
+class Newer(HeadedXor):
     info = info("xor", reversible=True, random_access=True, version=2)
 
 
-class AsksAgain(Xor):
+class AsksAgain(HeadedXor):
     info = info("asks_again", reversible=True, random_access=True)
 
     def locate(self, record, start, stop):
@@ -172,7 +172,7 @@ class AsksAgain(Xor):
         return record
 
 
-class Short(Xor):
+class Short(HeadedXor):
     info = info("short", reversible=True, random_access=True)
 
     def locate(self, record, start, stop):

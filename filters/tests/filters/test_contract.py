@@ -16,8 +16,8 @@ from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.registry import BUILT_IN
 from sluice_filters.testing import FilterContract
-from sluice_filters.testing.fake_filters import FixedKeys
-from sluice_filters.testing.fake_filters import Xor as XorToy
+from sluice_filters.testing.fake_filters import FakeKeyRing
+from sluice_filters.testing.fake_filters import Xor as HeadedXor
 from sluice_filters.timeseries.downsample import Downsample
 from sluice_filters.timeseries.upsample import Upsample
 
@@ -53,8 +53,8 @@ class TestNoop(FilterContract):
     filter = Noop
 
 
-class TestXorToy(FilterContract):
-    filter = XorToy
+class TestHeadedXor(FilterContract):
+    filter = HeadedXor
     checked = False
 
 
@@ -74,7 +74,7 @@ SEGMENTS = (b"", b"x", noise(63), noise(64), noise(65), noise(128), noise(300))
 
 
 class TestEncryption(FilterContract):
-    filter = Encryption.bound(Surroundings(FixedKeys()))
+    filter = Encryption.bound(Surroundings(FakeKeyRing()))
     repeatable = False
     samples = SEGMENTS
 

@@ -11,7 +11,7 @@ from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters import registry
 from sluice_filters.api import Filter, Hint, Surroundings
 from sluice_filters.basic.noop import Noop
-from sluice_filters.testing.fake_filters import FixedKeys
+from sluice_filters.testing.fake_filters import FakeKeyRing
 
 
 class Sepia(Filter):
@@ -64,7 +64,7 @@ def test_no_two_built_ins_have_the_same_keyword_and_each_runs_where_it_says():
 
 def test_what_a_process_lends_reaches_every_filter_and_no_other_process(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
-    lent = Surroundings(FixedKeys())
+    lent = Surroundings(FakeKeyRing())
     bound = registry.load_filters(surroundings=lent)
     assert list(bound) == list(registry.load_filters())
     assert all(one.surroundings is lent for one in bound.values())

@@ -11,7 +11,7 @@ from sluice_core.messages.uploads import Upload
 from sluice_filters.api import CorruptData, Hint
 from sluice_filters.testing import run
 from sluice_sandbox.api import SandboxTeam, filter_class
-from sluice_sandbox.limits import UNDO, Limits, Misbehaved
+from sluice_sandbox.limits import UNDO, Limits, SandboxFault
 
 
 class Play:
@@ -74,7 +74,7 @@ def stored(team, data=b"plain bytes"):
     ],
 )
 def test_an_end_or_growth_that_cannot_be_is_a_fault(script, reason):
-    with pytest.raises(Misbehaved, match=reason):
+    with pytest.raises(SandboxFault, match=reason):
         stored(Stage(script))
 
 
@@ -82,7 +82,7 @@ def test_a_filter_that_declared_to_change_nothing_is_held_to_it():
     honest = filter_of(Stage({}), reverse=False, changes_content=False, changes_length=False)
     assert run(honest.reader(Hint()), [b"as it is"]) == b"as it is"
     liar = filter_of(Stage({"feed": flip}), reverse=False, changes_content=False, changes_length=False)
-    with pytest.raises(Misbehaved, match="filter `trick` declared to change nothing, and did"):
+    with pytest.raises(SandboxFault, match="filter `trick` declared to change nothing, and did"):
         run(liar.reader(Hint()), [b"as it is"])
 
 
@@ -118,12 +118,12 @@ def test_damage_on_disk_is_told_from_faults_of_the_code():
 )
 def test_code_that_does_not_undo_what_it_did_never_ends_well(undo, reason):
     one, out, record = stored(Stage({"feed": flip}, undo))
-    with pytest.raises(Misbehaved, match=reason):
+    with pytest.raises(SandboxFault, match=reason):
         run(one.decoder(record), [out])
 
 
 def fails(data):
-    raise Misbehaved("filter `trick` raised `InvalidTag`")
+    raise SandboxFault("filter `trick` raised `InvalidTag`")
 
 
 def test_code_that_fails_over_damaged_bytes_is_not_blamed_for_them():
@@ -133,7 +133,7 @@ def test_code_that_fails_over_damaged_bytes_is_not_blamed_for_them():
             run(one.decoder(record), [bad[:50], bad[50:]])
     decoder = one.decoder(record)
     assert decoder.feed(out[:50]) == decoder.feed(out[50:]) == b""
-    with pytest.raises(Misbehaved, match="raised `InvalidTag`"):
+    with pytest.raises(SandboxFault, match="raised `InvalidTag`"):
         decoder.finish()
 
 
@@ -150,7 +150,7 @@ def test_a_record_that_is_none_is_refused(name, wrong):
 def test_a_finished_stream_takes_nothing_more():
     reader = filter_of(Stage({}), reverse=False).reader(Hint())
     run(reader, [b"x"])
-    with pytest.raises(Misbehaved, match="filter `trick` is finished"):
+    with pytest.raises(SandboxFault, match="filter `trick` is finished"):
         reader.feed(b"y")
 
 
@@ -161,7 +161,7 @@ def test_the_newest_output_is_held_back_until_the_end_is_proven():
     decoder = one.decoder(record)
     given = b"".join(decoder.feed(piece) for piece in (out[:11], out[11:22], out[22:]))
     assert len(given) == 22
-    with pytest.raises(Misbehaved, match="did not give back"):
+    with pytest.raises(SandboxFault, match="did not give back"):
         decoder.finish()
     good = one.encoder(Hint())
     assert (good.feed(b"one"), good.feed(b"two"), good.finish()) == (b"", flip(b"one"), flip(b"two"))

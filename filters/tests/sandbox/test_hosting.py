@@ -15,7 +15,7 @@ from sluice_filters.api import Hint, Surroundings
 from sluice_filters.basic.noop import Noop
 from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.testing import run
-from sluice_sandbox.hosting import OPTIONS, Installed
+from sluice_sandbox.hosting import OPTIONS, InstalledFilters
 
 log = logging.getLogger(__name__)
 XOR = compiled("xor")
@@ -29,7 +29,7 @@ def store(tmp_path):
 @pytest.fixture
 def installed(store):
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
-    return Installed({"noop": Noop}, options, log)
+    return InstalledFilters({"noop": Noop}, options, log)
 
 
 def registered(keyword="scramble", code=XOR, **more):
@@ -111,7 +111,7 @@ def native(code=NATIVE, **more):
 def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store):
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
     lent = Surroundings()
-    installed = Installed({"noop": Noop}, options, log, surroundings=lent)
+    installed = InstalledFilters({"noop": Noop}, options, log, surroundings=lent)
     one = native()
     store.add(NATIVE, one.sha256)
     uploads = (one, registered())
@@ -130,7 +130,7 @@ def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store
 
 def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store):
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": str(store.folder)}
-    installed = Installed({"mine": Noop}, options, log)
+    installed = InstalledFilters({"mine": Noop}, options, log)
     store.add(NATIVE, native().sha256)
     for kind in ("filter", "metric", "controller"):
         store.mark_proven(native().sha256, kind, "Mine")
@@ -139,6 +139,6 @@ def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store
 
 
 def test_without_a_folder_for_code_nothing_is_installed(caplog):
-    installed = Installed({"noop": Noop}, {option.name: option.default for option in OPTIONS}, log)
+    installed = InstalledFilters({"noop": Noop}, {option.name: option.default for option in OPTIONS}, log)
     assert not installed.take((registered(),))
     assert "code_dir" in caplog.text

@@ -14,7 +14,7 @@ from sluice_filters.api import BadParameter
 from sluice_filters.basic.noop import Noop
 from sluice_sandbox.api import SandboxTeam, filter_class
 from sluice_sandbox.descriptions import describe_upload
-from sluice_sandbox.guard import Encoder
+from sluice_sandbox.guard import GuardedEncoder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.uploads import uploaded_filters
 
@@ -71,7 +71,7 @@ def test_only_fast_environments_undo_on_storage_nodes(environment, places):
 def test_parameters_are_declared_as_dictionaries_and_checked():
     size = {"name": "size", "type": "int", "help": "how much", "minimum": 1, "maximum": 9, "default": 3}
     found = filter_class(one(info={"parameters": [size]}), EchoTeam())
-    assert found({"size": 5}).given() == {"size": 5}
+    assert found({"size": 5}).given_parameters() == {"size": 5}
     with pytest.raises(BadParameter, match="`size` is `10`, expected 1 to 9"):
         found({"size": 10})
 
@@ -121,7 +121,7 @@ def test_a_filter_belongs_to_its_environment():
 def test_a_reader_runs_neighbours_backwards_and_a_native_filter_is_none():
     team = EchoTeam()
     first, second = (filter_class(one(keyword=name), team)() for name in ("first", "second"))
-    assert isinstance(team.reader([first, second], None), Encoder)
+    assert isinstance(team.reader([first, second], None), GuardedEncoder)
     assert [step.keyword for step in team.last] == ["second", "first"]
     with pytest.raises(Exception, match="filter `noop` is not an uploaded one"):
         team.encoder([Noop()], None)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.dialect import Dialect
-from sluice_filters.csv.query import Choice, Query
+from sluice_filters.csv.query import Query, Selection
 from sluice_middleware.s3select.sql import Statement, parse_statement
 from sluice_middleware.swift.s3api import S3Error, parse_xml
 
@@ -61,13 +61,13 @@ def read_request(body: bytes) -> SelectRequest:
         first, last = _scan_range(root.find("ScanRange"))
     except BadParameter as error:
         raise S3Error("ParseUnexpectedToken", str(error)) from error
-    choice = Choice(statement.columns, statement.where)
+    choice = Selection(statement.columns, statement.where)
     if header != "use" and choice.named():
         raise S3Error("InvalidColumnIndex", "columns are called _1, _2 and so on unless FileHeaderInfo is USE")
     gzip = _compression(source)
     if gzip and (first or last is not None):
         raise S3Error("UnsupportedScanRangeInput", "ScanRange is not supported with compressed objects")
-    query = Query(dialect, header, wish=choice, first=first, last=last)
+    query = Query(dialect, header, requested=choice, first=first, last=last)
     enabled = (_text(root, "RequestProgress/Enabled") or "false").lower() == "true"
     return SelectRequest(statement, query, output, gzip, enabled)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from sluice_filters.api import BadParameter
 from sluice_filters.csv.language import Column, Condition
-from sluice_filters.csv.parser import Reader
+from sluice_filters.csv.parser import ConditionParser
 
 _TABLE: Final = "s3object"
 _CLAUSES: Final = ("WHERE", "LIMIT", "AS", "FROM")
@@ -37,13 +37,13 @@ def parse_statement(text: str) -> Statement:
 
     :raises BadParameter: with the place and what was expected
     """
-    reader = Reader(text.rstrip().removesuffix(";"), {_TABLE, _alias(text)})
-    reader.need("SELECT")
+    reader = ConditionParser(text.rstrip().removesuffix(";"), {_TABLE, _alias(text)})
+    reader.expect("SELECT")
     count, items = _items(reader)
-    reader.need("FROM")
+    reader.expect("FROM")
     _table(reader)
-    where = reader.condition() if reader.take("WHERE") else None
-    limit = _limit(reader) if reader.take("LIMIT") else None
+    where = reader.condition() if reader.accept("WHERE") else None
+    limit = _limit(reader) if reader.accept("LIMIT") else None
     if reader.kind:
         raise reader.expected("WHERE, LIMIT or the end")
     columns = None if items is None else tuple(column for column, _ in items)
@@ -52,48 +52,48 @@ def parse_statement(text: str) -> Statement:
 
 def _alias(text: str) -> str:
     """The table's alias, which must be known before the columns that use it are read."""
-    reader = Reader(text.rstrip().removesuffix(";"))
-    while reader.kind and not reader.take("FROM"):
+    reader = ConditionParser(text.rstrip().removesuffix(";"))
+    while reader.kind and not reader.accept("FROM"):
         reader.next()
     return _table(reader).lower() if reader.kind else ""
 
 
-def _table(reader: Reader) -> str:
+def _table(reader: ConditionParser) -> str:
     name = reader.name()
     if name.lower() != _TABLE:
         raise BadParameter(f"FROM is `{name}`, expected S3Object: an object of CSV is one table")
-    if reader.take("["):
-        reader.need("*")
-        reader.need("]")
-    if reader.take("."):
+    if reader.accept("["):
+        reader.expect("*")
+        reader.expect("]")
+    if reader.accept("."):
         raise reader.expected("no path: an object of CSV is one table")
-    if reader.take("AS"):
+    if reader.accept("AS"):
         return reader.name()
     if reader.kind in ("word", "quoted") and not reader.is_word(*_CLAUSES):
         return reader.name()
     return ""
 
 
-def _items(reader: Reader) -> tuple[bool, list[tuple[Column, str]] | None]:
-    if reader.take("*"):
+def _items(reader: ConditionParser) -> tuple[bool, list[tuple[Column, str]] | None]:
+    if reader.accept("*"):
         return False, None
-    if reader.take("COUNT"):
-        reader.need("(")
-        reader.need("*")
-        reader.need(")")
-        if reader.take("AS"):
+    if reader.accept("COUNT"):
+        reader.expect("(")
+        reader.expect("*")
+        reader.expect(")")
+        if reader.accept("AS"):
             reader.name()
         return True, None
     found: list[tuple[Column, str]] = []
-    while not found or reader.take(","):
+    while not found or reader.accept(","):
         if reader.is_word(*_FUNCTIONS, "COUNT", "CAST"):
             raise BadParameter(f"`{reader.token}` is not supported after SELECT: name columns, * or COUNT(*)")
         column = reader.column()
-        found.append((column, reader.name() if reader.take("AS") else column.name))
+        found.append((column, reader.name() if reader.accept("AS") else column.name))
     return False, found
 
 
-def _limit(reader: Reader) -> int:
+def _limit(reader: ConditionParser) -> int:
     if reader.kind != "number" or not reader.token.isdigit():
         raise reader.expected("a whole number")
     return int(reader.next())

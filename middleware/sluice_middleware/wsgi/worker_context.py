@@ -54,7 +54,9 @@ class WorkerContext:
         #: Why each plugin was left out, by its entry point's name.
         self.failures: dict[str, str] = {}
         lent = Surroundings(keys=open_keys(options), cache=cache)
-        self._installed = hosting.Installed(load_filters(self.failures, lent), options, logger, surroundings=lent)
+        self._installed = hosting.InstalledFilters(
+            load_filters(self.failures, lent), options, logger, surroundings=lent
+        )
         self.filters = self._installed.filters
         #: Called when ``filters`` has changed.
         self.filters_changed: Callable[[], None] = lambda: None

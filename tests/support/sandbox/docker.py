@@ -24,7 +24,7 @@ from sluice_sandbox.docker.engine import DockerEngine
 from sluice_sandbox.docker.locations import cache_folder
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.storlets import library as storlets_library
-from sluice_sandbox.storlets.container import Place
+from sluice_sandbox.storlets.container import ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
 from sluice_sandbox.uploads import uploaded_filters
 
@@ -34,12 +34,12 @@ class Bench:
     """An engine and a place on it, to make teams from."""
 
     engine: DockerEngine
-    place: Place
+    place: ContainerSettings
     store: CodeStore
 
     @classmethod
     @contextmanager
-    def open(cls, recipe: image.Recipe = image.PYTHON, java: Path | None = None) -> Iterator[Self]:
+    def open(cls, recipe: image.ImageRecipe = image.PYTHON, java: Path | None = None) -> Iterator[Self]:
         """An engine that lives as long as the block, in a folder that is removed afterwards."""
         folder = Path(tempfile.mkdtemp(prefix="sluice-"))
         try:
@@ -47,7 +47,7 @@ class Bench:
                 name = image.build(recipe, cache_folder(), engine.url)
                 library = storlets_library.prepare(folder / "library", java)
                 folder.chmod(0o711)
-                place = Place(engine.url, name, folder / "sandbox", library)
+                place = ContainerSettings(engine.url, name, folder / "sandbox", library)
                 yield cls(engine, place, CodeStore(folder / "code"))
         finally:
             shutil.rmtree(folder, ignore_errors=True)

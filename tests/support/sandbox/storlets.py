@@ -21,7 +21,7 @@ from sluice_core.describe import STORLET
 from sluice_core.messages.uploads import Upload
 from sluice_filters.api import Filter, Hint
 from sluice_sandbox.limits import Limits, Session, Step
-from sluice_sandbox.storlets.container import Container, Place
+from sluice_sandbox.storlets.container import Container, ContainerSettings
 from sluice_sandbox.storlets.team import StorletTeam
 from sluice_sandbox.uploads import uploaded_filters
 
@@ -31,7 +31,7 @@ ACCOUNT = "AUTH_test"
 class BareContainer(Container):
     """A container without walls."""
 
-    def __init__(self, account: str, place: Place, limits: Limits) -> None:
+    def __init__(self, account: str, place: ContainerSettings, limits: Limits) -> None:
         super().__init__(account, place, limits)
         self.paths.sandbox_pipe_dir = self.paths.host_pipe_dir
         self.paths.sandbox_storlet_base_dir = self.paths.host_storlet_base_dir
@@ -60,7 +60,7 @@ class BareContainer(Container):
 class BareTeam(StorletTeam):
     """Storlets in bare containers; streams of nobody belong to ``ACCOUNT``."""
 
-    def __init__(self, place: Place, store: CodeStore, limits: Limits | None = None) -> None:
+    def __init__(self, place: ContainerSettings, store: CodeStore, limits: Limits | None = None) -> None:
         super().__init__(place, store, limits)
         self._container_class = BareContainer
 
@@ -69,7 +69,7 @@ class BareTeam(StorletTeam):
     def open(cls, limits: Limits | None = None) -> Iterator[BareTeam]:
         """A team that lives as long as the block."""
         folder = Path(tempfile.mkdtemp(prefix="s-"))
-        team = cls(Place("", "", folder / "s", folder), CodeStore(folder / "c"), limits)
+        team = cls(ContainerSettings("", "", folder / "s", folder), CodeStore(folder / "c"), limits)
         try:
             yield team
         finally:

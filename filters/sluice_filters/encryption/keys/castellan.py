@@ -35,7 +35,7 @@ from keystoneauth1.exceptions import ClientException
 from oslo_config import cfg
 
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, file_signature, read_private
-from sluice_filters.encryption.keys.ring import KeyProblem, Ring, WatchedKeys
+from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys
 from sluice_filters.keys import is_key_id
 
 _GROUP: Final = "sluice"
@@ -80,7 +80,7 @@ class CastellanSource:
             missing = sorted(wanted - self._fetched.keys())
             problems = self._fetch(conf, missing) if missing else []
         except _ERRORS as error:
-            raise KeyProblem(_words(error)) from error
+            raise KeySourceError(_words(error)) from error
         for name in self._fetched.keys() - wanted:
             del self._fetched[name]
         secrets = {key_id: secret for (key_id, _), secret in self._fetched.copy().items()}
@@ -110,7 +110,7 @@ class CastellanSource:
         for key_id, secret_id in names:
             try:
                 self._fetched[key_id, secret_id] = _secret(key_id, manager.get(context, secret_id))
-            except KeyProblem as error:
+            except KeySourceError as error:
                 problems.append(str(error))
             except _ERRORS as error:
                 problems.append(f"key `{key_id}`: {_words(error)}")
@@ -140,10 +140,10 @@ def _secret(key_id: str, found: Any) -> bytes:
     :raises KeyProblem: naming the identifier only
     """
     if not is_key_id(key_id):
-        raise KeyProblem(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+        raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
     encoded = found.get_encoded() if found is not None else None
     if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
-        raise KeyProblem(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
+        raise KeySourceError(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")
     return encoded
 
 

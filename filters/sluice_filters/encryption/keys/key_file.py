@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_filters.encryption.keys.ring import KeyProblem, Ring, WatchedKeys
+from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys
 from sluice_filters.keys import is_key_id
 
 SECRET_SIZE: Final = 32
@@ -57,7 +57,7 @@ def file_signature(path: Path) -> tuple[int, ...]:
     try:
         found = os.stat(path)
     except OSError as error:
-        raise KeyProblem(error.strerror or str(error)) from error
+        raise KeySourceError(error.strerror or str(error)) from error
     return found.st_mtime_ns, found.st_ino, found.st_size, found.st_mode
 
 
@@ -71,12 +71,12 @@ def read_private(path: Path) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
-                raise KeyProblem("not a regular file")
+                raise KeySourceError("not a regular file")
             if mode & 0o077:
-                raise KeyProblem(f"readable or writable by others (mode {mode & 0o777:04o}), expected 0600")
+                raise KeySourceError(f"readable or writable by others (mode {mode & 0o777:04o}), expected 0600")
             return file.read(_LARGEST_FILE)
     except OSError as error:
-        raise KeyProblem(error.strerror or str(error)) from error
+        raise KeySourceError(error.strerror or str(error)) from error
 
 
 def parse_ring(raw: bytes) -> Ring:
@@ -87,12 +87,12 @@ def parse_ring(raw: bytes) -> Ring:
     try:
         data = json.loads(raw)
     except ValueError:
-        raise KeyProblem("not JSON") from None
+        raise KeySourceError("not JSON") from None
     if not isinstance(data, dict) or not isinstance(data.get("keys"), dict) or not isinstance(data.get("active"), str):
-        raise KeyProblem('expected `{"active": identifier, "keys": {identifier: base64}}`')
+        raise KeySourceError('expected `{"active": identifier, "keys": {identifier: base64}}`')
     secrets = {key_id: decode_secret(key_id, value) for key_id, value in data["keys"].items()}
     if data["active"] and data["active"] not in secrets:
-        raise KeyProblem(f"active key `{data['active']}` is not among the keys")
+        raise KeySourceError(f"active key `{data['active']}` is not among the keys")
     return Ring(data["active"], secrets)
 
 
@@ -102,13 +102,13 @@ def decode_secret(key_id: str, value: Any) -> bytes:
     :raises KeyProblem: naming the identifier only
     """
     if not is_key_id(key_id):
-        raise KeyProblem(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+        raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
     try:
         secret = base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):
-        raise KeyProblem(f"key `{key_id}` is not base64") from None
+        raise KeySourceError(f"key `{key_id}` is not base64") from None
     if len(secret) != SECRET_SIZE:
-        raise KeyProblem(f"key `{key_id}` has `{len(secret)}` bytes, expected {SECRET_SIZE}")
+        raise KeySourceError(f"key `{key_id}` has `{len(secret)}` bytes, expected {SECRET_SIZE}")
     return secret
 
 

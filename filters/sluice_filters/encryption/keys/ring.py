@@ -24,7 +24,7 @@ _PATIENCE: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-class KeyProblem(CallerError):
+class KeySourceError(CallerError):
     """A source of keys that cannot be used; never holds a secret."""
 
 
@@ -37,7 +37,7 @@ class Ring:
     problem: str = ""
 
 
-class Source(Protocol):
+class KeySource(Protocol):
     """Where a ring comes from; ``retry`` is the least number of seconds between two failing reads."""
 
     name: str
@@ -59,7 +59,7 @@ class Source(Protocol):
 class WatchedKeys:
     """A ring that follows its source."""
 
-    def __init__(self, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: KeySource, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._ring = Ring()
@@ -108,7 +108,7 @@ class WatchedKeys:
                 self._seen = signature
                 problem = self._ring.problem
                 _log.info("%s was read, active key `%s`", self._source.name, self._ring.active)
-        except KeyProblem as error:
+        except KeySourceError as error:
             problem = str(error)
         if problem and problem != self.problem:
             _log.error("%s: %s; the keys read before stay", self._source.name, problem)

@@ -15,7 +15,7 @@ from sluice_filters.csv.dialect import Dialect
 from sluice_filters.csv.language import number_of
 from sluice_filters.csv.like import pattern
 from sluice_filters.csv.parser import parse
-from sluice_filters.csv.query import Choice, Column, Query, plan
+from sluice_filters.csv.query import Column, Query, Selection, plan
 from sluice_filters.csv.stream import CsvStream
 from sluice_filters.testing import run
 
@@ -93,7 +93,7 @@ def test_every_cut_and_both_engines_give_the_same_bytes(data):
     if data.draw(st.booleans()):
         text = b"\xef\xbb\xbf" + text
     header = data.draw(st.sampled_from(["yes", "no", "ignore"]))
-    query = Query(dialect, header, wish=Choice(data.draw(columns), data.draw(conditions)))
+    query = Query(dialect, header, requested=Selection(data.draw(columns), data.draw(conditions)))
     expected = run(CsvStream(query, vectorised=False), [text])
     for vectorised in (True, False):
         stream = CsvStream(query, vectorised=vectorised, block=data.draw(st.sampled_from([1, 7, 1 << 20])))
@@ -105,13 +105,15 @@ def test_every_cut_and_both_engines_give_the_same_bytes(data):
 def test_consecutive_ranges_hold_every_record_once(data):
     dialect = data.draw(dialects)
     text = data.draw(tables(dialect))
-    query = Query(dialect, data.draw(st.sampled_from(["yes", "no", "ignore"])), wish=Choice(data.draw(columns)))
+    query = Query(dialect, data.draw(st.sampled_from(["yes", "no", "ignore"])), requested=Selection(data.draw(columns)))
     marks = sorted({0, *data.draw(st.lists(st.integers(0, len(text) + 2), max_size=4))})
     seek = not (dialect.multiline and dialect.quote)
     for vectorised in (True, False):
         found = b""
         for first, stop in zip(marks, [*marks[1:], None], strict=True):
-            ranged = Query(dialect, query.header, wish=query.wish, first=first, last=None if stop is None else stop - 1)
+            ranged = Query(
+                dialect, query.header, requested=query.requested, first=first, last=None if stop is None else stop - 1
+            )
             start = max(min(first, len(text)) - 1, 0) if seek and first > 3 else 0
             stream = CsvStream(ranged, start, vectorised, block=data.draw(st.sampled_from([1, 9, 1 << 20])))
             found += run(stream, pieces(data.draw, text[start:]))
@@ -136,7 +138,7 @@ def test_numbers_are_the_same_to_both_engines(text):
     condition = parse("_1 = 0 OR _1 < 0 OR _1 > 0")
     row = text.encode() + b",x\n"
     kept = [
-        engine.select(plan(Query(Dialect(), "no", wish=Choice(None, condition)), None), row)
+        engine.select(plan(Query(Dialect(), "no", requested=Selection(None, condition)), None), row)
         for engine in (arrow, plain)
     ]
     assert kept == [row if number is not None else b""] * 2
@@ -158,7 +160,7 @@ def test_what_a_number_is(text, number):
 
 def test_whole_numbers_are_compared_exactly():
     text = b"9007199254740992\n9007199254740993\n9007199254740993.0\n"
-    query = Query(Dialect(), "no", wish=Choice(None, parse("_1 = 9007199254740993 AND _1 != 9007199254740992")))
+    query = Query(Dialect(), "no", requested=Selection(None, parse("_1 = 9007199254740993 AND _1 != 9007199254740992")))
     assert run(CsvStream(query), [text]) == b"9007199254740993\n"
 
 

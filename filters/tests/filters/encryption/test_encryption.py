@@ -16,10 +16,10 @@ from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint, Sur
 from sluice_filters.chain import ChainEncoder, chain_decoder, locate
 from sluice_filters.compression.compression import Compression
 from sluice_filters.encryption.encryption import Encryption
-from sluice_filters.encryption.sealing import TAG_SIZE, Keys
+from sluice_filters.encryption.sealing import TAG_SIZE, ObjectKeys
 from sluice_filters.keys import MissingKey
 from sluice_filters.testing import cut, encode, outcome, ranges, read_range, run
-from sluice_filters.testing.fake_filters import FixedKeys
+from sluice_filters.testing.fake_filters import FakeKeyRing
 
 KIB = 1024
 SEGMENT = 64
@@ -29,7 +29,7 @@ DATA = random.Random(11).randbytes(4 * SEGMENT + 7)
 
 @pytest.fixture
 def ring():
-    return FixedKeys({"k1": b"1" * 32, "k2": b"2" * 32})
+    return FakeKeyRing({"k1": b"1" * 32, "k2": b"2" * 32})
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_segments_in_another_order_or_number_are_noticed_whatever_size_is_claime
     """Even for one who could write the record anew, short of its MAC: the segments bear the proof themselves."""
     out, record = stored(small, DATA[: 4 * SEGMENT])
     parts = harm(segments(out))
-    keys = Keys(b"1" * 32, base64.b64decode(record["salt"]))
+    keys = ObjectKeys(b"1" * 32, base64.b64decode(record["salt"]))
     size = len(parts) * SEGMENT
     forged = {**record, "size": size, "mac": base64.b64encode(keys.mac("k1", size, SEGMENT)).decode()}
     with pytest.raises(CorruptData, match="is not what was encrypted"):
@@ -341,7 +341,7 @@ def test_a_missing_key_is_noticed_before_anything_is_fetched(small, known, ring)
     segment=st.integers(16, 90),
 )
 def test_any_cut_of_any_bytes_comes_back(data, steps, segment):
-    bound = Encryption.bound(Surroundings(FixedKeys()))
+    bound = Encryption.bound(Surroundings(FakeKeyRing()))
     bound.segment = segment
 
     def pieces(whole):
@@ -360,7 +360,7 @@ def test_any_cut_of_any_bytes_comes_back(data, steps, segment):
 
 
 def test_segments_of_the_default_size_are_64_kib():
-    bound = Encryption.bound(Surroundings(FixedKeys()))
+    bound = Encryption.bound(Surroundings(FakeKeyRing()))
     data = DATA * 700
     out, (record,) = encode([bound()], data)
     assert record["r"]["seg"] == 64 * KIB

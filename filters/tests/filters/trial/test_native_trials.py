@@ -15,7 +15,7 @@ from sluice_filters.chain import ChainEncoder, chain_decoder
 from sluice_filters.registry import BUILT_IN
 from sluice_filters.testing import run
 from sluice_filters.trial.native import native_filter, native_info
-from sluice_filters.trial.trial import judge
+from sluice_filters.trial.trial import try_filter
 
 HEAD = """\
 from sluice_core.describe import FILTER, ActionInfo, Parameter
@@ -77,7 +77,7 @@ def verdict(store):
         for number, one in enumerate(earlier, 1):
             store.add(one, digest(one))
             revisions.append(Revision(number, digest(one), len(one)))
-        return judge(Trial("filter", str(store.folder), digest(code), keyword, main, tuple(revisions)), code)
+        return try_filter(Trial("filter", str(store.folder), digest(code), keyword, main, tuple(revisions)), code)
 
     return ask
 

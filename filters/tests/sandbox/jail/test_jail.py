@@ -11,9 +11,9 @@ from tests.support.sandbox.process import CACHE
 
 from sluice_sandbox.jail import root as jail_root
 from sluice_sandbox.jail import seccomp
-from sluice_sandbox.jail.cgroups import Groups
+from sluice_sandbox.jail.cgroups import ControlGroups
 from sluice_sandbox.jail.jail import Jail, bubblewrap
-from sluice_sandbox.jail.root import NoJail
+from sluice_sandbox.jail.root import JailUnavailable
 from sluice_sandbox.limits import Limits
 
 X86_64, ARM = 0xC000003E, 0xC00000B7
@@ -79,7 +79,7 @@ def test_groups_of_version_1_are_made_below_our_own(tmp_path):
     for name, path in (("cpu", "svc"), ("memory", "svc")):
         (tmp_path / name / path).mkdir(parents=True)
         (tmp_path / name / path / "cgroup.procs").touch()
-    groups = Groups(tmp_path, own)
+    groups = ControlGroups(tmp_path, own)
     groups.open()
     assert groups.available == ("cpu", "memory")
     made = tmp_path / "memory/svc" / f"sluice-{os.getpid()}-7"
@@ -96,7 +96,7 @@ def test_in_version_2_the_supervisor_steps_aside_and_passes_controllers_on(tmp_p
     base.mkdir()
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids io\n")
     (base / "cgroup.controllers").write_text("memory pids io\n")
-    groups = Groups(tmp_path, own)
+    groups = ControlGroups(tmp_path, own)
     groups.open()
     assert groups.available == ("memory", "pids")
     assert (base / "cgroup.subtree_control").read_text() == "+memory +pids"
@@ -110,7 +110,7 @@ def test_in_version_2_the_supervisor_steps_aside_and_passes_controllers_on(tmp_p
 
 
 def test_without_groups_it_is_told_and_goes_on(tmp_path, caplog):
-    groups = Groups(tmp_path, tmp_path / "cgroup")
+    groups = ControlGroups(tmp_path, tmp_path / "cgroup")
     groups.open()
     assert groups.available == ()
     assert "no control group for memory, pids, cpu: isolated filters are held by other limits" in caplog.text
@@ -118,13 +118,13 @@ def test_without_groups_it_is_told_and_goes_on(tmp_path, caplog):
 
 def test_without_bubblewrap_the_package_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(NoJail, match="Debian package `bubblewrap`"):
+    with pytest.raises(JailUnavailable, match="Debian package `bubblewrap`"):
         bubblewrap()
 
 
 def test_a_package_that_is_not_installed_keeps_the_root_from_being_built(tmp_path, monkeypatch):
     monkeypatch.setitem(jail_root.PACKAGES, "no_such_package", ("no_such_package",))
-    with pytest.raises(NoJail, match="package `no_such_package`, which the jail offers, is not installed"):
+    with pytest.raises(JailUnavailable, match="package `no_such_package`, which the jail offers, is not installed"):
         jail_root.build(tmp_path, ("no_such_package",))
 
 

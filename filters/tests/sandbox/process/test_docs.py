@@ -39,7 +39,7 @@ def test_every_link_of_the_page_leads_somewhere():
 
 def test_the_limits_of_the_page_are_the_defaults():
     text, limits = PAGE.read_text(), Limits()
-    for said in (
+    for last_error_line in (
         f"| {limits.memory >> 20} MiB per worker",
         f"| {limits.patience:.0f} s inside one call",
         f"| {limits.cpu:.0f} s + {limits.cpu_per_mb:.0f} s per MB",
@@ -47,4 +47,4 @@ def test_the_limits_of_the_page_are_the_defaults():
         f"| {limits.workers} per tenant",
         f"| {limits.tenants} at once, {limits.idle:.0f} s",
     ):
-        assert said in text, said
+        assert last_error_line in text, last_error_line

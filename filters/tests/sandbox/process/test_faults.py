@@ -11,7 +11,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import chain_reader
 from sluice_filters.testing import run
-from sluice_sandbox.limits import Limits, Misbehaved
+from sluice_sandbox.limits import Limits, SandboxFault
 from sluice_sandbox.process.session import ProcessTeam
 
 LIMITS = Limits(patience=2.5, cpu=0.3, cpu_per_mb=0.1, memory=128 * 1024 * 1024)
@@ -90,7 +90,7 @@ def test_a_fault_fails_its_own_request_only(team, good, name):
     body, message = FAULTS[name]
     other = good().reader(Hint(account="AUTH_other"))
     before = other.feed(b"first ")
-    with pytest.raises(Misbehaved, match=message) as caught:
+    with pytest.raises(SandboxFault, match=message) as caught:
         run(chain_reader([bad(team, body)()], Hint(account="AUTH_bad")), [SECRET])
     assert SECRET.decode() not in str(caught.value)
     assert before + other.feed(b"second") + other.finish() == b"first second"
@@ -99,7 +99,7 @@ def test_a_fault_fails_its_own_request_only(team, good, name):
 
 def test_code_that_computes_too_long_in_small_steps_is_ended(team, good):
     slow = bad(team, "end = time.process_time() + 0.03\nwhile time.process_time() < end: pass", "slow")
-    with pytest.raises(Misbehaved, match="filter `slow` took too much processor time"):
+    with pytest.raises(SandboxFault, match="filter `slow` took too much processor time"):
         answered_one_by_one(slow().reader(Hint(account="AUTH_bad")), 100)
     assert run(good().reader(Hint(account="AUTH_bad")), [b"again"]) == b"again"
 
@@ -120,12 +120,12 @@ def answered_one_by_one(stream, count):
 )
 def test_code_that_does_not_load_is_told_apart(team, head, main, message):
     one = uploaded(team._store, team, f"{head}\nclass Bad: pass\n".encode(), "odd", main)
-    with pytest.raises(Misbehaved, match=message):
+    with pytest.raises(SandboxFault, match=message):
         run(one().reader(Hint(account="AUTH_bad")), [b"x"])
 
 
 def test_the_fault_of_a_neighbour_is_told_by_its_name(team, good):
-    with pytest.raises(Misbehaved, match="filter `second` raised `KeyError`"):
+    with pytest.raises(SandboxFault, match="filter `second` raised `KeyError`"):
         run(chain_reader([bad(team, "{}[1]", "second")(), good()], Hint(account="AUTH_bad")), [b"x"])
 
 

@@ -12,7 +12,7 @@ from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, chain_reader
 from sluice_filters.testing import FilterContract, cut, run
-from sluice_filters.testing.fake_filters import Xor as NativeXor
+from sluice_filters.testing.fake_filters import HeadedXor as NativeXor
 from sluice_sandbox.limits import Limits
 from sluice_sandbox.process.session import ProcessTeam
 from sluice_sandbox.uploads import uploaded_filters

@@ -21,7 +21,7 @@ from sluice_core.errors import PeerError
 from sluice_filters.api import FilterError, Hint
 from sluice_filters.testing import run
 from sluice_sandbox.limits import Limits
-from sluice_sandbox.process.session import ProcessTeam, Supervised, tenant_socket
+from sluice_sandbox.process.session import ProcessTeam, SupervisorClient, tenant_socket
 
 WHO = b"""
 import os
@@ -148,14 +148,14 @@ def test_what_is_left_of_a_killed_supervisor_does_not_keep_the_next_from_startin
         assert say(ProcessTeam(store, folder), b"x") == 1
 
 
-def test_an_unknown_wish_is_refused(store):
+def test_an_unknown_operation_is_refused(store):
     with supervisor() as folder, pytest.raises(PeerError, match="`dance` is not known, expected start or more"):
-        Supervised(folder).ask("dance", "AUTH_a")
+        SupervisorClient(folder).request("dance", "AUTH_a")
 
 
 def test_a_folder_that_is_too_long_for_sockets_is_refused_at_once(tmp_path):
     with pytest.raises(PeerError, match="too long for unix sockets, expected 80 bytes at most"):
-        Supervised(tmp_path / ("x" * 100))
+        SupervisorClient(tmp_path / ("x" * 100))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ WORDS = st.dictionaries(st.text(max_size=5), st.integers(), max_size=3)
 
 
 def taken_apart(pieces):
-    frames = wire.Frames()
+    frames = wire.FrameParser()
     data, words = b"", []
     for piece in pieces:
         for kind, content in frames.feed(piece):
@@ -32,21 +32,29 @@ def taken_apart(pieces):
     step=st.integers(1, 64),
 )
 def test_frames_are_whole_however_they_are_cut(parts, kind, content, step):
-    sent = b"".join(wire.frame(wire.DATA, len(part)) + part for part in parts) + wire.word(kind, content)
+    sent = b"".join(wire.frame_header(wire.DATA, len(part)) + part for part in parts) + wire.encode_message(
+        kind, content
+    )
     pieces = [sent[begin : begin + step] for begin in range(0, len(sent), step)]
     assert taken_apart(pieces) == (b"".join(parts), [(kind, content)])
 
 
 @pytest.mark.parametrize(
-    "nonsense", [b"\0\0\0\0\0", b"\xff" * 5, wire.frame(wire.END, wire.MAX_WORD + 1), wire.frame(wire.FAULT, 1 << 31)]
+    "nonsense",
+    [
+        b"\0\0\0\0\0",
+        b"\xff" * 5,
+        wire.frame_header(wire.END, wire.MAX_WORD + 1),
+        wire.frame_header(wire.FAULT, 1 << 31),
+    ],
 )
 def test_what_is_no_frame_is_refused_before_it_is_gathered(nonsense):
-    with pytest.raises(wire.NotOurs, match="frame of kind"):
+    with pytest.raises(wire.MalformedFrame, match="frame of kind"):
         taken_apart([nonsense])
 
 
 def test_a_head_is_its_length_and_json():
-    head = wire.head([{"code": "c", "main": "M", "params": {"a": 1}, "direction": "do"}])
-    (size,) = wire.HEAD.unpack_from(head)
-    assert json.loads(head[wire.HEAD.size :])["steps"][0]["params"] == {"a": 1}
-    assert size == len(head) - wire.HEAD.size
+    encode_head = wire.encode_head([{"code": "c", "main": "M", "params": {"a": 1}, "direction": "do"}])
+    (size,) = wire.HEAD.unpack_from(encode_head)
+    assert json.loads(encode_head[wire.HEAD.size :])["steps"][0]["params"] == {"a": 1}
+    assert size == len(encode_head) - wire.HEAD.size

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sluice_sandbox.limits import Misbehaved
+from sluice_sandbox.limits import SandboxFault
 from sluice_sandbox.process import wire
 from sluice_sandbox.process.session import ProcessSession
 
@@ -13,32 +13,32 @@ class Reached(ProcessSession):
     """As it is once a worker was reached."""
 
     def __init__(self):
-        self._names, self._frames, self._counts = ["one", "two"], wire.Frames(), None
+        self._names, self._frames, self._counts = ["one", "two"], wire.FrameParser(), None
 
 
-def word(kind, raw):
-    return wire.frame(kind, len(raw)) + raw
+def encode_message(kind, raw):
+    return wire.frame_header(kind, len(raw)) + raw
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        word(wire.END, b'{"counts": [[Infinity, 1]]}'),
-        word(wire.END, b'{"counts": [[NaN, 1]]}'),
-        word(wire.END, b'{"counts": [[1, null]]}'),
-        word(wire.END, b'{"counts": 5}'),
-        word(wire.END, b'{"counts": [[1]]}'),
-        word(wire.END, b"[]"),
-        word(wire.END, b"[" * 4000),
-        word(wire.END, b"\xff"),
-        word(wire.FAULT, b"[]"),
-        word(wire.FAULT, b"null"),
-        word(wire.FAULT, b'"text"'),
-        word(wire.FAULT, b"[" * 4000),
-        word(wire.FAULT, json.dumps({"step": [], "what": {}, "fault": None}).encode()),
+        encode_message(wire.END, b'{"counts": [[Infinity, 1]]}'),
+        encode_message(wire.END, b'{"counts": [[NaN, 1]]}'),
+        encode_message(wire.END, b'{"counts": [[1, null]]}'),
+        encode_message(wire.END, b'{"counts": 5}'),
+        encode_message(wire.END, b'{"counts": [[1]]}'),
+        encode_message(wire.END, b"[]"),
+        encode_message(wire.END, b"[" * 4000),
+        encode_message(wire.END, b"\xff"),
+        encode_message(wire.FAULT, b"[]"),
+        encode_message(wire.FAULT, b"null"),
+        encode_message(wire.FAULT, b'"text"'),
+        encode_message(wire.FAULT, b"[" * 4000),
+        encode_message(wire.FAULT, json.dumps({"step": [], "what": {}, "fault": None}).encode()),
         b"\xff" * 5,
     ],
 )
 def test_an_answer_that_is_none_is_told(answer):
-    with pytest.raises(Misbehaved, match="filter `one`"):
+    with pytest.raises(SandboxFault, match="filter `one`"):
         Reached()._parse(answer, [])

@@ -12,7 +12,7 @@ from sluice_filters.api import BadParameter, CorruptData, FilterError, Hint
 from sluice_filters.chain import ChainEncoder, chain_decoder, plain_size
 from sluice_filters.testing import FilterContract, cut, run
 from sluice_sandbox.limits import Limits, Step
-from sluice_sandbox.storlets.explicit import explicit_filter
+from sluice_sandbox.storlets.invocation import invocation_filter
 from sluice_sandbox.storlets.team import StorletTeam
 
 COPY = "while data := source.read(65536): target.write(data)"
@@ -251,7 +251,7 @@ def explicit(team):
         "times": team.add("times", python_storlet(body), info=info),
         "tail": team.add("tail", python_storlet("target.write(source.read() + b'!')"), info=READS),
     }
-    return explicit_filter(known)({"allow": "times, tail, absent"})
+    return invocation_filter(known)({"allow": "times, tail, absent"})
 
 
 class TestExplicit:
@@ -288,4 +288,4 @@ class TestExplicit:
 
     def test_a_policy_must_name_what_it_allows(self):
         with pytest.raises(BadParameter, match="needs parameter `allow`"):
-            explicit_filter({})({})
+            invocation_filter({})({})

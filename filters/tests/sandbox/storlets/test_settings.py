@@ -18,7 +18,7 @@ from sluice_sandbox.storlets.options import OPTIONS, storlet_team
 
 def test_an_image_is_called_by_what_is_in_it_and_not_by_where_that_came_from():
     one = image.PYTHON
-    assert one.name() == image.Recipe().name()
+    assert one.name() == image.ImageRecipe().name()
     assert dataclasses.replace(one, mirror="http://elsewhere/debian").name() == one.name()
     others = [image.JAVA, dataclasses.replace(one, suite="trixie"), dataclasses.replace(one, revision=2)]
     assert len({other.name() for other in (one, *others)}) == 4

@@ -9,7 +9,7 @@ from tests.support.sandbox.process import compiled, uploaded
 from sluice_core.code.code_store import CodeStore
 from sluice_filters.api import Hint
 from sluice_filters.testing import run
-from sluice_sandbox.limits import Limits, Misbehaved
+from sluice_sandbox.limits import Limits, SandboxFault
 from sluice_sandbox.wasm.session import WasmTeam
 
 LIMITS = Limits(memory=4 * 1024 * 1024, cpu=0.1, cpu_per_mb=0.1, slack=100_000, growth=10.0)
@@ -61,7 +61,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_fails_its_own_stream_only(team, name):
     parts, message = FAULTS[name]
-    with pytest.raises(Misbehaved, match=message):
+    with pytest.raises(SandboxFault, match=message):
         run(bad(team, **parts)().reader(Hint(account="AUTH_bad")), [b"x"])
     good = uploaded(team._modules._store, team, compiled("rot13"), "good", "rot13")
     assert run(good().reader(Hint(account="AUTH_bad")), [b"nowhere"]) == b"abjurer"
@@ -71,7 +71,7 @@ def test_a_fault_fails_its_own_stream_only(team, name):
 def test_memory_cannot_grow_beyond_the_limit(team):
     # -1 is what memory.grow answers when it may not
     grows = bad(team, feed="(i64.extend_i32_s (memory.grow (i32.const 1000)))", keyword="grows")
-    with pytest.raises(Misbehaved, match="filter `grows` failed with `1`"):
+    with pytest.raises(SandboxFault, match="filter `grows` failed with `1`"):
         run(grows().reader(Hint()), [b"x"])
 
 
@@ -96,7 +96,7 @@ def test_streams_of_one_tenant_hold_a_limited_amount_of_memory_together(team):
         streams.append(grows().reader(Hint(account="AUTH_bad")))
         return streams[-1].feed(b"x")
 
-    with pytest.raises(Misbehaved, match="streams of tenant `AUTH_bad` hold too much memory"):
+    with pytest.raises(SandboxFault, match="streams of tenant `AUTH_bad` hold too much memory"):
         assert [one_more() for _ in range(20)]
     assert grows().reader(Hint(account="AUTH_other")).feed(b"x") == b""
     streams.clear()

@@ -33,7 +33,7 @@ class TestWasmXor(FilterContract):
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
-    def made(cls, store, team):
+    def register(cls, store, team):
         info = {"parameters": [KEY]}
         cls.filter = uploaded(store, team, compiled("xor"), "wxor", "xor", reverse=True, info=info)
 
@@ -41,7 +41,7 @@ class TestWasmXor(FilterContract):
 class TestWasmIdentity(FilterContract):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
-    def made(cls, store, team):
+    def register(cls, store, team):
         info = {"changes_content": False, "changes_length": False, "on_put": True}
         cls.filter = uploaded(store, team, compiled("identity"), "wnoop", "identity", info=info)
 
@@ -49,7 +49,7 @@ class TestWasmIdentity(FilterContract):
 class TestWasmRot13(FilterContract):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
-    def made(cls, store, team):
+    def register(cls, store, team):
         cls.filter = uploaded(store, team, compiled("rot13"), "wrot", "rot13", reverse=True)
 
 

@@ -77,13 +77,13 @@ class DiskFilters:
         self._looked = 0.0
 
     @cached_property
-    def _installed(self) -> hosting.Installed:
+    def _installed(self) -> hosting.InstalledFilters:
         failures: dict[str, str] = {}
         lent = Surroundings(keys=self._keys)
         found = load_filters(failures, lent)
         for name, reason in failures.items():
             self._logger.error("sluice: plugin `%s` is left out: %s", name, reason)
-        return hosting.Installed(found, self.options, self._logger, PREFIX, lent)
+        return hosting.InstalledFilters(found, self.options, self._logger, PREFIX, lent)
 
     @property
     def filters(self) -> dict[str, type[Filter]]:

@@ -23,7 +23,7 @@ from sluice_core.store.records import Draft
 from sluice_core.store.store import AsyncStore, Store
 from sluice_core.testing import FakeSwiftCodeStore
 from sluice_filters.basic.noop import Noop
-from sluice_sandbox.hosting import OPTIONS, Installed
+from sluice_sandbox.hosting import OPTIONS, InstalledFilters
 
 LIMIT = 60
 REVERSIBLE = {"reversible": True}
@@ -331,7 +331,7 @@ def test_an_agent_rolls_a_filter_out_refuses_a_broken_revision_and_workers_follo
     settings = settings_in(tmp_path, redis_server.url)
     first = uploaded(SHOUT, info=INFO)
     options = {option.name: option.default for option in OPTIONS} | {"code_dir": settings.code_dir}
-    installed = Installed({"noop": Noop}, options, logging.getLogger("worker"))
+    installed = InstalledFilters({"noop": Noop}, options, logging.getLogger("worker"))
     reader = SnapshotReader(settings.snapshot_dir)
 
     def look():

@@ -14,7 +14,7 @@ from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
 from sluice_filters.keys import MissingKey
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import FixedPolicies, ProxyStack
 from sluice_middleware.wsgi import encoding, sysmeta
@@ -30,7 +30,7 @@ def md5(data):
     return hashlib.md5(data).hexdigest()
 
 
-class Toy(Xor):
+class Toy(HeadedXor):
     """A reversible filter that never leaves anything as it is."""
 
     info: ClassVar[ActionInfo] = ActionInfo(

@@ -7,7 +7,7 @@ import pytest
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_core.testing import assignment
 from sluice_filters.api import Stream
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_filters.visits import Headers, Reply
 from sluice_middleware.swift.proxy_api import Response
 from sluice_middleware.testing import ProxyStack
@@ -269,7 +269,7 @@ def test_a_request_that_is_refused_behind_a_visit_is_a_reply_to_it(stand, first)
 
 @pytest.mark.parametrize(("keyword", "protected"), [("encryption", True), ("compression", False)])
 def test_a_visit_knows_whether_the_object_is_protected(tmp_path, first, keyword, protected):
-    class Hiding(Xor):
+    class Hiding(HeadedXor):
         info: ClassVar[ActionInfo] = ActionInfo(
             keyword=keyword, kind=FILTER, help="x", changes_content=True, reversible=True, protective=protected
         )

@@ -14,7 +14,7 @@ from swift.obj.auditor import AuditorWorker
 from tests.support.middleware.object_server import CODED, Log, StorageNode, swift_conf
 
 from sluice_core.errors import SluiceError
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.object_server.diskfile.disk_filters import Unreadable
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY, VERSION, StoredMetadata
 from sluice_middleware.swift.diskfile_api import POLICIES, read_metadata, write_metadata
@@ -34,7 +34,7 @@ def policies(tmp_path_factory):
 
 @pytest.fixture
 def node(tmp_path):
-    return StorageNode(tmp_path / "node", filters=[Xor])
+    return StorageNode(tmp_path / "node", filters=[HeadedXor])
 
 
 def flip(path, place, mask=0xFF):

@@ -15,7 +15,7 @@ from swift.common.exceptions import DiskFileExpired
 from tests.support.middleware.object_server import CODED, REPLICATED, StorageNode, intent, swift_conf
 
 from sluice_filters.api import FilterError, Hint, Stream
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.object_server.diskfile import transform_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile
 from sluice_middleware.object_server.diskfile.stored_metadata import ENTRY
@@ -35,16 +35,16 @@ FRAGMENT_HEADERS = {
 }
 
 
-class Sequential(Xor):
+class Sequential(HeadedXor):
     """Without random access."""
 
-    info = replace(Xor.info, keyword="sequential", random_access=False)
+    info = replace(HeadedXor.info, keyword="sequential", random_access=False)
 
 
-class Failing(Xor):
+class Failing(HeadedXor):
     """Breaks in the middle of an object."""
 
-    info = replace(Xor.info, keyword="failing")
+    info = replace(HeadedXor.info, keyword="failing")
 
     def encoder(self, hint):
         class Broken(Stream):
@@ -57,7 +57,7 @@ class Failing(Xor):
 class FailingInThread(Failing):
     """The same, in another thread, when further batches are coming."""
 
-    info = replace(Xor.info, keyword="failing_in_thread")
+    info = replace(HeadedXor.info, keyword="failing_in_thread")
     heavy = True
 
 
@@ -69,7 +69,7 @@ def policies(tmp_path_factory):
 
 @pytest.fixture
 def node(tmp_path):
-    return StorageNode(tmp_path / "node", filters=[Xor, Sequential, Failing, FailingInThread])
+    return StorageNode(tmp_path / "node", filters=[HeadedXor, Sequential, Failing, FailingInThread])
 
 
 def text(size):
@@ -120,7 +120,7 @@ def test_ranges_are_those_of_the_plain_object(data):
     places = st.integers(0, size - 1)
     ranges = data.draw(st.lists(st.tuples(places, places).map(sorted), min_size=1, max_size=4))
     with tempfile.TemporaryDirectory() as folder:
-        node = StorageNode(Path(folder), filters=[Xor, Sequential])
+        node = StorageNode(Path(folder), filters=[HeadedXor, Sequential])
         plain = StorageNode(Path(folder) / "plain", clock=node.clock)
         wanted = ",".join(f"{first}-{last}" for first, last in ranges)
         assert node.put(body, *chain).status == plain.put(body).status == "201 Created"

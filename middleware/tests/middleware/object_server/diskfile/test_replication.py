@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from tests.support.middleware.object_server import CODED, StorageNode, swift_conf
 
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.swift.diskfile_api import POLICIES
 from sluice_middleware.wsgi import sysmeta
 
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 BODY = b"".join(b"%d some line of text\n" % number for number in range(9000))
 
 
-class OnlyHere(Xor):
+class OnlyHere(HeadedXor):
     """Installed on one node alone."""
 
-    info = replace(Xor.info, keyword="only_here")
+    info = replace(HeadedXor.info, keyword="only_here")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +34,7 @@ def policies(tmp_path_factory):
 
 @pytest.fixture
 def pair(tmp_path):
-    return [StorageNode(tmp_path / name, filters=[Xor]) for name in ("left", "right")]
+    return [StorageNode(tmp_path / name, filters=[HeadedXor]) for name in ("left", "right")]
 
 
 def test_ssync_sends_plain_bytes_and_the_other_node_encodes_them_anew(pair, ssync):

@@ -13,7 +13,7 @@ from tests.support.middleware.object_server import CODED, REPLICATED, Log, Stora
 from sluice_core.messages.bandwidth import GET, NO_CLASS, PUT, Flow
 from sluice_core.messages.credit import IDLE
 from sluice_core.options import OptionError
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile.streams import StreamFile
 from sluice_middleware.object_server.iosched import io_priority, stream_scheduler
@@ -74,7 +74,7 @@ def uncached(monkeypatch):
 def make(tmp_path):
     def node(**options):
         given = {name: str(value) for name, value in options.items()}
-        return StorageNode(tmp_path / "node", {"sluice_io_threads": "always", **given}, filters=[Xor])
+        return StorageNode(tmp_path / "node", {"sluice_io_threads": "always", **given}, filters=[HeadedXor])
 
     return node
 

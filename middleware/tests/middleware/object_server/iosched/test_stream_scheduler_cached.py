@@ -10,7 +10,7 @@ import pytest
 from tests.support.middleware.object_server import REPLICATED, Log, StorageNode, swift_conf
 
 from sluice_core.messages.bandwidth import GET, NO_CLASS, Flow
-from sluice_filters.testing.fake_filters import Xor
+from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import streams as diskfile_streams
 from sluice_middleware.object_server.diskfile.streams import StreamFile
@@ -75,7 +75,7 @@ def anew(monkeypatch):
 @pytest.fixture
 def make(tmp_path):
     def node(**options):
-        return StorageNode(tmp_path / "node", {"sluice_io_threads": "always", **options}, filters=[Xor])
+        return StorageNode(tmp_path / "node", {"sluice_io_threads": "always", **options}, filters=[HeadedXor])
 
     return node
 

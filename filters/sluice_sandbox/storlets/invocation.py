@@ -24,7 +24,7 @@ _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False
 _NUMBERS: Final[dict[str, type[int] | type[float]]] = {"int": int, "size": int}
 
 
-class Explicit(Filter):
+class StorletInvocation(Filter):
     """Runs what the request names; ``known`` are the filters of this node by keyword."""
 
     info: ClassVar[ActionInfo] = ActionInfo(
@@ -84,9 +84,9 @@ class Explicit(Filter):
         raise BadParameter(f"storlet `{name}` may not be run here{hint}")
 
 
-def explicit_filter(known: Mapping[str, type[Filter]]) -> type[Explicit]:
+def invocation_filter(known: Mapping[str, type[Filter]]) -> type[StorletInvocation]:
     """The filter ``storlets`` over the filters of this node, to be added to them."""
-    return type("Explicit", (Explicit,), {"known": known})
+    return type("StorletInvocation", (StorletInvocation,), {"known": known})
 
 
 def _pair(text: str) -> tuple[str, str]:
