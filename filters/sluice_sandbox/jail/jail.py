@@ -55,7 +55,7 @@ class Jail:
     def start(self, command: Sequence[str], descriptors: Sequence[int], errors: int) -> subprocess.Popen[bytes]:
         """Run ``command``, which inherits ``descriptors``; what it says on stderr goes to ``errors``.
 
-        :raises NoJail: when bubblewrap is not there or cannot be started
+        :raises JailUnavailable: when bubblewrap is not there or cannot be started
         """
         program = jail_seccomp.program()
         seccomp = _memory(program) if program else None
@@ -107,7 +107,7 @@ class Jail:
 def bubblewrap() -> str:
     """Where it is.
 
-    :raises NoJail: when it is not installed
+    :raises JailUnavailable: when it is not installed
     """
     found = shutil.which("bwrap")
     if found is None:

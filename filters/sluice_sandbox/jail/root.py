@@ -56,7 +56,7 @@ class JailUnavailable(SluiceError):
 def build(folder: Path, packages: Sequence[str] = tuple(PACKAGES)) -> Path:
     """The jail's root under ``folder``, made when it is not there yet.
 
-    :raises NoJail: when something that belongs into it cannot be found
+    :raises JailUnavailable: when something that belongs into it cannot be found
     """
     root = folder / f"root-{_stamp(packages)}"
     if root.is_dir():

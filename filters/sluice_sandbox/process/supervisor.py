@@ -79,7 +79,7 @@ class Supervisor:
     async def open(self) -> None:
         """Build the root, try the jail, listen.
 
-        :raises NoJail: when this machine cannot hold a jail
+        :raises JailUnavailable: when this machine cannot hold a jail
         """
         folder = self._settings.folder
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)

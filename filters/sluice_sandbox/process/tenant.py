@@ -125,7 +125,7 @@ class Tenant:
     async def start_worker(self) -> JailedWorker:
         """One more worker, which serves when this returns.
 
-        :raises NoJail: when it does not come up, with what it said
+        :raises JailUnavailable: when it does not come up, with what it said
         """
         begun = time.monotonic()
         spare, self.spare = self.spare, None
@@ -165,7 +165,7 @@ class Tenant:
 async def start_jailed_worker(jail: Jail) -> JailedWorker:
     """A worker in ``jail`` that is up and serves nobody yet.
 
-    :raises NoJail: when it does not come up, with what it said
+    :raises JailUnavailable: when it does not come up, with what it said
     """
     page = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(page, SharedCounters.SIZE)

@@ -70,7 +70,7 @@ class FrameParser:
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """The frames in ``data``; those of data may come in pieces.
 
-        :raises NotOurs: for what is no frame
+        :raises MalformedFrame: for what is no frame
         """
         place = 0
         if self._kind != DATA and self._partial:

@@ -137,7 +137,7 @@ def _configuration(path: Path) -> cfg.ConfigOpts:
 def _secret(key_id: str, found: Any) -> bytes:
     """The bytes of a symmetric key.
 
-    :raises KeyProblem: naming the identifier only
+    :raises KeySourceError: naming the identifier only
     """
     if not is_key_id(key_id):
         raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")

@@ -52,7 +52,7 @@ class KeyFile(WatchedKeys):
 def file_signature(path: Path) -> tuple[int, ...]:
     """Something that changes when the file does.
 
-    :raises KeyProblem: when there is no such file
+    :raises KeySourceError: when there is no such file
     """
     try:
         found = os.stat(path)
@@ -64,7 +64,7 @@ def file_signature(path: Path) -> tuple[int, ...]:
 def read_private(path: Path) -> bytes:
     """What stands in a file that nobody but its owner may read.
 
-    :raises KeyProblem: when others may, or nobody can
+    :raises KeySourceError: when others may, or nobody can
     """
     try:
         # a pipe would keep a plain open() waiting for ever
@@ -82,7 +82,7 @@ def read_private(path: Path) -> bytes:
 def parse_ring(raw: bytes) -> Ring:
     """The ring that a key file's bytes describe.
 
-    :raises KeyProblem: without a word of what stands in it
+    :raises KeySourceError: without a word of what stands in it
     """
     try:
         data = json.loads(raw)
@@ -99,7 +99,7 @@ def parse_ring(raw: bytes) -> Ring:
 def decode_secret(key_id: str, value: Any) -> bytes:
     """A secret out of its base64.
 
-    :raises KeyProblem: naming the identifier only
+    :raises KeySourceError: naming the identifier only
     """
     if not is_key_id(key_id):
         raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")

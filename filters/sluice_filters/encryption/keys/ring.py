@@ -46,13 +46,13 @@ class KeySource(Protocol):
     def signature(self) -> object:
         """Something cheap that is another whenever ``read`` would answer something else.
 
-        :raises KeyProblem: when there is nothing to read
+        :raises KeySourceError: when there is nothing to read
         """
 
     def read(self) -> Ring:
         """The keys.
 
-        :raises KeyProblem: with the reason
+        :raises KeySourceError: with the reason
         """
 
 
