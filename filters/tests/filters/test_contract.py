@@ -16,8 +16,7 @@ from sluice_filters.encryption.checksum import Checksum
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.registry import BUILT_IN
 from sluice_filters.testing import FilterContract
-from sluice_filters.testing.fake_filters import FakeKeyRing
-from sluice_filters.testing.fake_filters import HeadedXor
+from sluice_filters.testing.fake_filters import FakeKeyRing, HeadedXor
 from sluice_filters.timeseries.downsample import Downsample
 from sluice_filters.timeseries.upsample import Upsample
 
