@@ -27,21 +27,21 @@ def assert_error(answer, status):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("token", [None, "", "wrong", "an-admin-token-for-test", "an-admin-token-for-tests2", "ä"])
-def test_without_the_token_nothing_is_told(api, path, token):
+def test_without_a_token_requests_are_401(api, path, token):
     del api.defaults["HTTP_X_AUTH_TOKEN"]
     answer = api.get(path, headers={} if token is None else {"X-Auth-Token": token})
     assert_error(answer, 401)
     assert answer.headers["WWW-Authenticate"] == 'X-Auth-Token realm="sluice"'
 
 
-def test_a_body_is_not_looked_at_without_the_token(api, backend):
+def test_a_body_is_not_read_without_a_token(api, backend):
     del api.defaults["HTTP_X_AUTH_TOKEN"]
     assert_error(api.post("/policies", STATIC, format="json"), 401)
     assert backend.store.head().history == ""
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/policies/", "/policies/a/b", "/policies/zz", "/registry/x"])
-def test_what_is_not_there_is_404(api, path):
+def test_an_unknown_path_is_404(api, path):
     assert_error(api.get(path), 404)
 
 
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_404(api, path):
         ("get", "/policies/check"),
     ],
 )
-def test_a_method_that_does_not_work_is_405(api, method, path):
+def test_an_unsupported_method_is_405(api, method, path):
     answer = getattr(api, method)(path)
     assert_error(answer, 405)
     assert answer.headers["Allow"]
@@ -81,7 +81,7 @@ def test_a_body_of_unknown_length_is_411(api):
     assert_error(answer, 411)
 
 
-def test_a_bug_tells_the_caller_an_id_and_the_log_the_rest(api, monkeypatch, caplog):
+def test_a_bug_answers_with_an_id_and_is_logged(api, monkeypatch, caplog):
     def broken(*_):
         raise ZeroDivisionError("secret detail")
 
@@ -137,7 +137,7 @@ def test_head_is_get_without_its_body(api):
     assert head.headers["Content-Length"] == got.headers["Content-Length"] == str(len(got.content))
 
 
-def test_no_answer_is_kept_by_a_cache(api):
+def test_answers_forbid_caching(api):
     assert api.get("/policies").headers["Cache-Control"] == "no-store"
 
 

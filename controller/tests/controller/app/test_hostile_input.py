@@ -16,17 +16,17 @@ SENTENCE = "FOR TENANT AUTH_x DO SET compression WITH engine="
 
 
 @pytest.mark.parametrize("path", ["/policies", "/export", "/metrics", "/filters"])
-def test_format_is_a_parameter_that_nobody_knows(api, path):
+def test_format_is_an_unknown_parameter(api, path):
     assert api.get(f"{path}?format=json").status_code == 400
 
 
 @pytest.mark.parametrize("marker", ["0", "-1", "00", "x", "9" * 30])
-def test_a_marker_that_no_page_gave_is_refused(api, marker):
+def test_an_invalid_marker_is_refused(api, marker):
     assert api.get(f"/changes?marker={marker}").status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/policies?state=", "/nodes?state=", "/effective?target=AUTH_a&method="])
-def test_a_word_that_is_empty_is_none_of_the_choices(api, path):
+def test_an_empty_value_is_not_among_the_choices(api, path):
     assert api.get(path).status_code == 400
 
 
@@ -96,7 +96,7 @@ def test_of_two_policies_about_different_tenants_both_stand(backend, monkeypatch
         (ZeroDivisionError("secret"), 500),
     ],
 )
-def test_what_the_server_refuses_by_itself_has_our_shape_and_repeats_nothing(raised, status):
+def test_errors_of_gunicorn_have_the_error_shape_and_repeat_no_input(raised, status):
     head, _, body = error_response(*describe_error(raised), "req-1").partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode())
     assert b"Content-Type: application/json" in head

@@ -31,7 +31,7 @@ def access(api, caplog):
     return lambda: [one for one in caplog.records if one.name == "sluice_controller.requests"][-1]
 
 
-def test_one_record_says_all_there_is_to_say_of_a_request(api, create, access):
+def test_one_log_record_describes_a_request(api, create, access):
     made = create("FOR TENANT AUTH_a DO SET noop")
     answer = api.get(f"/policies/{made['id']}")
     said = access().access
@@ -46,7 +46,7 @@ def test_one_record_says_all_there_is_to_say_of_a_request(api, create, access):
     }
 
 
-def test_neither_token_nor_body_nor_query_is_in_it(api, access):
+def test_the_log_holds_no_token_body_or_query(api, access):
     api.post("/policies?wait=0&secret=1", {"policy": "FOR TENANT hidden DO SET nothing"}, format="json")
     api.get("/policies", headers={"X-Auth-Token": "a-wrong-secret"})
     for formatter in (LineFormatter(), JsonFormatter()):
@@ -64,7 +64,7 @@ def test_a_request_keeps_the_id_that_another_service_gave_it(api, access):
 @pytest.mark.parametrize(
     "given_id", ["", "x", "req-", GIVEN.upper(), GIVEN + "0", f"{GIVEN}\r\nSet-Cookie: a", "req-" + "0" * 36]
 )
-def test_an_id_that_is_none_is_replaced(given_id):
+def test_an_invalid_request_id_is_replaced(given_id):
     made = request_id(given_id)
     assert made != given_id
     assert request_id(made) == made
@@ -75,7 +75,7 @@ def record(message, *args, **more):
 
 
 @given(st.text(max_size=40))
-def test_a_record_is_one_line_whatever_is_in_it(text):
+def test_a_log_record_is_one_line(text):
     for formatter in (LineFormatter(), JsonFormatter()):
         assert len(formatter.format(record("said %s", text)).splitlines()) == 1
     assert json.loads(JsonFormatter().format(record("said %s", text)))["message"] == f"said {text}"
@@ -91,7 +91,7 @@ def test_a_record_made_while_a_request_is_served_carries_its_id():
     assert "[-]" in LineFormatter().format(record("x"))
 
 
-def test_a_traceback_is_in_the_object():
+def test_a_json_record_holds_the_traceback():
     try:
         raise ZeroDivisionError("why")
     except ZeroDivisionError:
@@ -112,6 +112,6 @@ def test_the_settings_can_be_used(log_format):
         root.setLevel(level)
 
 
-def test_a_format_that_is_none_is_refused_before_anything_starts(config):
+def test_an_unknown_log_format_is_refused_at_start(config):
     found = list(faults(replace(config, log_format="xml")))
     assert [(one.id, "line, json" in one.msg) for one in found] == [("sluice.E021", True)]

@@ -36,7 +36,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_an_option_that_cannot_work_is_named(good, name):
+def test_an_invalid_option_is_named(good, name):
     value, number, text = BAD[name]
     (fault,) = faults(replace(good, **{name: value}))
     assert fault.id == number
@@ -65,7 +65,7 @@ def test_a_token_file_that_others_can_use_is_refused(tmp_path, mode):
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \n ", "short", "x" * 5000])
-def test_a_token_that_is_empty_short_or_endless_is_refused(tmp_path, text):
+def test_a_token_of_the_wrong_length_is_refused(tmp_path, text):
     path = tmp_path / "token"
     path.touch(mode=0o600)
     path.write_text(text)
@@ -78,7 +78,7 @@ def test_a_missing_token_file_is_refused(tmp_path):
         read_token(str(tmp_path / "none"))
 
 
-def test_blanks_around_a_token_do_not_count(token_file):
+def test_blanks_around_a_token_are_ignored(token_file):
     assert read_token(str(token_file)) == token_file.read_bytes().strip()
     assert token_matches(token_file.read_text().strip(), read_token(str(token_file)))
 
@@ -100,7 +100,7 @@ def test_the_sample_holds_every_option_and_can_be_read(capsys, tmp_path):
     assert all(f"#{option.name} =" in path.read_text() for option in OPTIONS)
 
 
-def test_a_wrong_configuration_ends_with_one_and_says_where(tmp_path, capsys):
+def test_an_invalid_configuration_exits_with_1_and_names_the_file(tmp_path, capsys):
     path = tmp_path / "api.conf"
     path.write_text("[api]\nwokers = 3\n")
     assert main(["--config", str(path)]) == 1
@@ -113,7 +113,7 @@ def test_a_wrong_configuration_ends_with_one_and_says_where(tmp_path, capsys):
     assert main(["--config", str(tmp_path / "none")]) == 1
 
 
-def test_check_ends_with_zero_when_all_is_well(tmp_path, token_file, capsys):
+def test_check_exits_with_0_for_a_valid_configuration(tmp_path, token_file, capsys):
     path = tmp_path / "api.conf"
     path.write_text(f"[api]\nauth = token\ntoken_file = {token_file}\n")
     assert main(["--config", str(path), "--check"]) == 0

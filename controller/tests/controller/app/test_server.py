@@ -82,7 +82,7 @@ def test_the_client_does_everything_a_policy_needs(client):
     assert list(client.policies()) == []
 
 
-def test_both_workers_see_at_once_what_one_of_them_wrote(client, server, token_file):
+def test_a_change_by_one_worker_is_visible_to_the_other(client, server, token_file):
     made = client.create_policies("; ".join(f"FOR TENANT AUTH_{number} DO SET noop" for number in range(5)))
     for number in range(20):
         with Client(server.url, token_file.read_text().strip()) as other:
@@ -101,7 +101,7 @@ def test_the_client_carries_the_carets_of_a_bad_sentence(client):
     assert caught.value.request_id.startswith("req-")
 
 
-def test_the_client_reads_what_else_there_is(client):
+def test_the_client_reads_nodes_filters_metrics_and_terms(client):
     assert client.nodes() == []
     assert "compression" in [one["keyword"] for one in client.filters()]
     assert "bandwidth" in [one["keyword"] for one in client.known_filters()]
@@ -168,7 +168,7 @@ def test_a_killed_worker_is_replaced(client, server):
         assert client.health()["dependencies"]["redis"] == "ok"
 
 
-def test_sigterm_ends_it_cleanly_with_all_its_workers(tmp_path, redis_server, token_file):
+def test_sigterm_stops_the_server_and_all_workers(tmp_path, redis_server, token_file):
     server = ApiServer(tmp_path, redis_server.url, token_file)
     with server:
         workers = children(server.pid)
@@ -180,7 +180,7 @@ def test_sigterm_ends_it_cleanly_with_all_its_workers(tmp_path, redis_server, to
     assert "Traceback" not in server.log.read_text()
 
 
-def test_a_laxer_token_file_keeps_it_from_starting(tmp_path, redis_server):
+def test_a_readable_token_file_prevents_the_start(tmp_path, redis_server):
     token = tmp_path / "token"
     token.write_text("x" * 32)
     token.chmod(0o644)
@@ -190,6 +190,6 @@ def test_a_laxer_token_file_keeps_it_from_starting(tmp_path, redis_server):
     assert "mode 0644, expected 0600" in done.stderr
 
 
-def test_nobody_there_is_unreachable(tmp_path):
+def test_a_missing_server_raises_unreachable(tmp_path):
     with Client(f"http://127.0.0.1:{free_port()}", timeout=1.0) as client, pytest.raises(Unreachable):
         client.create_policy(SENTENCE)

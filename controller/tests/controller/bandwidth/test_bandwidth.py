@@ -119,13 +119,13 @@ def test_while_nobody_measures_a_list_is_empty_and_says_so(api, paint, name):
     assert (api.get("/bw").json(), api.get("/bw").headers["X-Sluice-Measured-At"]) == ({}, "")
 
 
-def test_how_old_a_picture_is_does_not_hang_on_the_clock_of_who_painted_it(api, backend):
+def test_the_age_of_a_report_is_measured_by_redis_clock(api, backend):
     for at in (1.0, time.time() + 3600):
         backend.store.client.set(backend.store.keys.bandwidth, replace(PICTURE, at=at).encode(), ex=10)
         assert api.get("/bw/flows").json()["stale"] is False
 
 
-def test_what_is_no_picture_is_none(api, backend):
+def test_an_unreadable_report_is_ignored(api, backend):
     for raw in (b"nonsense", b'{"v": 99}', b"[]"):
         backend.store.client.set(backend.store.keys.bandwidth, raw, ex=10)
         assert api.get("/bw/flows").json()["stale"] is True
@@ -190,12 +190,12 @@ def test_lists_are_narrowed(api, paint, query, count):
 
 
 @pytest.mark.parametrize("query", ["flows?side=proxy", "flows?method=HEAD", "nodes?side=moon", "parts?limit=0"])
-def test_what_a_list_cannot_be_narrowed_by_is_refused(api, query):
+def test_an_unknown_filter_of_a_list_is_refused(api, query):
     assert api.get(f"/bw/{query}").status_code == 400
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_come_in_pages_that_lose_nothing(api, paint, name):
+def test_pages_of_a_list_are_complete(api, paint, name):
     paint(replace(PICTURE, flows=(*PICTURE.flows, FLOW)))  # two that nothing tells apart
     whole, found, marker = api.get(f"/bw/{name}").json()[name], [], ""
     while marker is not None:
@@ -309,7 +309,7 @@ WRONG = ["0", "-5", "NaN", "inf", "1e18", "10E", "30Mbps", "", " ", "fast", "30M
 
 
 @pytest.mark.parametrize("value", WRONG)
-def test_a_value_that_can_be_none_is_refused_with_the_reason(api, backend, value):
+def test_an_invalid_value_is_refused_with_the_reason(api, backend, value):
     for path in ("AUTH_a", "AUTH_a/gold"):
         refused = api.put(f"/bw/{path}/{quote(value)}")
         assert refused.status_code == (400 if value else 404), refused.content

@@ -48,7 +48,7 @@ def shown(api, policy):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_storage_policy_that_swift_has_not_is_refused_with_the_near_miss(write, known, backend, way):
+def test_an_unknown_storage_policy_is_refused_with_the_near_miss(write, known, backend, way):
     refused = write[way]("glod")
     assert refused.status_code == 400, refused.content
     error = refused.json()["error"]
@@ -69,13 +69,13 @@ def test_one_that_it_has_goes_by_name_in_any_case_or_by_index(write, known, way,
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_while_no_node_tells_any_is_taken_and_doubted(write, way):
+def test_without_reports_any_storage_policy_is_accepted_with_a_warning(write, way):
     answer = write[way]("glod")
     assert answer.status_code in (200, 201), answer.content
     assert warnings(answer) == ["whether swift has a storage policy `glod` is not known: no node tells now"]
 
 
-def test_what_was_taken_so_is_doubted_as_soon_as_nodes_tell(api, write, request):
+def test_an_unknown_storage_policy_is_warned_of_once_nodes_report(api, write, request):
     wrong, right = write["create"]("glod").json(), write["create"]("gold").json()
     assert shown(api, wrong["id"]) == []
     request.getfixturevalue("known")
@@ -120,7 +120,7 @@ def test_objectives_for_uploads_have_no_say_in_where_gets_are_held_back(api, cre
     assert (made["warnings"], shown(api, value["id"])) == ([], [])
 
 
-def test_the_doubt_goes_with_its_reason(api, create):
+def test_a_warning_ends_with_its_reason(api, create):
     value = api.put("/bw/AUTH_a/30").json()
     other = create("FOR TENANT AUTH_b DO SET bandwidth WITH get_bw=10MBps")
     assert shown(api, value["id"])

@@ -152,7 +152,7 @@ def test_half_a_surrogate_pair_does_not_take_the_others_away(paint, read):
     assert of(found, account="AUTH_?", container="", method="GET", storage_policy="gold") == {"measured": 78 * MB}
 
 
-def test_what_no_label_tells_apart_is_summed_up(paint, read):
+def test_rows_with_equal_labels_are_summed(paint, read):
     idle = {**FLOW, "policy": -1, "ceiling": 0.0, "share": 0.0}
     paint(replace(PICTURE, flows=(idle, {**idle, "floor": 0.0, "met": 0.0, "short": 0.0}), parts=(PART, PART)))
     labels = {"account": "AUTH_a", "container": "", "method": "GET", "storage_policy": ""}
@@ -180,14 +180,14 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("query", "flows", "parts"), CHOICES)
-def test_a_scraper_chooses_what_it_wants(paint, read, query, flows, parts):
+def test_bandwidth_metrics_are_filtered_by_the_query(paint, read, query, flows, parts):
     paint()
     found = read(f"?{query}")
     assert (len(found[FLOWS]), len(found[PARTS])) == (flows, parts)
 
 
 @pytest.mark.parametrize("query", ["limit=1", "format=json", "short=true", "method=HEAD", "side=moon"])
-def test_what_it_cannot_choose_by_is_refused_in_json(api, query):
+def test_an_unknown_filter_of_bandwidth_metrics_is_refused(api, query):
     answer = api.get(f"/bw/metrics?{query}")
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/json")
 
@@ -214,7 +214,7 @@ def test_the_age_is_told_by_redis_clock_and_endless_while_nobody_measures(paint,
     assert [found[name] for name in (FLOWS, PARTS, LEFT_OUT)] == [{}, {}, {}]
 
 
-def test_without_redis_the_target_is_down(api, config, tmp_path):
+def test_without_redis_bandwidth_metrics_are_503(api, config, tmp_path):
     with RedisServer(free_port(), tmp_path, tied=True) as server:
         other = replace(config, redis_url=server.url)
         with override_settings(SLUICE=other):
@@ -226,7 +226,7 @@ def test_without_redis_the_target_is_down(api, config, tmp_path):
             open_backend(other).store.close()
 
 
-def test_it_takes_the_admins_token(api, paint, monkeypatch):
+def test_bandwidth_metrics_need_a_token(api, paint, monkeypatch):
     paint()
     token = api.defaults.pop("HTTP_X_AUTH_TOKEN")
     assert api.get("/bw/metrics").status_code == 401

@@ -88,7 +88,7 @@ def test_what_an_administrator_added_to_its_policy_stays(api, put):
     assert policies(api) == {}, "a class promises nothing by itself"
 
 
-def test_what_was_switched_off_is_shown_so_and_setting_it_switches_it_on(api, put, backend):
+def test_setting_a_disabled_objective_enables_it(api, put, backend):
     made = put("AUTH_a/get_bw", 30)
     api.put(f"/policies/{made['policy']}", {"enabled": False}, format="json")
     assert api.get("/bw/slo/AUTH_a/get_bw").json()["enabled"] is False
@@ -115,7 +115,7 @@ WRONG = [0, -1, 1e18, 10**400, True, None, [], {}, "NaN", "-5MBps", "10^18", "30
 
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda one: str(one)[:20])
-def test_a_value_that_can_be_none_is_refused_with_the_reason(api, put, backend, value):
+def test_an_invalid_value_is_refused_with_the_reason(api, put, backend, value):
     error = put("AUTH_a/get_bw", value, 400)["error"]
     assert "get_bw" in error["message"] or "value" in error["message"]
     assert (policies(api), backend.store.assignments()) == ({}, [])
@@ -126,13 +126,13 @@ def test_a_body_must_be_a_value(api, body):
     assert api.put("/bw/slo/AUTH_a/get_bw", body, format="json").status_code == 400
 
 
-def test_a_number_that_json_does_not_know_is_refused(api):
+def test_nan_and_infinity_are_refused(api):
     refused = api.put("/bw/slo/AUTH_a/get_bw", '{"value": NaN}', content_type="application/json")
     assert refused.status_code == 400
 
 
 @pytest.mark.parametrize("name", ["get_bandwidth", "node_get_bw", "class", "storage_policy", "GET_BW"])
-def test_an_objective_that_there_is_not_is_refused_with_the_nearest(api, put, name):
+def test_an_unknown_objective_is_refused_with_the_near_miss(api, put, name):
     assert f"unknown objective `{name}`" in put(f"AUTH_a/{name}", 30, 400)["error"]["message"]
     assert api.get(f"/bw/slo/AUTH_a/{name}").status_code == 400
     assert api.delete(f"/bw/slo/AUTH_a/{name}").status_code == 400
@@ -193,7 +193,7 @@ def test_a_reader_sees_those_of_its_own_project_and_changes_none(api, put, monke
     assert api.delete("/bw/slo/AUTH_b/get_bw").status_code == 403
 
 
-def test_whoever_loses_the_race_for_the_same_finds_nothing_left_to_do(put, backend, monkeypatch):
+def test_the_loser_of_a_race_for_the_same_change_changes_nothing(put, backend, monkeypatch):
     from sluice_controller.bandwidth import promises, services
 
     commit, raced = backend.store.commit, []

@@ -38,14 +38,14 @@ def test_requests_are_counted_by_call_and_status_not_by_path(api, read):
     assert count >= 3
 
 
-def test_a_method_of_somebodys_invention_makes_no_series_of_its_own(api, read):
+def test_an_unknown_method_adds_no_series(api, read):
     api.generic("BREW", "/policies")
     found = read()
     assert any("other" in key for key in found)
     assert not any("BREW" in key for key in found)
 
 
-def test_the_cluster_is_in_it_without_a_token(api, create, read, backend):
+def test_cluster_metrics_need_no_token(api, create, read, backend):
     create("FOR TENANT AUTH_secret DO SET compression")
     made = create("FOR TENANT AUTH_secret WHEN PUTS_SEC > 3 DO SET noop")
     off = create("FOR TENANT AUTH_other DO SET noop")
@@ -78,7 +78,7 @@ def test_the_cluster_is_in_it_without_a_token(api, create, read, backend):
     assert made["id"] not in text
 
 
-def test_without_redis_it_says_so_and_counts_the_errors(api, config, tmp_path):
+def test_without_redis_sluice_redis_up_is_0(api, config, tmp_path):
     from django.test import override_settings
 
     with RedisServer(free_port(), tmp_path, tied=True) as server:
@@ -100,7 +100,7 @@ def error_count(api):
     return float(line.split()[1])
 
 
-def test_an_error_of_it_is_json(api):
+def test_errors_of_metrics_are_json(api):
     answer = api.get("/metrics?x=1")
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/json")
 

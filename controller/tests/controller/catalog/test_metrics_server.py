@@ -79,7 +79,7 @@ def ask_until_two_have_answered(server):
     return sent
 
 
-def test_all_workers_count_together_and_what_a_dead_one_counted_stays(server):
+def test_counters_are_shared_by_all_workers_and_survive_them(server):
     ask_until_two_have_answered(server)
     counted = server.counted()
     assert counted == len(answered(server))

@@ -40,7 +40,7 @@ def assert_fresh(cache, store):
     return [one.policy.id for one in seen.ordered]
 
 
-def test_an_empty_redis_is_an_empty_shelf(store):
+def test_an_empty_redis_is_an_empty_cache(store):
     assert assert_fresh(PolicyCache(store), store) == []
 
 
@@ -82,7 +82,7 @@ def test_assignments_move_the_epoch_of_their_policy_alone(store):
     assert_fresh(cache, store)
 
 
-def test_a_shelf_that_was_left_behind_by_a_trimmed_stream_reads_anew(store):
+def test_a_cache_behind_a_trimmed_stream_reads_everything_again(store):
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))
     cache.contents()
@@ -103,7 +103,7 @@ def test_a_wiped_redis_is_noticed_even_at_the_same_epoch(store, changes):
     assert assert_fresh(cache, store) == (["b"] if changes else [])
 
 
-def test_nothing_is_read_when_nothing_happened(store, monkeypatch):
+def test_without_changes_nothing_is_read(store, monkeypatch):
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"),)))
     first = cache.contents()

@@ -65,7 +65,7 @@ def test_a_controller_comes_stopped_and_says_of_itself_what_it_is(api, uploaded)
     assert api.get(f"{PATH}/instances").json() == {"instances": [], "next_marker": None}
 
 
-def test_where_it_runs_is_what_live_actor_hosts_say(api, backend, uploaded, post):
+def test_controllers_are_shown_on_live_actor_hosts(api, backend, uploaded, post):
     started = post("start")
     assert (started["state"], started["reason"]) == ("starting", "no actor host has taken it up yet")
     backend.store.host_report("h1", told())
@@ -150,7 +150,7 @@ def test_another_revision_and_back_again(api, uploaded, send_code, post):
     assert [one["revision"] for one in back["revisions"]] == [2, 1]
 
 
-def test_it_is_not_started_for_what_nobody_measures(api, send_code, post):
+def test_a_controller_with_an_unmeasured_metric_is_not_started(api, send_code, post):
     blind = BUSY.replace("PUTS_SEC", "MOON_PHASE")
     send_code(f"{PATH}/data", blind, 201)
     assert "`MOON_PHASE`" in post("start", 409)["error"]["message"]
@@ -173,7 +173,7 @@ def test_it_is_not_started_for_what_nobody_measures(api, send_code, post):
         ("busy", "from sluice_filters.api import Filter", "imports `sluice_filters.api`"),
     ],
 )
-def test_what_cannot_be_a_controller_is_refused(api, send_code, code_swift, name, code, word):
+def test_invalid_controller_code_is_refused(api, send_code, code_swift, name, code, word):
     assert word in send_code(f"/controllers/{name}/data", code, 400).json()["error"]["message"]
     assert code_swift.objects == {}
     assert api.get("/controllers").json()["controllers"] == []

@@ -22,7 +22,7 @@ def asked(words):
     return method, path, words[words.index("-d") + 1] if "-d" in words else None
 
 
-def test_each_command_does_what_it_says(api, send_code):
+def test_each_command_of_the_page_works(api, send_code):
     done = []
     for method, path, sent in map(asked, COMMANDS):
         if path.endswith("/rollback"):

@@ -60,7 +60,7 @@ def test_a_registration_is_shown_and_not_usable_before_its_code_comes(api, regis
     assert api.get("/filters/scramble/data").status_code == 404
 
 
-def test_with_its_code_it_is_a_word_of_the_language(api, registered, code_store, swift):
+def test_a_filter_with_code_can_be_used_in_sentences(api, registered, code_store, swift):
     answer = upload(api, **{"X-Content-Sha256": SHA})
     assert answer.status_code == 200, answer.content
     assert (answer.json()["sha256"], answer.json()["size"], answer.json()["revision"]) == (SHA, len(CODE), 1)
@@ -133,7 +133,7 @@ def test_an_update_honours_if_match_and_keeps_what_it_does_not_name(api, registe
         ({"colour": "red"}, 400, "colour"),
     ],
 )
-def test_what_is_wrong_is_named(api, code_store, change, status, word):
+def test_errors_of_a_registration_are_named(api, code_store, change, status, word):
     refused = api.post("/filters", {**SCRAMBLE, **change}, format="json")
     assert refused.status_code == status, refused.content
     assert word in refused.json()["error"]["message"]

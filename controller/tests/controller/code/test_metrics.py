@@ -50,7 +50,7 @@ def test_a_metric_comes_stopped_and_is_a_word_once_it_is_started(api, uploaded):
     assert b"".join(api.get(f"{PATH}/data").streaming_content) == DELETES.encode()
 
 
-def test_it_is_not_taken_from_under_the_policies_that_watch_it(api, uploaded):
+def test_a_watched_metric_is_not_stopped_or_deleted(api, uploaded):
     post(api, "start")
     policy = api.post("/policies", SENTENCE, format="json").json()["id"]
     assert policy in post(api, "stop", 409)["error"]["message"]
@@ -91,7 +91,7 @@ def test_a_revision_that_counts_something_else_is_refused_while_it_is_watched(ap
         ("DELETES_SEC", "", 400, "empty"),
     ],
 )
-def test_what_cannot_be_a_metric_is_refused(api, send_code, code_swift, name, code, status, word):
+def test_invalid_metric_code_is_refused(api, send_code, code_swift, name, code, status, word):
     alias = {"name": "BUSY", "of": "metric", "text": "GETS_SEC"}
     assert api.post("/registry/aliases", alias, format="json").status_code == 201
     assert api.post("/registry/metrics", {"name": "LOAD"}, format="json").status_code == 201
@@ -106,7 +106,7 @@ def test_its_name_may_have_been_given_away_while_it_was_stopped(api, uploaded):
     assert "coined term" in post(api, "start", 409)["error"]["message"]
 
 
-def test_it_is_no_metric_of_others(api, uploaded):
+def test_names_of_other_metrics_are_refused(api, uploaded):
     refused = api.post("/registry/metrics", {"name": "DELETES_SEC"}, format="json")
     assert refused.status_code == 409
     assert api.put(PATH, {"unit": "bytes"}, format="json").status_code == 409

@@ -58,7 +58,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
-def test_members_and_readers_may_do_nothing_with_code(people, method, path):
+def test_members_and_readers_may_not_change_code(people, method, path):
     content = {"data": b"x", "content_type": "application/octet-stream"} if path.endswith("data") else {}
     answer = getattr(people(ALICE), method)(path, **(content if method == "put" else {}))
     assert answer.status_code == 403, answer.content
@@ -82,7 +82,7 @@ def test_whoever_may_upload_isolated_filters_may_not_upload_native_ones(people):
         assert "`sluice:filters:native`" in refused.json()["error"]["message"]
 
 
-def test_the_description_says_so_plainly(api):
+def test_the_schema_warns_of_native_code(api):
     schema = api.get("/schema").json()
     for path in ("/filters/{keyword}/data", "/registry/metrics/{metric}/data", "/controllers/{controller}/data"):
         text = schema["paths"][path]["put"]["description"]
@@ -90,7 +90,7 @@ def test_the_description_says_so_plainly(api):
         assert "with all rights" in text
 
 
-def test_nor_bring_it_by_way_of_a_configuration(people, tmp_path):
+def test_native_code_in_an_import_needs_the_same_rule(people, tmp_path):
     path = tmp_path / "policy.yaml"
     allowed = '"sluice:configuration:import": "role:vetter"\n"sluice:changes:rollback": "role:vetter"\n'
     path.write_text(VETTERS + allowed)

@@ -47,7 +47,7 @@ def test_a_node_is_counted_or_named_once(name):
     assert found.total == 1 == found.nodes + len(found.refused) + len(found.waiting) + len(found.away)
 
 
-def test_of_a_filter_without_code_nothing_is_expected():
+def test_a_filter_without_code_waits_for_no_node():
     found = rollout(
         RegisteredCode(Upload("x", "native", "python", "", "", 0), 1), Cluster(Head("h", 9), (report(),), NOW, 15.0)
     )

@@ -27,7 +27,7 @@ def test_every_change_says_who_made_it_and_what_it_was_about(api, create, backen
     assert found["changes"][1]["entries"] == ["term/T"]
 
 
-def test_nothing_ever_changed(api):
+def test_without_changes_the_list_is_empty(api):
     found = api.get("/changes").json()
     assert found == {
         "changes": [],
@@ -66,7 +66,7 @@ def test_filters_narrow_the_list(api, create, backend):
     assert epochs("since=0&by=actors@h") == [3]
 
 
-def test_it_says_from_where_on_it_knows(api, create, backend):
+def test_the_oldest_known_change_is_named(api, create, backend):
     for number in range(4):
         create(f"FOR TENANT AUTH_{number} DO SET noop")
     backend.store.client.xtrim(backend.store.keys.changes, maxlen=2, approximate=False)
@@ -94,7 +94,7 @@ def test_a_change_shows_what_it_replaced_and_by_what(api, create):
     assert four["dropped"] == [f"{made['id']}.0"]
 
 
-def test_a_change_whose_past_is_not_known_any_more_says_so(api, create, backend):
+def test_a_change_after_a_trimmed_past_has_no_differences(api, create, backend):
     create(STATIC)
     backend.store.client.delete(backend.store.keys.past)
     assert api.get("/changes/1").json()["differences"] is None
@@ -115,6 +115,6 @@ def test_a_change_whose_past_is_not_known_any_more_says_so(api, create, backend)
         ("/changes/%C2%B2", 404),
     ],
 )
-def test_what_is_not_there_or_cannot_be_meant_is_refused(api, create, path, status):
+def test_unknown_and_invalid_epochs_are_refused(api, create, path, status):
     create(STATIC)
     assert api.get(path).status_code == status

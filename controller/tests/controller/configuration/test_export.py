@@ -80,7 +80,7 @@ def test_what_was_exported_changes_nothing_when_it_is_imported(full, export, put
     assert export() == text
 
 
-def test_on_an_empty_cluster_it_makes_the_very_same(full, export, put, backend):
+def test_an_import_on_an_empty_cluster_makes_the_same_configuration(full, export, put, backend):
     text, assignments = export(), backend.store.assignments()
     backend.store.client.flushdb()
     assert put(text)["create"] == 5 + len(ENTRIES) + 1
@@ -90,7 +90,7 @@ def test_on_an_empty_cluster_it_makes_the_very_same(full, export, put, backend):
     assert export() == text
 
 
-def test_it_reads_like_something_that_people_may_edit(full, export):
+def test_an_export_is_readable_yaml(full, export):
     found = yaml.safe_load(export())
     assert list(found) == ["sluice", "policies", "registry", "filters", "metrics", "controllers"]
     first, second = found["policies"][:2]
@@ -221,7 +221,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_document_that_cannot_be_one_is_refused_and_leaves_all_as_it_was(create, put, backend, name):
+def test_an_invalid_document_is_refused_and_changes_nothing(create, put, backend, name):
     text, words = BAD[name]
     create("FOR TENANT AUTH_kept DO SET noop")
     for query in ("", "plan=true"):
@@ -229,7 +229,7 @@ def test_a_document_that_cannot_be_one_is_refused_and_leaves_all_as_it_was(creat
     assert backend.store.head().epoch == 1
 
 
-def test_everything_that_is_wrong_is_said_at_once_but_not_without_end(put):
+def test_all_errors_of_a_document_are_listed_up_to_a_limit(put):
     text = "sluice: 1\npolicies:\n" + "".join(f"- {{id: p{n}, policy: FOR TENANT a DO SET nop}}\n" for n in range(50))
     message = put(text, "", 400)["error"]["message"]
     assert "policy `p19`" in message
@@ -263,7 +263,7 @@ def test_a_filter_that_objects_need_is_not_forgotten_unless_it_is_insisted_on(fu
     assert put("sluice: 1", "force=true&plan=true")["delete"] > 0
 
 
-def test_an_import_can_be_gone_back_from(full, put, api, backend):
+def test_an_import_can_be_rolled_back(full, put, api, backend):
     epoch = backend.store.head().epoch
     put("sluice: 1", "force=true")
     assert api.post(f"/changes/{epoch}/rollback").status_code == 200

@@ -26,7 +26,7 @@ def back(api):
     return post
 
 
-def test_going_back_is_a_new_change_that_makes_all_as_it_was(api, create, backend, back):
+def test_a_rollback_is_a_new_change_with_the_old_configuration(api, create, backend, back):
     kept, gone = create(STATIC), create(OTHER)
     before, config = backend.store.assignments(), Configuration.now(backend)
     api.delete(f"/policies/{gone['id']}")
@@ -55,7 +55,7 @@ def test_a_plan_changes_nothing_and_says_the_same(api, create, backend, back):
     assert back(1)["changes"] == planned["changes"]
 
 
-def test_to_the_very_beginning(api, create, backend, back):
+def test_rolling_back_to_the_empty_configuration(api, create, backend, back):
     create(STATIC)
     backend.store.commit(Draft("me", entries=(Entry("term", "T", {"values": ["x"]}),)))
     back(0)
@@ -63,7 +63,7 @@ def test_to_the_very_beginning(api, create, backend, back):
     assert backend.store.assignments() == []
 
 
-def test_where_nothing_changed_nothing_happens(create, back, backend):
+def test_a_rollback_without_a_difference_changes_nothing(create, back, backend):
     create(STATIC)
     assert back(1)["changes"] == []
     assert backend.store.head().epoch == 1
@@ -81,7 +81,7 @@ def test_an_actor_whose_policy_comes_back_begins_anew(api, create, backend, back
     assert api.get(f"/policies/{made['id']}").json()["condition"] == "PUTS_SEC > 3"
 
 
-def test_what_actors_set_for_others_stays(api, create, backend, back):
+def test_a_rollback_keeps_assignments_of_other_policies(api, create, backend, back):
     made = create("FOR TENANT AUTH_a WHEN PUTS_SEC > 3 DO SET noop")
     cached = backend.policy_cache.contents().policies[made["id"]]
     put = assignment_for(made["id"], cached.plan, 0, 1, True)
@@ -91,7 +91,7 @@ def test_what_actors_set_for_others_stays(api, create, backend, back):
     assert backend.store.assignments() == [put]
 
 
-def test_when_the_past_is_not_known_that_far_it_is_409_and_says_how_far(create, back, backend):
+def test_a_rollback_behind_the_known_past_is_409(create, back, backend):
     for number in range(4):
         create(f"FOR TENANT AUTH_{number} DO SET noop")
     backend.store.client.xtrim(backend.store.keys.past, maxlen=2, approximate=False)
@@ -99,7 +99,7 @@ def test_when_the_past_is_not_known_that_far_it_is_409_and_says_how_far(create, 
     assert back(2)["delete"] == 2
 
 
-def test_an_epoch_that_never_was_is_404(create, back):
+def test_an_unknown_epoch_is_404(create, back):
     create(STATIC)
     back(2, "", 404)
     back("x", "", 404)
@@ -131,7 +131,7 @@ def test_a_filter_that_goes_back_still_knows_the_code_that_wrote_objects_since(c
 
 
 @pytest.mark.parametrize("times", [1, 99])
-def test_somebody_else_who_changes_something_meanwhile_loses_nothing(create, backend, monkeypatch, times):
+def test_a_rollback_keeps_concurrent_changes(create, backend, monkeypatch, times):
     create(STATIC)
     create(OTHER)
     done = []

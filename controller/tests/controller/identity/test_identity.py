@@ -50,7 +50,7 @@ def message(answer):
     return answer.json()["error"]["message"]
 
 
-def test_a_member_writes_shows_and_deletes_a_policy_of_its_own_container(keystone):
+def test_a_member_manages_policies_of_its_own_containers(keystone):
     alice = keystone(ALICE)
     made = create(alice, OWN)
     assert made.status_code == 201, made.content
@@ -80,7 +80,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("who", "sentence", "text"), REFUSED)
-def test_what_a_rule_does_not_allow_is_403_and_nothing_happens(keystone, backend, who, sentence, text):
+def test_a_forbidden_request_is_403_and_changes_nothing(keystone, backend, who, sentence, text):
     answer = create(keystone(who), sentence)
     assert answer.status_code == 403
     assert message(answer).startswith(f"`sluice:policies:create` is not allowed to `{who.name}`, it takes role `admin`")
@@ -142,18 +142,18 @@ def test_a_registered_filter_that_is_marked_may_be_used(keystone):
 
 
 @pytest.mark.parametrize("path", ["/policies", "/nodes", "/filters", "/schema", "/registry/metrics"])
-def test_headers_of_the_client_never_count(keystone, path):
+def test_identity_headers_of_clients_are_ignored(keystone, path):
     answer = keystone(headers=SPOOFED).get(path)
     assert answer.status_code == 401
     assert keystone(headers={**SPOOFED, "X-Auth-Token": "x"}).get(path).status_code == 401
     assert keystone(RITA, headers=SPOOFED).get("/nodes").status_code == 403
 
 
-def test_the_static_token_is_nothing_where_keystone_decides(keystone, token_file):
+def test_the_static_token_is_refused_with_keystone(keystone, token_file):
     assert keystone(headers={"X-Auth-Token": token_file.read_text().strip()}).get("/policies").status_code == 401
 
 
-def test_an_identity_that_is_only_a_text_is_none(keystone):
+def test_a_text_is_no_identity(keystone):
     assert keystone("admin").get("/policies").status_code == 401
 
 
@@ -165,7 +165,7 @@ def test_keystone_that_is_away_is_503_and_health_goes_on(keystone):
     assert client.get("/health").status_code == 200
 
 
-def test_a_view_that_forgets_to_decide_gives_nothing_away(keystone, monkeypatch, caplog):
+def test_the_answer_of_a_view_that_did_not_authorize_is_withheld(keystone, monkeypatch, caplog):
     made = create(keystone(ALICE), OWN).json()
     monkeypatch.setattr(
         "sluice_controller.api.views.base.View.plan_authorizer", lambda self, request: lambda plans: None
@@ -189,7 +189,7 @@ def test_every_view_names_a_rule_for_every_method(config):
     assert named - {"open"} == asked
 
 
-def test_a_view_without_a_rule_is_a_fault_and_refuses(keystone):
+def test_a_view_without_a_rule_is_reported_and_refuses(keystone):
     from sluice_controller.api.permissions import Forbidden, RulePermission, faults
     from sluice_controller.api.views.base import View
 

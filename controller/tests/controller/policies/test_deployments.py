@@ -34,7 +34,7 @@ def test_the_same_again_changes_nothing_and_other_parameters_replace_it(api, bac
     assert [one.params for one in backend.store.assignments()] == [{"level": 1}]
 
 
-def test_deploying_what_was_switched_off_switches_it_on(api, backend):
+def test_deploying_a_disabled_filter_enables_it(api, backend):
     first = api.put("/filters/AUTH_a/deploy/noop").json()
     off = api.put(f"/policies/{first['policy']}", {"enabled": False}, format="json")
     assert off.status_code == 200, off.content
@@ -57,7 +57,7 @@ TARGETS = [
 
 
 @pytest.mark.parametrize(("target", "level"), TARGETS)
-def test_any_target_can_be_one_and_is_quoted_properly(api, backend, target, level):
+def test_targets_with_any_characters_can_be_deployed_to(api, backend, target, level):
     here = f"/filters/{quote(target)}"
     done = api.put(f"{here}/deploy/noop")
     assert done.status_code == 200, done.content
@@ -118,7 +118,7 @@ def test_undeploy_takes_back_only_what_was_deployed(api, create):
         ("AUTH_a/undeploy/compression", {"a": 1}, 400, "a"),
     ],
 )
-def test_what_cannot_be_deployed_is_refused_and_nothing_stored(api, backend, path, body, status, word):
+def test_an_invalid_deployment_is_refused_and_stores_nothing(api, backend, path, body, status, word):
     refused = api.put(f"/filters/{path}", body, format="json")
     assert refused.status_code == status, refused.content
     assert word in refused.json()["error"]["message"]
@@ -139,7 +139,7 @@ def test_a_member_deploys_self_service_filters_in_its_own_containers_only(api, b
     assert not rules.allows(member, "sluice:deployments:list", {"project_id": "p2"})
 
 
-def test_whoever_loses_the_race_for_the_same_finds_nothing_left_to_do(api, backend, monkeypatch):
+def test_the_loser_of_a_race_for_the_same_change_changes_nothing(api, backend, monkeypatch):
     from sluice_controller.policies import deployments
     from sluice_core.messages.policies import Target
 

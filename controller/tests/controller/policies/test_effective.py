@@ -49,7 +49,7 @@ def test_the_narrower_scope_decides_and_the_wider_is_named_with_its_reason(creat
     assert only(ask("target=AUTH_a/d/o"))["decided_by"] == [wide["id"]]
 
 
-def test_nothing_is_in_force_where_nothing_was_said(ask):
+def test_without_policies_nothing_is_in_force(ask):
     assert ask("target=AUTH_a")["kinds"] == []
 
 
@@ -120,7 +120,7 @@ def test_a_dynamic_policy_says_what_its_actor_waits_for(create, ask, backend):
     assert only(ask("target=AUTH_a/c"))["decided_by"] == [made["id"]]
 
 
-def test_what_an_actor_set_for_one_member_does_not_hold_for_another(create, ask, backend):
+def test_an_assignment_for_one_member_does_not_hold_for_another(create, ask, backend):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")
     cached = backend.policy_cache.contents().policies[made["id"]]
     put = assignment_for(made["id"], cached.plan, 0, cached.policy.created, True, "AUTH_a")
@@ -148,7 +148,7 @@ def test_what_an_actor_set_for_one_member_does_not_hold_for_another(create, ask,
         "target=a&typ=x",
     ],
 )
-def test_what_cannot_be_asked_is_refused(ask, query):
+def test_invalid_questions_are_refused(ask, query):
     assert ask(query, 400)["error"]["message"]
 
 
@@ -205,7 +205,7 @@ def assignments(draw):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(assignments(), FACTS, st.sampled_from(["a/c/o", "a/d/o", "b/c/o", "a/c", "a", "z/z/z"]))
-def test_the_api_and_a_node_never_differ(backend, made, facts, path):
+def test_the_api_resolves_policies_as_a_node_does(backend, made, facts, path):
     groups = (
         *Group("g", members=("a",)).entries(),
         *Group("h", "container", ("a/c", "b/c")).entries(),

@@ -44,7 +44,7 @@ def test_a_static_policy_is_withdrawn_and_put_back_each_in_one_change(create, pu
     assert backend.store.head().epoch == 3
 
 
-def test_what_is_so_already_changes_nothing(create, put, backend):
+def test_an_update_without_a_difference_changes_nothing(create, put, backend):
     made = create(STATIC)
     assert put(made, {"enabled": True})["version"] == made["version"]
     assert put(made, {"policy": STATIC, "enabled": True})["epoch"] == made["epoch"]
@@ -63,7 +63,7 @@ def test_a_dynamic_policy_that_is_disabled_gives_back_what_its_actor_set(create,
     assert put(made, {"enabled": True})["state"] == "waiting"
 
 
-def test_an_actor_that_has_not_heard_of_it_yet_cannot_set_anything_again(create, put, backend):
+def test_an_actor_of_a_disabled_policy_cannot_set_assignments(create, put, backend):
     made = create(DYNAMIC)
     fire(backend, made["id"])
     put(made, {"enabled": False})
@@ -73,7 +73,7 @@ def test_an_actor_that_has_not_heard_of_it_yet_cannot_set_anything_again(create,
 
 
 @pytest.mark.parametrize("times", [1, 99])
-def test_an_actor_that_fires_meanwhile_does_not_get_lost(backend, create, monkeypatch, times):
+def test_an_actor_that_fires_during_an_update_loses_nothing(backend, create, monkeypatch, times):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")
     read, fired = backend.store.state, []
 
@@ -92,7 +92,7 @@ def test_an_actor_that_fires_meanwhile_does_not_get_lost(backend, create, monkey
         assert backend.store.assignments() == []
 
 
-def test_another_text_takes_the_place_of_the_sentence_under_the_same_id(create, put, backend):
+def test_a_new_text_replaces_the_sentence_under_the_same_id(create, put, backend):
     made = create("FOR TENANT AUTH_test DO SET compression, SET encryption")
     new = put(made, {"policy": "FOR TENANT AUTH_test WHEN OBJECT_SIZE > 5 DO SET compression WITH engine=lz4"})
     assert (new["id"], new["created_at"], new["created_by"]) == (made["id"], made["created_at"], "admin")
@@ -133,7 +133,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_is_refused_and_leaves_all_as_it_was(create, put, backend, name):
+def test_an_invalid_update_is_refused_and_changes_nothing(create, put, backend, name):
     body, status, words = BAD[name]
     made = create(STATIC)
     create("FOR TENANT AUTH_other DO SET compression")
@@ -185,6 +185,6 @@ def test_firings_come_in_pages_newest_first(api, create, backend):
 
 
 @pytest.mark.parametrize(("query", "status"), [("marker=x", 400), ("what=fired", 400), ("limit=0", 400)])
-def test_a_page_of_firings_that_cannot_be_is_refused(api, create, query, status):
+def test_an_invalid_page_of_firings_is_refused(api, create, query, status):
     assert api.get(f"/policies/{create(DYNAMIC)['id']}/firings?{query}").status_code == status
     assert api.get("/policies/none/firings").status_code == 404

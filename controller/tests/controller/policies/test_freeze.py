@@ -66,7 +66,7 @@ def test_only_the_actions_in_force_are_kept():
 
 
 @pytest.mark.parametrize("times", [1, 99])
-def test_an_actor_that_fires_meanwhile_is_not_lost(backend, create, monkeypatch, times):
+def test_assignments_made_while_freezing_are_kept(backend, create, monkeypatch, times):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET noop")
     plan = backend.policy_cache.contents().policies[made["id"]].plan
     read, fired = backend.store.assignments, []

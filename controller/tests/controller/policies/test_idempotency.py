@@ -37,7 +37,7 @@ def test_another_key_or_another_text_is_another_request(api, backend):
     assert len(backend.store.policies()) == 2
 
 
-def test_what_was_deleted_meanwhile_is_made_anew(api, backend):
+def test_a_deleted_policy_is_created_again(api, backend):
     made = post(api, STATIC, "k1").json()
     assert api.delete(f"/policies/{made['id']}").status_code == 204
     assert post(api, STATIC, "k1").json()["id"] == made["id"]
@@ -73,7 +73,7 @@ def test_a_request_whose_answer_was_lost_after_the_change_is_known_again(api, ba
     assert len(backend.store.policies()) == 1
 
 
-def test_two_at_once_create_once(api, backend):
+def test_two_equal_requests_at_once_create_one_policy(api, backend):
     """The second looks before the first has committed, and finds it in its way afterwards."""
     together = threading.Barrier(2, timeout=20)
     original = services.check_text
@@ -100,7 +100,7 @@ def test_two_at_once_create_once(api, backend):
 
 
 @pytest.mark.parametrize("key", ["", "k" * 129, "a b", "a\tb", "schlüssel"])
-def test_a_key_that_can_be_none_is_refused(api, backend, key):
+def test_an_invalid_key_is_refused(api, backend, key):
     answer = post(api, STATIC, key)
     assert answer.status_code == 400
     assert "`Idempotency-Key`" in answer.json()["error"]["message"]

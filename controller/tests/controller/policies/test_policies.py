@@ -43,7 +43,7 @@ def test_a_dynamic_policy_waits_for_its_actor(create, backend):
     assert backend.store.assignments() == []
 
 
-def test_what_the_actor_does_and_sees_is_shown(api, create, backend):
+def test_firings_and_observed_values_are_shown(api, create, backend):
     made = create(DYNAMIC)
     firing = Firing(at=1000.5, what="set", window=1000)
     backend.store.commit(Draft("host", states=(PolicyState(made["id"], "active", firings=(firing,)),)))
@@ -56,7 +56,7 @@ def test_what_the_actor_does_and_sees_is_shown(api, create, backend):
     assert backend.store.watched(time.time()) == [made["id"]]
 
 
-def test_what_was_observed_long_ago_is_not_shown_as_if_it_were_now(api, create, backend):
+def test_old_observations_are_not_shown(api, create, backend):
     made = create(DYNAMIC)
     seen = {"window": int(time.time()) - 60, "values": {"PUTS_SEC": 7.0}, "members": {}}
     backend.store.observe({made["id"]: seen})
@@ -87,7 +87,7 @@ def test_several_sentences_become_several_policies_in_their_order(api, backend):
     assert backend.store.head().epoch == 1, "all in one change"
 
 
-def test_one_bad_sentence_keeps_all_of_them_out(api, backend):
+def test_one_invalid_sentence_refuses_the_whole_text(api, backend):
     text = "FOR TENANT AUTH_a DO SET compression\nFOR TENANT AUTH_b WHEN PUT_SEC > 3 DO SET compresion"
     error = api.post("/policies", {"policy": text}, format="json")
     assert error.status_code == 400
@@ -109,7 +109,7 @@ def test_two_static_policies_for_one_filter_and_scope_contradict(api, create):
     assert made["id"] in answer.json()["error"]["message"]
 
 
-def test_a_filter_that_comes_later_is_not_called_unknown(api):
+def test_a_planned_filter_is_not_called_unknown(api):
     answer = api.post("/policies", {"policy": "FOR TENANT AUTH_a DO SET elasticity target_size=10GB"}, format="json")
     assert answer.status_code == 400
     assert "not available on this cluster" in answer.json()["error"]["message"]
@@ -151,7 +151,7 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("path", ["/policies", "/policies/check"])
 @pytest.mark.parametrize("name", BAD_BODIES)
-def test_a_body_that_cannot_be_one_is_refused(api, path, name):
+def test_an_invalid_body_is_refused(api, path, name):
     body, expected = BAD_BODIES[name]
     answer = api.post(path, body, content_type="application/json")
     assert answer.status_code == 400
@@ -206,13 +206,13 @@ def test_lists_are_narrowed_by_tenant_and_state(api, create):
         "limt=3",
     ],
 )
-def test_a_query_that_cannot_be_meant_is_refused(api, query):
+def test_an_invalid_query_is_refused(api, query):
     answer = api.get(f"/policies?{query}")
     assert answer.status_code == 400
     assert answer.json()["error"]["message"]
 
 
-def test_deleting_takes_back_what_was_set(api, create, backend):
+def test_deleting_a_policy_takes_its_assignments_back(api, create, backend):
     made = create(STATIC)
     assert api.delete(f"/policies/{made['id']}").status_code == 204
     assert backend.store.assignments() == []
@@ -300,7 +300,7 @@ def test_wait_answers_as_soon_as_all_live_nodes_have_acknowledged(api, backend):
     }
 
 
-def test_wait_ends_with_its_time(api, backend):
+def test_wait_ends_after_its_seconds(api, backend):
     backend.store.report(NodeReport("n1", "", 0, at=time.time()))
     answer = api.post("/policies?wait=0.1", {"policy": STATIC}, format="json")
     assert answer.status_code == 201
@@ -312,7 +312,7 @@ def test_wait_has_limits(api, seconds):
     assert api.post(f"/policies?wait={seconds}", {"policy": STATIC}, format="json").status_code == 400
 
 
-def test_a_waiter_that_finds_no_place_is_answered_at_once(api, backend):
+def test_a_waiter_above_the_limit_is_answered_at_once(api, backend):
     backend.store.report(NodeReport("n1", "", 0, at=time.time()))
     while backend.waiters.acquire(blocking=False):
         pass
@@ -321,7 +321,7 @@ def test_a_waiter_that_finds_no_place_is_answered_at_once(api, backend):
     assert time.monotonic() - begun < 10
 
 
-def test_parameters_that_do_not_go_together_are_refused_before_any_node_meets_them(api):
+def test_incompatible_parameters_are_refused(api):
     text = "FOR TENANT AUTH_a DO SET compression WITH engine=gzip level=12"
     answer = api.post("/policies", {"policy": text}, format="json")
     assert answer.status_code == 400
