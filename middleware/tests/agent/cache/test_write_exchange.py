@@ -47,7 +47,7 @@ class Node:
         self.journal = WriteJournal(self.folder, self.marks)
         self.until = 0.0
         self.alive = self.listening = True
-        self.marks.trust_until = self.trust
+        self.marks.trust_until = self.trust_until
         self.start()
         broker.nodes[name] = self
 
@@ -103,14 +103,14 @@ def test_marks_stay_trusted_without_faults_and_epochs_stay(broker, nodes):
     epochs = [node.marks.epoch for node in nodes]
     for _ in range(100):
         broker.step(0.1)
-        assert all(node.trusted for node in nodes)
+        assert all(node.is_trusted for node in nodes)
     assert [node.marks.epoch for node in nodes] == epochs
 
 
 def test_marks_are_not_trusted_before_all_peers_were_received(broker, nodes):
     nodes[2].alive = False
     broker.step(0.02)
-    assert not any(node.trusted for node in nodes)
+    assert not any(node.is_trusted for node in nodes)
 
 
 @pytest.mark.parametrize("trouble", ["broker away", "broker slow", "agent silent", "deaf"])
@@ -129,8 +129,8 @@ def test_a_lost_write_is_never_trusted_for_more_than_a_second(broker, nodes, tro
     while broker.now < written + 4:
         broker.step(0.04)
         stale = nodes[1].marks.newest(ONE) == 0
-        assert not (stale and nodes[1].trusted and broker.now > written + TRUST_SECONDS)
-    assert not nodes[1].trusted
+        assert not (stale and nodes[1].is_trusted and broker.now > written + TRUST_SECONDS)
+    assert not nodes[1].is_trusted
 
 
 @pytest.mark.parametrize("trouble", ["away", "delay"])
@@ -142,7 +142,7 @@ def test_after_an_outage_without_loss_copies_stay_valid(broker, nodes, trouble):
     broker.step(6)
     broker.away, broker.delay = False, 0.001
     broker.step(8)
-    assert all(node.trusted and node.marks.newest(ONE) == 5 for node in nodes)
+    assert all(node.is_trusted and node.marks.newest(ONE) == 5 for node in nodes)
     assert [node.marks.epoch for node in nodes] == epochs
 
 
@@ -153,7 +153,7 @@ def test_an_agent_that_missed_a_message_gets_a_new_epoch(broker, nodes):
     broker.step(3)
     nodes[1].listening = True
     broker.step(1)
-    assert nodes[1].trusted
+    assert nodes[1].is_trusted
     assert nodes[1].marks.epoch != epochs[1]
     assert [nodes[0].marks.epoch, nodes[2].marks.epoch] == [epochs[0], epochs[2]]
 
@@ -163,11 +163,11 @@ def test_writes_during_the_death_of_an_agent_are_published_after_it(broker, node
     nodes[0].alive = False
     nodes[0].write(ONE, 5)
     broker.step(3)
-    assert not nodes[1].trusted
+    assert not nodes[1].is_trusted
     epoch = nodes[1].marks.epoch
     nodes[0].start()
     broker.step(1)
-    assert nodes[1].trusted
+    assert nodes[1].is_trusted
     assert nodes[1].marks.newest(ONE) == 5
     assert nodes[1].marks.epoch != epoch
 
@@ -187,24 +187,24 @@ def test_a_restarted_agent_waits_for_a_silent_peer(broker, nodes):
     nodes[2].alive = False
     nodes[0].start()
     broker.step(5)
-    assert not nodes[0].trusted
+    assert not nodes[0].is_trusted
     broker.step(FORGET)
-    assert nodes[0].trusted
-    assert nodes[1].trusted
+    assert nodes[0].is_trusted
+    assert nodes[1].is_trusted
 
 
 def test_a_single_node_is_trusted_while_the_broker_is_there(broker, tmp_path):
     node = Node(broker, tmp_path, "alone", 3.0)
     broker.step(1)
     epoch = node.marks.epoch
-    assert node.trusted
+    assert node.is_trusted
     node.start()
     broker.step(1)
-    assert node.trusted
+    assert node.is_trusted
     assert node.marks.epoch == epoch
     broker.away = True
     broker.step(TRUST_SECONDS + HEARTBEAT_SECONDS)
-    assert not node.trusted
+    assert not node.is_trusted
 
 
 def test_a_repeated_message_is_no_gap(broker, nodes):
