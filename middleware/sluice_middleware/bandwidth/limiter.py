@@ -1,10 +1,12 @@
-"""Bodies that pay before they pass: downloads to the client side, uploads from it, on a proxy and on an object server.
+"""Throttles the bodies of object requests on a proxy and on an object server.
 
-Every byte is counted on both; where nothing else is said it pays as well.  Object servers only count uploads: bytes
-that they hold back lie in the proxy's buffers until Swift's proxy gives the object server up.
+Theory of operation.  Every byte of an upload or download is counted for its flow (account, method, storage policy,
+and container where an objective names it).  On a proxy both directions are throttled: each piece of a body waits for
+credit before it passes (:mod:`bodies`).  On an object server downloads are throttled and uploads are only counted:
+bytes that it held back would fill the proxy's buffers until Swift's proxy gave the object server up.
 
-Bodies of errors are lists, stay lists and cost nothing.  Those of objects that are lists (out of the cache, of a
-filter) stay lists while their flow is free; else they pay in pieces, as all others do.
+Bodies of errors are lists; they stay lists and are not charged.  Bodies of objects that are lists (out of the cache,
+of a filter) stay lists while their flow is unlimited; otherwise they pass in pieces, as all others do.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""Where transfers of one flow pay: the account of this worker, and the green threads that wait before it.
+"""The queue of one flow in one worker: transfers wait in it for credit of the flow's token account.
 
-First come, first served.  Whoever waits is served by whoever brings credit, and woken then; it wakes by itself to
-look whether the agent still answers, and passes with some debt when its patience is at an end, since Swift at the other
-side of the wire would give the transfer up.
+Theory of operation.  Waiters are served first come, first served (:meth:`FlowQueue.serve`), by whoever brings credit.
+A waiter that is served is woken.  A waiter wakes by itself every half second to check whether the agent still
+answers.  When its patience ends it passes without credit, and the account has debt: otherwise Swift, at the other end
+of the connection, would give the transfer up.
 
-Many that wait for a low rate would all lose patience over pieces of the usual size.  Who can do with a part of its
-piece gets one, so small that everybody has its turn well before, and waits again for the rest, behind the others.
+Many waiters at a low rate would all lose patience over pieces of the usual size.  A waiter that can do with a part of
+its piece therefore gets one turn: few enough bytes for all waiters to have their turn within a quarter of the
+patience, and at least :data:`LEAST_TURN`.  It waits for the rest behind the others.
+
+Everything runs on the green threads of one hub, so there is no lock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""``egg:sluice#object``: Swift's object server, which notes what a PUT's intent is and whether a request is a copy
-between storage nodes, and says what it refuses.
+"""``egg:sluice#object``: Swift's object server with transforms inside its disk files.
 
-It takes the place of ``egg:swift#object`` in ``[app:object-server]``; the storage policies' ``diskfile_module`` in
-swift.conf name our disk files.  A paste filter could not do this: SSYNC's requests pass none.
+Place in the pipeline.  It replaces ``egg:swift#object`` in ``[app:object-server]``; ``diskfile_module`` of the
+storage policies in swift.conf names the disk files.  A paste filter cannot do this: the requests that SSYNC makes
+pass no filter, they call the application itself.
+
+Theory of operation.  For the time of a call the controller notes which transform a PUT asks for
+(:mod:`transform_context`), and whether the request is replication (:mod:`replication_context`); disk files that are
+opened meanwhile read these notes.  A refusal of a disk file becomes a 409 (``sysmeta.REFUSED``): a 5xx would count
+against the device, and Swift's proxy would soon suppress it for all objects.
 """
 
 from __future__ import annotations

@@ -1,13 +1,19 @@
-"""``egg:sluice#storage``: filters in an object server's pipeline, right before the object server.
+"""``egg:sluice#storage``: filters in an object server's pipeline.
 
-Two things happen here.  A GET whose ``X-Backend-Sluice-Read`` names read-time filters is answered with what they
-make of the object, when this node can do that alone: the answer is of the whole object as clients know it
-(no manifest, no link, no fragment, nothing that the proxy transformed).  Where it cannot, or a filter
-fails before its first output, the answer is as ever and the proxy runs the filters, and reports.
-And request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated policies,
-by the node's own snapshot.  What moves is counted for bandwidth alone, and downloads pay for it (``limiter``).
+Place in the pipeline.  It must stand directly left of the object server: no middleware to the right may change what
+it answers.
 
-What daemons send to each other (REPLICATE, SSYNC) passes, and what SSYNC makes of it never comes here.
+Theory of operation.
+
+* A GET whose ``X-Backend-Sluice-Read`` names read-time filters is answered with their output, when this node can do
+  that alone: it has the whole object as clients know it (no manifest, no link, no fragment, no object that the proxy
+  transformed).  Where it cannot, or a filter fails before its first output, the response is as without the header,
+  and the proxy runs the filters, and reports errors.
+* Request filters whose policy says ``ON STORAGE_NODE`` accompany the requests of replicated storage policies, by the
+  node's own snapshot.
+* Uploads and downloads are counted for bandwidth, and downloads are throttled (:mod:`limiter`).
+
+Requests of daemons (REPLICATE, SSYNC) pass; the requests that SSYNC makes itself never come here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """``egg:sluice#proxy``: policies on the proxy server.
 
-It must stand right of everything that turns one client request into several or into others
-(``copy``, ``slo``, ``dlo``, ``versioned_writes``, ``symlink``), so that it sees the objects that are
-really stored, and left of Swift's ``keymaster`` and ``encryption`` and of ``proxy-server``, so that
-what it stores is what is encrypted.  That is the place of Swift's own encryption, for the same reasons.
+Place in the pipeline.  It must stand right of every middleware that turns one client request into several or into
+others (``copy``, ``slo``, ``dlo``, ``versioned_writes``, ``symlink``): so it sees the objects that are stored, each
+once. It must stand left of Swift's ``keymaster`` and ``encryption`` and of ``proxy-server``: so what it encodes is
+what is encrypted, and ciphertext is never compressed.  This is the place of Swift's own encryption, for the same
+reasons.
 
-A request for no object passes untouched, but a PUT that makes a container where a placement says its storage
-policy (``placing``).  Every object request is counted and answered by ``objects``.
-What is in here belongs to the process: options, plugins, the snapshot, the socket to the agent.
+A request for no object passes untouched.  The exception is a PUT that creates a container in an account with a
+placement (:mod:`placement`).  Every object request is measured, throttled and handled by :mod:`object_handler`. This
+module holds what belongs to the process: options, plugins, the snapshot, the sockets to the agent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,15 @@
-"""Objects as clients know them, over what is stored: the part of the proxy that policies act on.
+"""Object requests as clients see objects: the part of the proxy that policies act on.
 
-``ask`` answers one object request: request filters accompany it (``visiting``), a PUT is encoded
-(``upload``) and told what storage nodes shall do (``intent``), a GET undoes what the object's own
-metadata say was done to it (``download``), and read-time filters that change nothing look on.  Filters
-that change what is read stand elsewhere (``reads``), since they want whole objects, and only parts of some pass here.
+Theory of operation.  :meth:`ObjectHandler.handle` handles one object request.
+
+* Request filters accompany it (:mod:`request_filters`), the first one next to the client.
+* A PUT is encoded by the filters of the policies that hold now (:mod:`encoding`).  Filters that run on storage nodes
+  are named to these in a header (:mod:`backend_headers`).
+* A GET or HEAD is decoded by what the object's own metadata name (:mod:`decoding`), whatever the policies say now.
+* Read-time filters that leave the content as it is observe the body.  Those that change it stand further left
+  (:mod:`read_filters`), since they need whole objects, and only parts of large objects pass here.
+
+An object that changes between two requests for parts of it is requested again, a bounded number of times.
 """
 
 from __future__ import annotations

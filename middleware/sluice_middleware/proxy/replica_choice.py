@@ -1,10 +1,13 @@
-"""``egg:sluice#proxy_server``: Swift's proxy server, which asks first those object servers that have room.
+"""``egg:sluice#proxy_server``: Swift's proxy server, which prefers object servers with spare bandwidth.
 
-It takes the place of ``egg:swift#proxy`` in ``[app:proxy-server]``.  Swift's order comes first: primaries before
-handoffs, the groups of ``read_affinity``, or measured times (``sorting_method = timing``, which leaves no choice).
-Among equals the servers are drawn at random, with the square of their spare bandwidth as weight, or all proxies would
-run to the same server.  Noise is left out of the spares by the host that divides.  While no objective is in force
-nobody tells of spares, and nothing changes.
+Place in the pipeline.  It replaces ``egg:swift#proxy`` in ``[app:proxy-server]``, since only the application itself
+sorts nodes (``sort_nodes`` in ``swift/proxy/server.py``).
+
+Theory of operation.  Swift's order comes first: primaries before handoffs, the groups of ``read_affinity``, or
+measured times (``sorting_method = timing``, which leaves no choice).  Among equals servers are drawn at random,
+weighted by the square of their spare bandwidth: a strict order would send all proxies to the same server.  The host
+that divides bandwidth smooths the spares.  While no objective is in force there are no spares, and Swift's order
+stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""What copies between storage nodes pay with: the flow ``REPLICATION`` of nobody, through the node's agent.
+"""Throttles copies between storage nodes: the flow ``REPLICATION`` of no account, through the node's agent.
 
-All storage policies are one flow, since the cap is one for the cluster.  The daemons of a node, and their workers,
-share what the node was given.
+Theory of operation.  The cap on replication is one for the cluster, so all storage policies are one flow.  The host
+that divides the cap gives each node a share; the daemons of a node, and their workers, share the credit of that node.
+SSYNC charges bytes before it sends them (:meth:`ThrottledCopy.acquire`).  rsync moves bytes by itself, so they are
+reserved before a short run, or recorded while a run moves them; the next run waits for the debt.
+
+Debt is bounded by :data:`MOST_DEBT` seconds of the rate: what moves beyond is only counted, since a cap that was
+lowered would otherwise stop replication.  A node that begins to copy waits :data:`SETTLING` seconds for its share.
 """
 
 from __future__ import annotations

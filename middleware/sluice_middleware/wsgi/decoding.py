@@ -1,19 +1,20 @@
 """A GET or HEAD of a transformed object, answered as the plain object.
 
-Theory of operation.  Whether an object was transformed is known only from the answer's metadata, and
-plain objects must not pay for it.  So the request goes on as it came, except that the object server
-is told where the plain ETag lies.  If the answer carries no chain it passes.  Else:
+Theory of operation.  Only the metadata of the response tell whether an object was transformed, and plain objects must
+not pay for that.  So the request is forwarded as it came; the object server is only told where the plain ETag is
+(``X-Backend-Etag-Is-At``).  A response without a chain passes.  Otherwise:
 
-* HEAD, 304 and 412 need new headers only (the object server compared plain ETags).
-* A whole body is decoded on its way.
-* A range was answered with *stored* bytes (206, or 416 where there are fewer of them): the range is
-  computed anew against the plain size by Swift's own code (``swob.Response``), and the stored bytes
-  that hold it are fetched by a second request below this middleware, for the same object in the same
-  state, or the first answer is used when it already holds them.  A multi-range is fetched whole
-  (``X-Backend-Ignore-Range-If-Metadata-Present``) since a multipart answer hides the content type.
+* HEAD, 304 and 412 need other headers only (the object server compared plain ETags).
+* A whole body is decoded while it passes.
+* A range was answered with *stored* bytes (206, or 416 where there are fewer of them).  The range is computed again
+  for the plain size by Swift's own code (``swob.Response``).  The stored bytes that contain it are fetched by a
+  second request below this middleware, for the same object in the same state, unless the first response contains
+  them.
+* Several ranges are fetched as a whole (``X-Backend-Ignore-Range-If-Metadata-Present``), since the content type is
+  not a header of a multipart response.
 
-A filter that is missing here, or metadata that make no sense, are a 503 with the reason: transformed
-bytes never reach a client.  So is damage at the beginning; found in the middle it cuts the transfer.
+A filter that is missing here, or invalid metadata, are a 503 with the reason: transformed bytes never reach a client.
+Damage in the first bytes is a 503 too; damage that is found later cuts the transfer.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""A transformed PUT: how the plain body becomes the stored one, and who is told what.
+"""A transformed PUT: the plain body becomes the stored one.
 
-Theory of operation.  The client's length and ETag do not hold for what will be stored, so both are
-taken off the request: the body goes on chunked, the plain length and MD5 are checked here.
-``EncodedInput`` stands in for ``wsgi.input``; the proxy server reads from it after it authorized the
-request and connected to the object servers, so nothing is read before Swift wants it.  While one
-piece is encoded in a thread (codecs and MD5 release the interpreter's lock) the next one is read
-from the client.  What is known only at the end travels as footers: chain and plain ETag, and the
-overrides that keep the container listing plain.  An earlier footers callback runs first.
+Theory of operation.  The client's length and ETag describe the plain body, so both are taken off the request: the
+body is sent chunked, and length and MD5 of the plain bytes are checked here.  ``EncodedInput`` replaces
+``wsgi.input``. The proxy server reads from it after it has authorized the request and connected to the object
+servers, so no byte is read before Swift wants it.  While one batch is encoded in a thread (codecs and MD5 release the
+interpreter's lock), the next one is read from the client.  What is known only at the end is sent as footers: the
+chain, the plain ETag, and the overrides that keep the container listing plain.  A footers callback of a middleware to
+the left runs first.
 
-When the chain lets the bytes through unchanged nothing is written: the object is a plain one.  Where the
-filters will know that after a first batch (``Filter.decides_within``), the length is known and Swift
-would let the request in, that batch is read before Swift sees the request: if nothing will change,
-Swift gets the request as it came, with its length and ETag, at the price of one batch encoded.
+When the filters leave the bytes unchanged no metadata are written: the object is a plain one.  Some filters know that
+after a first batch (``Filter.decides_within``).  If the length is known and Swift would accept the request, that
+batch is read before Swift sees the request.  If nothing will change, Swift gets the request as it came, with length
+and ETag; the price is one batch encoded in vain.
 """
 
 from __future__ import annotations

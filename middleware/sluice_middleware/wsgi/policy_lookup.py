@@ -1,12 +1,13 @@
-"""Which filters a policy puts on this request: path, facts, look-up, filter instances.
+"""Which filters the policies put on a request: path, facts, look-up, filter instances.
 
-No network call and no lock: up to four reads from the node's snapshot (``sluice_core.snapshot.reader``),
-and the rules of ``sluice_core.resolve``.
+Theory of operation.  The path gives the target, the target gives the candidates (up to four reads of the node's
+snapshot, ``sluice_core.snapshot.reader``), and the facts of the request choose among the candidates
+(``sluice_core.resolve``).  There is no network call and no lock.  Filter instances are kept by keyword and parameters.
 
-Swift keeps parts of what a client knows as one object in containers of its own making: the parts of an S3
-multipart upload to ``X`` in ``X+segments``, the versions of a versioned container ``X`` in
-``\\0versions\\0X``.  They are X's data, so policies and metrics of X hold for them (:func:`logical_object`),
-unless a policy names such a container itself: then that one's hold, and none of X.
+Swift keeps parts of what a client knows as one object in containers of its own: the parts of an S3 multipart upload to
+``X`` in ``X+segments``, the versions of a versioned container ``X`` in ``\\0versions\\0X``.  They are data of X, so the
+policies and metrics of X hold for them (:func:`logical_object`).  A policy that names such a container itself replaces
+those of X.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
-"""What we write on objects: three system metadata headers, removed from every answer.
+"""Contract: every system metadata header that Sluice writes on objects, and its backend headers.
+
+The three ``X-Object-Sysmeta-Sluice-*`` headers below are all there are.  They are removed from every response, and from
+every request of others.
 
 ``X-Object-Sysmeta-Sluice-Chain``
     JSON list, one entry per filter that changed the bytes, in running order:
-    ``{"f": keyword, "v": filter version, "r": the filter's record}``.  Its presence says: what is
-    stored is not what the client sent.  At most about 2 KB (ext4 has 4 KB for all attributes).
+    ``{"f": keyword, "v": filter version, "r": the filter's record}``.  Its presence means that the
+    stored bytes are not those that the client sent.  At most about 2 KB (ext4 has 4 KB for all attributes).
 ``X-Object-Sysmeta-Sluice-Etag``
     MD5 of what the client sent, in hex; named in ``X-Backend-Etag-Is-At`` so that the object
     server answers If-Match and If-None-Match for the plain object.
 
 ``X-Object-Sysmeta-Sluice-Node``
-    What the proxy wants storage nodes to do to this object inside their disk files: JSON list,
-    ``{"f": keyword, "v": filter version, "p": parameters}`` in running order.  Every replica, fragment and
-    later copy of the object (SSYNC, reconstructor) obeys it; how one file is stored is that file's own
-    private matter.
+    The filters that storage nodes run on this object inside their disk files: JSON list,
+    ``{"f": keyword, "v": filter version, "p": parameters}`` in running order.  It holds for every replica, fragment and
+    later copy of the object (SSYNC, reconstructor).  How one file is stored is recorded in that file alone
+    (``diskfile.stored_metadata``).
 
-Two backend headers go between our own processes, and gatekeeper keeps clients from sending them:
+Two backend headers are sent between processes of Sluice; gatekeeper removes them from requests of clients:
 
 ``X-Backend-Sluice-Refused``
     Why a storage node did not take an object, or cannot give it.  Its answer is :data:`REFUSED_STATUS`, with the

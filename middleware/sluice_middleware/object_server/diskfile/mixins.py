@@ -1,17 +1,17 @@
-"""What our disk files and managers add to Swift's, for every kind of storage policy.
+"""What disk files and their managers add to Swift's, for every kind of storage policy.
 
-Theory of operation.  Everything above the disk file (object server, SSYNC, auditor, reconstructor) speaks of the
-plain object: its size, its ETag, its bytes.  Four places know better: the writer, the reader, the
-reading of metadata, where the private entry is taken off, and the comparison of the file's real size.
+Theory of operation.  Everything above the disk file (object server, SSYNC, auditor, reconstructor) works on the plain
+object: its size, its ETag, its bytes.  Four places differ: the writer, the reader, the reading of metadata, which
+takes off the private entry (:mod:`stored_metadata`), and the check of the file's real size.
 
 Rules:
 
 * Nothing in ``open`` may raise an ``OSError``: Swift would swallow it and answer 200.
-* A file that cannot be read for want of a key or a filter opens all the same.  HEAD, POST and DELETE need no
-  key; a GET is refused (:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable`), the auditor
-  passes over it and says so.
-* SSYNC's sender is offered such files last.  It sends everything else first; then its session ends with an
-  error, so that a handoff partition is not deleted with files that nobody else has.
+* A file that cannot be decoded for want of a key or a filter opens all the same.  HEAD, POST and DELETE need no key.
+  A GET is refused (:class:`~sluice_middleware.object_server.diskfile.disk_filters.Unreadable`); the auditor skips the
+  file and logs it.
+* SSYNC's sender is offered such files last.  It sends everything else first; then its session ends with an error, so
+  that a handoff partition is not deleted with files that no other node has.
 """
 
 from __future__ import annotations
