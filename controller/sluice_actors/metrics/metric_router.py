@@ -17,7 +17,8 @@ from sluice_actors.metrics.aggregator_pool import AggregatorPool
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.subscription import MetricSubscription
 from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
-from sluice_actors.runtime.system import ActorSystem, Delivery
+from sluice_actors.runtime.actor import Delivery
+from sluice_actors.runtime.system import ActorSystem
 
 Tap = Callable[[ClosedWindow], None]
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
-from sluice_actors.runtime.system import Actor, Delivery
+from sluice_actors.runtime.actor import Actor, Delivery
 
 Column = Mapping[str, float]
 Columns = Sequence[Column]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sluice_actors.metrics.subscription import Observed
 from sluice_actors.policies.actor import UNSETTLED, Context, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
-from sluice_actors.runtime.system import Work
+from sluice_actors.runtime.actor import Work
 from sluice_core.messages.policies import ALL, CLUSTER, GROUP, PolicyState, Target
 from sluice_dsl.plan import Plan
 

@@ -18,7 +18,7 @@ from sluice_actors.metrics.backlog import KEPT, Backlog
 from sluice_actors.metrics.subscription import Columns, MetricSubscription
 from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.policies.actor import PolicyActor
-from sluice_actors.runtime.system import Delivery
+from sluice_actors.runtime.actor import Delivery
 from sluice_core.messages.nodes import MetricBatch
 
 #: How many batches are decoded before the loop goes on with something else.

@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice_actors.policies.actor import UNSETTLED, Context, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
-from sluice_actors.runtime.system import Work
+from sluice_actors.runtime.actor import Work
 from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, PolicyState, Target
 from sluice_dsl.plan import Plan
 

@@ -26,86 +26,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sluice_actors.runtime.actor import NEW, RUNNING, STOPPED, SUSPENDED, Actor, Delivery, Work
+from sluice_actors.runtime.supervisor import Supervisor, SystemCounts
 from sluice_actors.runtime.tasks import Spawn
 
 log = logging.getLogger(__name__)
 
-Delivery = tuple["Actor", Any]
-Work = Iterator[object]
-
 SLICE: Final = 0.005
-BACKOFF_FIRST: Final = 0.1
-BACKOFF_LAST: Final = 30.0
-HEALTHY_AFTER: Final = 60.0
 #: A message may hold a whole window of values, and old ones are of little use.
 MAILBOX: Final = 16
 
-_NEW: Final = 0
-_RUNNING: Final = 1
-_SUSPENDED: Final = 2
-_STOPPED: Final = 3
-
 #: Looking at the clock costs as much as a quiet actor's whole message.
 _LOOKS_EVERY: Final = 16
-
-
-class Actor:
-    """Base of all actors.  The system alone calls these methods, one at a time, on its loop."""
-
-    __slots__ = ("_life",)
-
-    def __init__(self) -> None:
-        self._life = _NEW
-
-    def on_start(self) -> None:
-        """Called once after ``spawn`` and once after each suspension.
-
-        An exception counts as a failure: the actor is suspended and started again later.
-        """
-
-    def on_message(self, message: Any) -> Work | None:
-        """Called for each message.  May answer an iterator for work that wants to be cut up.
-
-        An exception (here or in the iterator) drops the message and suspends the actor.
-        """
-
-    def on_failure(self, error: Exception) -> None:
-        """Called after an exception, before the suspension begins.
-
-        An exception in here is logged and changes nothing.
-        """
-
-    def on_stop(self) -> None:
-        """Called once, at ``stop`` or when the system closes; no message comes after it.
-
-        An exception is logged; the actor is gone all the same.
-        """
-
-    @property
-    def running(self) -> bool:
-        """True between a successful start and a failure or the stop."""
-        return self._life == _RUNNING
-
-
-@dataclass(slots=True)
-class RestartState:
-    """What the system keeps of an actor that failed lately."""
-
-    mailbox: deque[Any]
-    failures: int = 0
-    failed_at: float = 0.0
-    delay: float = 0.0
-    timer: asyncio.TimerHandle | None = None
-
-
-@dataclass(slots=True)
-class SystemCounts:
-    """What the system did so far, for the host's report."""
-
-    failures: int = 0
-    restarts: int = 0
-    dropped: int = 0
-    longest_slice: float = 0.0
 
 
 @dataclass(slots=True)
@@ -126,11 +58,12 @@ class ActorSystem:
     ) -> None:
         self.counts = SystemCounts()
         self._slice = slice_seconds
-        self._mailbox = mailbox
         self._clock = clock
+        self._supervisor = Supervisor(
+            self.counts, mailbox, clock, lambda actor: self._put(None, self._restarting(actor))
+        )
         # None instead of an actor: the second part is an iterator of deliveries.
         self._queue: deque[tuple[Actor | None, Any]] = deque()
-        self._wards: dict[Actor, RestartState] = {}
         self._actors: set[Actor] = set()
         self._scheduled = False
         self._closed = False
@@ -145,13 +78,13 @@ class ActorSystem:
     @property
     def suspended(self) -> int:
         """How many actors wait for their restart."""
-        return sum(1 for actor in self._wards if actor._life == _SUSPENDED)
+        return self._supervisor.suspended
 
     def spawn(self, actor: Actor) -> None:
         """Start ``actor`` behind what is queued already."""
         if self._closed:
             raise RuntimeError("the actor system is closed")
-        if actor._life != _NEW:
+        if actor._life != NEW:
             raise RuntimeError("an actor starts once")
         self._actors.add(actor)
         self._put(None, self._starting(actor))
@@ -227,11 +160,11 @@ class ActorSystem:
         count = 0
         try:
             for actor, message in source:
-                if actor._life == _RUNNING:
+                if actor._life == RUNNING:
                     try:
                         work = actor.on_message(message)
-                    except Exception as error:  # noqa: BLE001 - supervision: logged in _failed
-                        self._failed(actor, error)
+                    except Exception as error:  # noqa: BLE001 - supervision: logged by the supervisor
+                        self._supervisor.failed(actor, error)
                     else:
                         if work is not None:
                             self._queue.appendleft((None, source))
@@ -249,32 +182,30 @@ class ActorSystem:
         return True
 
     def _deliver(self, actor: Actor, message: Any) -> None:
-        if actor._life == _RUNNING:
+        if actor._life == RUNNING:
             try:
                 work = actor.on_message(message)
-            except Exception as error:  # noqa: BLE001 - supervision: logged in _failed
-                self._failed(actor, error)
+            except Exception as error:  # noqa: BLE001 - supervision: logged by the supervisor
+                self._supervisor.failed(actor, error)
             else:
                 if work is not None:
                     self._queue.appendleft((actor, _Resumed(work)))
-        elif actor._life == _SUSPENDED:
-            mailbox = self._wards[actor].mailbox
-            self.counts.dropped += len(mailbox) == mailbox.maxlen
-            mailbox.append(message)
+        elif actor._life == SUSPENDED:
+            self._supervisor.keep(actor, message)
         else:
             self.counts.dropped += 1
 
     def _resume(self, actor: Actor, resumed: _Resumed, deadline: float) -> bool:
         """Go on with an actor's work; False when time is over and it waits at the head again."""
-        if actor._life != _RUNNING:
+        if actor._life != RUNNING:
             return True
         try:
             for _ in resumed.work:
                 if self._clock() > deadline:
                     self._queue.appendleft((actor, resumed))
                     return False
-        except Exception as error:  # noqa: BLE001 - supervision: logged in _failed
-            self._failed(actor, error)
+        except Exception as error:  # noqa: BLE001 - supervision: logged by the supervisor
+            self._supervisor.failed(actor, error)
         return True
 
     # -- life cycle
@@ -284,18 +215,16 @@ class ActorSystem:
         yield from ()
 
     def _start(self, actor: Actor) -> None:
-        actor._life = _RUNNING
+        actor._life = RUNNING
         try:
             actor.on_start()
-        except Exception as error:  # noqa: BLE001 - supervision: logged in _failed
-            self._failed(actor, error)
+        except Exception as error:  # noqa: BLE001 - supervision: logged by the supervisor
+            self._supervisor.failed(actor, error)
 
     def _stopping(self, actor: Actor) -> Iterator[Delivery]:
-        if actor._life != _STOPPED:
-            actor._life = _STOPPED
-            ward = self._wards.pop(actor, None)
-            if ward is not None and ward.timer is not None:
-                ward.timer.cancel()
+        if actor._life != STOPPED:
+            actor._life = STOPPED
+            self._supervisor.forget(actor)
             self._actors.discard(actor)
             try:
                 actor.on_stop()
@@ -303,36 +232,7 @@ class ActorSystem:
                 log.exception("%r failed while it stopped", actor)
         yield from ()
 
-    def _failed(self, actor: Actor, error: Exception) -> None:
-        self.counts.failures += 1
-        actor._life = _SUSPENDED
-        ward = self._wards.get(actor)
-        if ward is None:
-            ward = self._wards[actor] = RestartState(deque(maxlen=self._mailbox))
-        now = self._clock()
-        if ward.failures and now - ward.failed_at - ward.delay > HEALTHY_AFTER:
-            log.info("%r was healthy again after %d failures in a row", actor, ward.failures)
-            ward.failures = 0
-        ward.delay = min(BACKOFF_FIRST * 2.0 ** min(ward.failures, 20), BACKOFF_LAST)
-        ward.failures += 1
-        ward.failed_at = now
-        if ward.failures == 1:
-            log.error("%r failed, restart in %.1f s", actor, ward.delay, exc_info=error)
-        try:
-            actor.on_failure(error)
-        except Exception:
-            log.exception("%r failed in on_failure", actor)
-        ward.timer = asyncio.get_running_loop().call_later(ward.delay, self._restart, actor, ward)
-
-    def _restart(self, actor: Actor, ward: RestartState) -> None:
-        ward.timer = None
-        self.counts.restarts += 1
-        self._put(None, self._restarting(actor, ward))
-
-    def _restarting(self, actor: Actor, ward: RestartState) -> Iterator[Delivery]:
-        if actor._life != _SUSPENDED:
-            return
-        self._start(actor)
-        # A failure in the middle leaves the rest in the mailbox, for the next restart.
-        while ward.mailbox and actor._life == _RUNNING:
-            yield actor, ward.mailbox.popleft()
+    def _restarting(self, actor: Actor) -> Iterator[Delivery]:
+        if actor._life == SUSPENDED:
+            self._start(actor)
+            yield from self._supervisor.kept(actor)

@@ -9,7 +9,7 @@ import pytest
 from sluice_actors.policies.decision_writer import wanted_assignments
 from sluice_actors.policies.family_actor import family
 from sluice_actors.policies.single_actor import metric_path
-from sluice_actors.runtime import system
+from sluice_actors.runtime import supervisor
 from sluice_actors.testing import PolicyTestbed, batch_of, plan_of
 from sluice_core.messages.policies import PolicyState, Target
 from sluice_dsl.catalogue.vocabulary import default_catalogue
@@ -286,7 +286,7 @@ async def test_a_quiet_actor_is_not_told_of_silence_and_reports_nothing(stage):
 
 @on_stage()
 async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage):
-    runtime_first, system.BACKOFF_FIRST = system.BACKOFF_FIRST, 0.01
+    runtime_first, supervisor.BACKOFF_FIRST = supervisor.BACKOFF_FIRST, 0.01
     try:
         actor = stage.add(plan_of(BUSY))
         neighbour = stage.add(plan_of(BUSY), "p2")
@@ -304,7 +304,7 @@ async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage)
         await stage.window(1002, PUTS_SEC={})
         assert actor.state().status == neighbour.state().status == "waiting"
     finally:
-        system.BACKOFF_FIRST = runtime_first
+        supervisor.BACKOFF_FIRST = runtime_first
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from sluice_actors.runtime import system as runtime_system
-from sluice_actors.runtime.system import Actor, ActorSystem
+from sluice_actors.runtime import supervisor
+from sluice_actors.runtime.actor import Actor
+from sluice_actors.runtime.system import ActorSystem
 
 
 class Recorder(Actor):
@@ -54,8 +55,8 @@ class Recorder(Actor):
 
 @pytest.fixture
 def brief(monkeypatch):
-    monkeypatch.setattr(runtime_system, "BACKOFF_FIRST", 0.01)
-    monkeypatch.setattr(runtime_system, "BACKOFF_LAST", 0.04)
+    monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.01)
+    monkeypatch.setattr(supervisor, "BACKOFF_LAST", 0.04)
 
 
 def test_messages_come_in_the_order_in_which_they_were_told():
@@ -129,12 +130,12 @@ def test_pauses_begin_again_after_a_healthy_time(brief, monkeypatch):
         system.spawn(actor)
         system.tell(actor, "well")
         await actor.until("well")
-        (ward,) = system._wards.values()
-        assert ward.failures == 3
-        clock[0] += runtime_system.HEALTHY_AFTER + 1
+        (state,) = system._supervisor._states.values()
+        assert state.failures == 3
+        clock[0] += supervisor.HEALTHY_AFTER + 1
         system.tell(actor, ValueError("again"))
         await system.idle()
-        assert (ward.failures, ward.delay) == (1, 0.01)
+        assert (state.failures, state.delay) == (1, 0.01)
         await system.close()
 
     asyncio.run(story())
