@@ -58,7 +58,7 @@ class Objective:
         return self.policy.plan.target.name
 
 
-def scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
+def read_scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
     """The scope of a tenant, which may be called by its project's name.
 
     :raises CallerError: when it can be none
@@ -66,7 +66,7 @@ def scope(backend: Backend, account: str, storage_policy: str = "") -> Scope:
     return Scope(deployments.target_of(account, backend.catalogue), storage_policy)
 
 
-def objectives(contents: CacheContents) -> Iterator[Objective]:
+def list_objectives(contents: CacheContents) -> Iterator[Objective]:
     """All service level objectives that were set here, oldest first."""
     for one in promises_of_sort(contents, SLO):
         params = bandwidth_action(one).params
@@ -83,7 +83,7 @@ def find_objective(contents: CacheContents, where: Scope, name: str) -> Objectiv
     :raises NotFound: when the tenant has it not
     """
     refuse_unknown([name], NAMES, "objective")
-    for one in objectives(contents):
+    for one in list_objectives(contents):
         if one.name == name and where.covers(one.account, one.storage_policy):
             return one
     under = f" under storage policy `{where.storage_policy}`" if where.storage_policy else ""

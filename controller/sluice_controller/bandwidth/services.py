@@ -23,8 +23,8 @@ from sluice_controller.bandwidth.promises import (
     parameters,
     promises_of_scope,
     promises_of_sort,
+    read_scope,
     same_storage_policy,
-    scope,
     storage_policy_in,
     storage_policy_of,
 )
@@ -74,7 +74,7 @@ def clear_node_floors(
     backend: Backend, account: str, storage_policy: str, by: str, allow: Authorize = allow_all
 ) -> list[str]:
     """Take IOStack's values back: all, those of an account, or that under one storage policy; ids of what was."""
-    name = scope(backend, account).target.name if account else ""
+    name = read_scope(backend, account).target.name if account else ""
 
     def change() -> list[str]:
         old = [

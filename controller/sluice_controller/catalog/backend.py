@@ -47,7 +47,7 @@ class Backend:
 
     def vocabulary(self, contents: CacheContents) -> Catalogue:
         """What sentences are checked against at the moment of ``contents``."""
-        return contents.words.extend(with_uploads(self.native, contents.uploads))
+        return contents.vocabulary.extend(with_uploads(self.native, contents.uploads))
 
 
 @lru_cache(maxsize=8)
@@ -63,6 +63,6 @@ def open_backend(config: Config) -> Backend:
     return Backend(config, store, native, PolicyCache(store), waiters, code=code)
 
 
-def current() -> Backend:
+def current_backend() -> Backend:
     """The backend of this process."""
     return open_backend(settings.SLUICE)

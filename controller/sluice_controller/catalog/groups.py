@@ -103,13 +103,13 @@ def update(
     if body.has(kind.level) is body.has(kind.many):
         raise CallerError(f"expected `{kind.level}`, a member to add, or `{kind.many}`, all members")
     if body.has(kind.level):
-        return add(backend, kind, name, body.text(kind.level), by, expected)
+        return add_member(backend, kind, name, body.text(kind.level), by, expected)
     old = kind.find(backend, name, expected)
     members = _resolved(kind, body.texts(kind.many), backend.catalogue)
     return _update(backend, old, _with(replace(old.record, members=(), labels={}), members), by)
 
 
-def add(
+def add_member(
     backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """The group with one more member; the same when it is in there already."""
@@ -117,7 +117,7 @@ def add(
     return _update(backend, old, _with(old.record, _resolved(kind, [member], backend.catalogue)), by)
 
 
-def remove(
+def remove_member(
     backend: Backend, kind: GroupKind, name: str, member: str, by: str, expected: int | None = None
 ) -> StoredRecord[Group]:
     """The group without a member.

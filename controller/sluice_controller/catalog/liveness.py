@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 DEGRADED: Final = "degraded"
 
 
-def dependencies(backend: Backend) -> dict[str, str]:
+def dependency_health(backend: Backend) -> dict[str, str]:
     """``ok`` or ``degraded`` for each; no details, anybody may ask.
 
     ``actors``: a host lives; ``broker``: one that lives is connected to it; ``nodes``: all are well; ``keystone``,
@@ -31,7 +31,7 @@ def _of_keystone(backend: Backend) -> dict[str, str]:
     config = backend.config
     if config.auth != KEYSTONE or not config.keystone_source:
         return {}
-    return {"keystone": OK if probe_for(config.keystone_source).good() else DEGRADED}
+    return {"keystone": OK if probe_for(config.keystone_source).is_up() else DEGRADED}
 
 
 def _of_redis(backend: Backend) -> dict[str, str]:

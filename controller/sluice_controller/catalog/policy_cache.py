@@ -65,34 +65,86 @@ class CachedPolicy:
         return parse(self.policy.text, Reporter(self.policy.text))
 
 
+class PolicyLists:
+    """All policies by age: sorted when that is first asked for; a newer policy is appended, not sorted in."""
+
+    def __init__(
+        self,
+        policies: Mapping[str, CachedPolicy],
+        ordered: tuple[CachedPolicy, ...] | None = None,
+        existing: tuple[ExistingPolicy, ...] | None = None,
+    ) -> None:
+        self._policies = policies
+        self._ordered = ordered
+        self._existing = existing
+
+    @property
+    def ordered(self) -> tuple[CachedPolicy, ...]:
+        """All policies, oldest first."""
+        if self._ordered is None:
+            self._ordered = tuple(sorted(self._policies.values(), key=attrgetter("position")))
+        return self._ordered
+
+    @property
+    def existing(self) -> tuple[ExistingPolicy, ...]:
+        """The same as the compiler wants them."""
+        if self._existing is None:
+            self._existing = tuple(map(attrgetter("existing"), self.ordered))
+        return self._existing
+
+    def following(self, policies: Mapping[str, CachedPolicy], changed: Collection[str]) -> PolicyLists:
+        """The lists of ``policies``, which differ from these in the policies ``changed``."""
+        fresh = (policies[name] for name in changed if name in policies and name not in self._policies)
+        added = sorted(fresh, key=attrgetter("position"))
+        if not self._ordered or len(added) < len(changed) or added[0].position < self._ordered[-1].position:
+            return PolicyLists(policies)
+        existing = None if self._existing is None else (*self._existing, *(one.existing for one in added))
+        return PolicyLists(policies, (*self._ordered, *added), existing)
+
+
+class EntryVocabulary:
+    """The vocabulary of the registry's entries, made when it is first asked for."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+
+    @cached_property
+    def index(self) -> VocabularyIndex:
+        """What the entries add to the vocabulary."""
+        return VocabularyIndex.from_entries(self._entries)
+
+
 @dataclass(frozen=True)
 class CacheContents:
     """Everything at one moment; ``epochs`` says since when each policy stands as it does.
 
     ``upload_epochs`` says the same of uploads that changed since this process looks on; of others it is not known.
+    ``lists`` and ``words`` are passed on while what they are made of is the same.
     """
 
-    head: Head = field(default_factory=Head)
-    policies: Mapping[str, CachedPolicy] = field(default_factory=dict)
-    epochs: Mapping[str, int] = field(default_factory=dict)
-    uploads: Mapping[str, Upload] = field(default_factory=dict)
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    head: Head
+    policies: Mapping[str, CachedPolicy]
+    epochs: Mapping[str, int]
+    uploads: Mapping[str, Upload]
+    entries: Mapping[str, Entry]
+    lists: PolicyLists
+    words: EntryVocabulary
     upload_epochs: dict[str, int] = field(default_factory=dict)
 
-    @cached_property
-    def words(self) -> VocabularyIndex:
+    @property
+    def vocabulary(self) -> VocabularyIndex:
         """What the entries add to the vocabulary."""
-        return VocabularyIndex.of(self.entries)
+        return self.words.index
 
-    @cached_property
+    @property
     def ordered(self) -> tuple[CachedPolicy, ...]:
         """All policies, oldest first."""
-        return tuple(sorted(self.policies.values(), key=attrgetter("position")))
+        return self.lists.ordered
 
-    @cached_property
+    @property
     def existing(self) -> tuple[ExistingPolicy, ...]:
         """The same as the compiler wants them."""
-        return tuple(map(attrgetter("existing"), self.ordered))
+        return self.lists.existing
 
 
 class PolicyCache:
@@ -101,7 +153,7 @@ class PolicyCache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._contents = CacheContents()
+        self._contents = CacheContents(Head(), {}, {}, {}, {}, PolicyLists({}), EntryVocabulary({}))
         self._history_check = HistoryCheck()
         self._looked = 0.0
 
@@ -138,7 +190,10 @@ class PolicyCache:
         epochs = self._store.epochs()
         cached = (decode_policy(policy, version) for policy, version in self._store.policies())
         policies = {one.policy.id: one for one in cached if one}
-        return CacheContents(head, policies, epochs, self._store.uploads(), self._store.entries())
+        entries = self._store.entries()
+        return CacheContents(
+            head, policies, epochs, self._store.uploads(), entries, PolicyLists(policies), EntryVocabulary(entries)
+        )
 
     def _applied(self, old: CacheContents, changes: list[Change]) -> CacheContents:
         epochs = dict(old.epochs)
@@ -150,10 +205,10 @@ class PolicyCache:
             named |= dict.fromkeys(change.policies)
             if change.uploads or change.upload_drops:
                 since = old.upload_epochs | {one.key: change.epoch for one in change.uploads}
-                old = _carried(old, replace(old, uploads=self._store.uploads(), upload_epochs=since))
+                old = replace(old, uploads=self._store.uploads(), upload_epochs=since)
         head = Head(old.head.history, changes[-1].epoch)
         if not named:
-            return _carried(old, replace(old, head=head, epochs=epochs))
+            return replace(old, head=head, epochs=epochs)
         policies = dict(old.policies)
         for name in named:
             found = self._store.policy(name)
@@ -163,21 +218,7 @@ class PolicyCache:
             else:
                 policies.pop(name, None)
                 epochs.pop(name, None)
-        return _appended(old, replace(old, head=head, policies=policies, epochs=epochs), named)
-
-
-def _appended(old: CacheContents, new: CacheContents, named: Collection[str]) -> CacheContents:
-    """``new``, sorted already when all that changed are policies that came behind all others."""
-    new = _carried(old, new)
-    ordered = old.__dict__.get("ordered")
-    fresh = (new.policies[name] for name in named if name in new.policies and name not in old.policies)
-    added = sorted(fresh, key=attrgetter("position"))
-    if not ordered or len(added) < len(named) or added[0].position < ordered[-1].position:
-        return new
-    new.__dict__["ordered"] = (*ordered, *added)
-    if "existing" in old.__dict__:
-        new.__dict__["existing"] = (*old.existing, *(one.existing for one in added))
-    return new
+        return replace(old, head=head, policies=policies, epochs=epochs, lists=old.lists.following(policies, named))
 
 
 def _with_entries(old: CacheContents, changes: list[Change]) -> CacheContents:
@@ -188,24 +229,10 @@ def _with_entries(old: CacheContents, changes: list[Change]) -> CacheContents:
         for name in change.entry_drops:
             entries.pop(name, None)
         entries.update((one.key, one) for one in change.entries)
-    new = _carried(old, replace(old, entries=entries))
     touched = {name for change in changes for name in (*change.entry_drops, *(one.key for one in change.entries))}
+    # who is in a group is no word
     same = all(is_member(name) or old.entries.get(name) == entries.get(name) for name in touched)
-    if same and "words" in old.__dict__:
-        new.__dict__["words"] = old.words  # who is in a group is no word
-    return new
-
-
-#: What :class:`CacheContents` makes out of which of its fields.
-_MADE_OF = {"ordered": "policies", "existing": "policies", "words": "entries"}
-
-
-def _carried(old: CacheContents, new: CacheContents) -> CacheContents:
-    """``new``, with what was made of fields that are still the same: what was sorted stays sorted."""
-    for name, source in _MADE_OF.items():
-        if name in old.__dict__ and getattr(old, source) is getattr(new, source):
-            new.__dict__[name] = old.__dict__[name]
-    return new
+    return replace(old, entries=entries, words=old.words if same else EntryVocabulary(entries))
 
 
 def decode_policy(policy: Policy, version: int) -> CachedPolicy | None:

@@ -45,18 +45,18 @@ class PolicyView:
     @property
     def status(self) -> str:
         """One of :data:`STATES`."""
-        return status_of(self.cached, self.state)
+        return policy_status(self.cached, self.state)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PolicyPage:
     """Some policies and where the next page begins; empty at the end."""
 
     policies: tuple[PolicyView, ...]
     next_marker: str
 
 
-def status_of(cached: CachedPolicy, state: PolicyState | None) -> str:
+def policy_status(cached: CachedPolicy, state: PolicyState | None) -> str:
     """A policy without an actor stands; one whose actor has not spoken yet waits."""
     if not cached.policy.enabled:
         return DISABLED
@@ -113,13 +113,13 @@ def list_policies(
     tenant: str = "",
     state: str = "",
     accounts: frozenset[str] | None = None,
-) -> Page:
+) -> PolicyPage:
     """Policies by age, those behind ``marker``, of one tenant or state if given.
 
     :param accounts: only policies about these accounts and what is in them; None for all
     """
     ordered = backend.policy_cache.contents().ordered
-    behind = bisect_right(ordered, read_marker(marker), key=attrgetter("position"))
+    behind = bisect_right(ordered, parse_marker(marker), key=attrgetter("position"))
     candidates = (
         one
         for one in islice(ordered, behind, None)
@@ -131,10 +131,10 @@ def list_policies(
     views = [
         PolicyView(one, states.get(name), epoch, enforcement(name, epoch, cluster))
         for name in (one.policy.id for one in chosen[:limit])
-        if (one := contents.policies.get(name)) is not None and state in ("", status_of(one, states.get(name)))
+        if (one := contents.policies.get(name)) is not None and state in ("", policy_status(one, states.get(name)))
         for epoch in (contents.epochs.get(name, 0),)
     ]
-    return Page(tuple(views), marker_of(chosen[limit - 1]) if len(chosen) > limit else "")
+    return PolicyPage(tuple(views), page_marker(chosen[limit - 1]) if len(chosen) > limit else "")
 
 
 def _chosen(
@@ -146,7 +146,7 @@ def _chosen(
     step = max(count, LARGEST_PAGE) if state else count
     while len(chosen) < count and (some := list(islice(candidates, step))):
         states |= states_of(backend.store, [one.policy.id for one in some])
-        chosen += [one for one in some if state in ("", status_of(one, states.get(one.policy.id)))]
+        chosen += [one for one in some if state in ("", policy_status(one, states.get(one.policy.id)))]
     return chosen[:count], states
 
 
@@ -169,13 +169,13 @@ def _is_of(one: CachedPolicy, tenant: str) -> bool:
     return target.select == NAME and tenant in (target.name.partition("/")[0], target.label.partition("/")[0])
 
 
-def marker_of(one: CachedPolicy) -> str:
+def page_marker(one: CachedPolicy) -> str:
     """A place in the list that stays one when its policy is deleted."""
     created, policy_id = one.position
     return f"{created}-{policy_id}"
 
 
-def read_marker(marker: str) -> tuple[int, str]:
+def parse_marker(marker: str) -> tuple[int, str]:
     """The place that ``marker`` names.
 
     :raises CallerError: when it is not one of ours
@@ -196,7 +196,7 @@ class NodeFilter:
     state: str = ""
     refusing: bool = False
 
-    def wants(self, node: NodeReport, cluster: Cluster) -> bool:
+    def matches(self, node: NodeReport, cluster: Cluster) -> bool:
         """Whether it is one of them."""
         return (
             node.node > self.after

@@ -27,7 +27,7 @@ class VocabularyIndex:
     measured: Mapping[str, MetricInfo] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Mapping[str, Entry]) -> Self:
+    def from_entries(cls, entries: Mapping[str, Entry]) -> Self:
         """Entries that make no sense are left out."""
         aliases = registry.named_records(entries, registry.Alias)
         return cls(

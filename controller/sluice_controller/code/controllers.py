@@ -182,7 +182,7 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
-def state_of(upload: Upload, where: Sequence[ControllerInstance]) -> tuple[str, str]:
+def controller_state(upload: Upload, where: Sequence[ControllerInstance]) -> tuple[str, str]:
     """One of :data:`STATES`, and why."""
     if not upload.running:
         return STOPPED, ""

@@ -122,7 +122,7 @@ def register(backend: Backend, body: Any, by: str) -> RegisteredCode:
 def _refuse_taken(backend: Backend, keyword: str) -> None:
     if keyword in backend.native.actions:
         raise Conflict(f"`{keyword}` is a keyword of the language already")
-    if keyword in backend.policy_cache.contents().words.actions:
+    if keyword in backend.policy_cache.contents().vocabulary.actions:
         raise Conflict(f"`{keyword}` is an alias of a filter already")
 
 
@@ -237,7 +237,7 @@ def _unregister(
     if users:
         more = f" and {len(users) - 3} more" if len(users) > 3 else ""
         raise InUse(f"policies {', '.join(users[:3])}{more} use filter `{keyword}`, delete them first")
-    aliases = [f"`{alias}`" for alias, one in contents.words.actions.items() if one.keyword == keyword]
+    aliases = [f"`{alias}`" for alias, one in contents.vocabulary.actions.items() if one.keyword == keyword]
     if aliases and not force:
         raise InUse(f"aliases {', '.join(aliases)} stand for filter `{keyword}`, delete them or insist with `force`")
     if old.upload.reverse and old.upload.sha256 and not force:

@@ -50,12 +50,12 @@ class ChangeFilter:
     by: str = ""
     since: float = 0.0
 
-    def wants(self, change: Change) -> bool:
+    def matches(self, change: Change) -> bool:
         """Whether it is one of them."""
-        return (not self.by or change.by == self.by) and (not self.policy or self.policy in policies_of(change))
+        return (not self.by or change.by == self.by) and (not self.policy or self.policy in touched_policies(change))
 
 
-def policies_of(change: Change) -> list[str]:
+def touched_policies(change: Change) -> list[str]:
     """The policies that a change is about."""
     touched = (*change.policies, *(one.policy for one in change.puts), *map(policy_of_assignment, change.drops))
     return list(dict.fromkeys(touched))
@@ -74,7 +74,7 @@ def list_changes(backend: Backend, wanted: ChangeFilter, limit: int, marker: str
             if change.at < wanted.since:
                 ended = True
                 break
-            if wanted.wants(change):
+            if wanted.matches(change):
                 if len(found) == limit:
                     return ChangePage(tuple(found), str(below), head, _oldest(backend))
                 found.append(change)

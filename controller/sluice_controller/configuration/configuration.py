@@ -116,7 +116,7 @@ def _of_code(one: Difference) -> Difference:
     return replace(one, what=upload.kind, name=upload.keyword)
 
 
-def draft_of(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:
+def make_draft(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:
     """All of ``changes`` as one."""
     new = [one.new for one in changes]
     policies = tuple(one for one in new if isinstance(one, Policy))
@@ -184,7 +184,7 @@ def replace_configuration(
         if plan or not changes:
             return ConfigurationChange(changes, epoch, version)
         try:
-            done = backend.store.commit(draft_of(changes, by, {CONFIGURATION: version}))
+            done = backend.store.commit(make_draft(changes, by, {CONFIGURATION: version}))
         except Conflict:
             continue
         return ConfigurationChange(changes, done.epoch, done.version)

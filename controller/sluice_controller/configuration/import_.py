@@ -52,7 +52,7 @@ def read_configuration(data: Any, backend: Backend, by: str, now: Configuration)
         if upload.keyword in taken:
             faults.add(f"{upload.kind} `{upload.keyword}`", CallerError("is a keyword of the language already"))
     faults.end()
-    catalogue = VocabularyIndex.of(entries).extend(with_uploads(backend.native, uploads))
+    catalogue = VocabularyIndex.from_entries(entries).extend(with_uploads(backend.native, uploads))
     items = reader.all(data, "policies", reader.policy, attrgetter("id"))
     faults.end()
     policies = PolicyCompiler(catalogue, now, faults, backend.config.text_limit).compile(items)

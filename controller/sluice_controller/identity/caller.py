@@ -25,7 +25,7 @@ class Identity:
     is_authenticated: ClassVar[bool] = True
 
     @classmethod
-    def of_user(
+    def from_user(
         cls, user_id: str, user_name: str, project_id: str = "", project_name: str = "", roles: Iterable[str] = ()
     ) -> Self:
         """The identity of a user of Keystone; whether it is an administrator is the rules' to say."""

@@ -35,7 +35,7 @@ DEFAULTS: Final = {
 }
 
 
-class KeystoneAwayError(Exception):
+class KeystoneUnreachable(Exception):
     """Keystone does not answer, or not so that one could understand it."""
 
 
@@ -58,11 +58,11 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         try:
             return super().fetch_token(token, **kwargs)
         except ksa.ClientException as error:
-            raise KeystoneAwayError(type(error).__name__) from error
+            raise KeystoneUnreachable(type(error).__name__) from error
         except auth_token.InvalidToken as error:
             cause = error.__context__
             if isinstance(cause, ksa.ClientException | auth_token.ServiceError) and not isinstance(cause, ksa.NotFound):
-                raise KeystoneAwayError(type(cause).__name__) from error
+                raise KeystoneUnreachable(type(cause).__name__) from error
             raise
 
     def process_request(self, request: Any) -> Any:
@@ -70,7 +70,7 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         request.environ[CHALLENGE] = self._challenge
         try:
             answer = super().process_request(request)
-        except KeystoneAwayError as error:
+        except KeystoneUnreachable as error:
             log.debug("a token could not be validated: %s", error)
             request.user_token_valid = False
             request.environ[AWAY] = "keystone is away, so that nobody knows whose token this is"
@@ -84,7 +84,7 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
         return response
 
     def _identity(self, user: Any) -> Identity:
-        found = Identity.of_user(
+        found = Identity.from_user(
             user.user_id, user.username, user.project_id or "", user.project_name or "", user.role_names
         )
         if not self._is_admin(found):

@@ -31,7 +31,7 @@ class KeystoneProbe:
         self._good = False
         self._known = threading.Event()
 
-    def good(self) -> bool:
+    def is_up(self) -> bool:
         """What was said lately; waits only while nothing was ever said."""
         if self._clock() >= self._until and self._lock.acquire(blocking=False):
             try:

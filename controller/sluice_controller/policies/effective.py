@@ -88,14 +88,14 @@ def effective(backend: Backend, place: ResourcePath, facts: Facts) -> Effective:
     verdicts = []
     for kind in KINDS:
         mine = [one for one in found if one.kind == kind]
-        deletes, overridden = explain(mine, pipelines, facts)
+        deletes, overridden = explain_overridden(mine, pipelines, facts)
         overridden += [one for one in absent if one.kind == kind]
         if mine or overridden:
             verdicts.append(Verdict(kind, pipelines.get(kind, ()), tuple(deletes), tuple(overridden)))
     return Effective(place, facts, contents.head.epoch, tuple(verdicts))
 
 
-def explain(
+def explain_overridden(
     assignments: Sequence[Assignment], pipelines: Pipelines, facts: Facts
 ) -> tuple[list[Assignment], list[Overridden]]:
     """Of the assignments of one kind: the deletes in force, and what does not hold with its reason."""

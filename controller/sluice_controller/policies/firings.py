@@ -24,9 +24,11 @@ class FiringPage:
     next_marker: str
 
 
-def page_of(firings: Sequence[Firing], limit: int, marker: str = "", what: str = "", member: str = "") -> FiringPage:
+def page_firings(
+    firings: Sequence[Firing], limit: int, marker: str = "", what: str = "", member: str = ""
+) -> FiringPage:
     """Those behind ``marker``, of one kind or member if given."""
-    before = read_marker(marker)
+    before = parse_marker(marker)
     chosen = [
         (place, one)
         for place, one in _placed(firings)
@@ -47,7 +49,7 @@ def _placed(firings: Sequence[Firing]) -> Iterator[tuple[Position, Firing]]:
     return reversed(places)
 
 
-def read_marker(marker: str) -> Position | None:
+def parse_marker(marker: str) -> Position | None:
     """The place that ``marker`` names; None when there is no marker.
 
     :raises CallerError: when it is not one of ours

@@ -130,7 +130,7 @@ def _refuse_watched(backend: Backend, name: str, force: bool = False) -> None:
 def _refuse_used(backend: Backend, metric: Metric, force: bool) -> None:
     name = metric.name
     _refuse_watched(backend, name, force)
-    known = backend.policy_cache.contents().words.metrics
+    known = backend.policy_cache.contents().vocabulary.metrics
     aliases = [f"`{alias}`" for alias, one in known.items() if one.metric == name]
     if aliases and not force:
         raise usage.InUse(f"aliases {', '.join(aliases)} stand for metric `{name}`, delete them or insist with `force`")

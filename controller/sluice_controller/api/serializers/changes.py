@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 from sluice_controller.api.serializers.base import Serializer, UnixTimeField, computed
 from sluice_controller.api.serializers.effective import StepSerializer
 from sluice_controller.api.serializers.nodes import HeadSerializer
-from sluice_controller.configuration.changes import policies_of
+from sluice_controller.configuration.changes import touched_policies
 from sluice_controller.configuration.configuration import HOWS, WHATS, ConfigurationChange
 from sluice_controller.configuration.export import CODE_SECTIONS
 from sluice_core.messages.base import Message
@@ -29,7 +29,7 @@ class ChangeSerializer(Serializer):
     at = UnixTimeField()
     by = s.CharField(allow_blank=True, help_text="who asked for it; `actors@…` is an actor host")
     policies = computed(
-        policies_of,
+        touched_policies,
         s.ListField(
             child=s.CharField(),
             help_text="the policies that it is about; `controller:<name>` is what a controller sets",

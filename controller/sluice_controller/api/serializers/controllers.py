@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 
 from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, UnixTimeField, computed
 from sluice_controller.api.serializers.uploads import CodeSerializer
-from sluice_controller.code.controllers import STATES, ControllerInstance, state_of
+from sluice_controller.code.controllers import STATES, ControllerInstance, controller_state
 from sluice_controller.code.rollout import METRIC_STATES
 from sluice_core.messages.uploads import Upload
 
@@ -34,7 +34,7 @@ class ControllerSerializer(CodeSerializer, EntrySerializer):
     @classmethod
     def render_on(cls, hosts: Sequence[ControllerInstance], upload: Upload) -> dict[str, Any]:
         """A controller and how it fares on the hosts that run it."""
-        state, reason = state_of(upload, hosts)
+        state, reason = controller_state(upload, hosts)
         return cls.render(upload, state=state, reason=reason, hosts=[one.host for one in hosts])
 
 

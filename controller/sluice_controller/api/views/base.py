@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from sluice_controller.api.permissions import authorize_plans, named_rules, undecided_rule
-from sluice_controller.catalog.backend import Backend, current
+from sluice_controller.catalog.backend import Backend, current_backend
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.validation.parameters import Query
 from sluice_core.errors import CallerError
@@ -39,7 +39,7 @@ class View(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Called by REST framework before the method: who asks is known after this."""
         super().initial(request, *args, **kwargs)
-        self.backend = current()
+        self.backend = current_backend()
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer, which stays here when nobody asked whether it may be given."""

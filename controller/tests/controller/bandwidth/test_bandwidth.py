@@ -132,7 +132,7 @@ def test_an_unreadable_report_is_ignored(api, backend):
         assert api.get("/bw").json() == {}
 
 
-def test_flows_show_promises_of_which_nothing_moves_beside_those_that_move(api, paint, backend):
+def test_idle_flows_are_listed_beside_active_flows(api, paint, backend):
     rows = [{**FLOW, "account": f"AUTH_{name}", "policy": 7, "active": False} for name in "abcd"]
     promises = IdleFlowReport((*rows, {**rows[0], "container": "logs"}, {**rows[0], "method": "PUT"}))
     key = backend.store.keys.promises(promises.digest)
@@ -183,7 +183,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("query", "count"), FILTERS)
-def test_lists_are_narrowed(api, paint, query, count):
+def test_tables_are_filtered_by_column(api, paint, query, count):
     paint()
     page = api.get(f"/bw/{query}").json()
     assert len(page[query.partition("?")[0]]) == count
@@ -361,7 +361,7 @@ def test_a_reader_sees_the_flows_of_its_own_project_alone(api, paint, monkeypatc
     from sluice_controller.identity.caller import Identity
 
     paint()
-    reader = Identity.of_user("u", "rita", "b", "acme", ["reader"])
+    reader = Identity.from_user("u", "rita", "b", "acme", ["reader"])
     monkeypatch.setattr(
         "sluice_controller.api.authentication.TokenAuthentication.authenticate", lambda self, request: (reader, None)
     )

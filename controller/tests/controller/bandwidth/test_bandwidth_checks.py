@@ -62,7 +62,7 @@ def test_an_unknown_storage_policy_is_refused_with_the_near_miss(write, known, b
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("policy", ["gold", "GOLD", "1"])
-def test_one_that_it_has_goes_by_name_in_any_case_or_by_index(write, known, way, policy):
+def test_a_known_storage_policy_is_named_in_any_case_or_by_index(write, known, way, policy):
     answer = write[way](policy)
     assert answer.status_code in (200, 201), answer.content
     assert warnings(answer) == []
@@ -83,7 +83,7 @@ def test_an_unknown_storage_policy_is_warned_of_once_nodes_report(api, write, re
     assert shown(api, right["id"]) == []
 
 
-def test_what_an_alias_brings_is_pointed_at_by_the_alias(api, known):
+def test_a_warning_about_a_parameter_of_an_alias_points_at_the_alias(api, known):
     body = {"name": "swift_one", "of": "filter", "text": "bandwidth", "params": {"storage_policy": "glod"}}
     made = api.post("/registry/aliases", body, format="json")
     assert made.status_code == 201, made.content
@@ -114,7 +114,7 @@ def test_an_objective_at_the_storage_nodes_says_that_another_keeps_gets_at_the_p
 
 
 @pytest.mark.parametrize("other", ["put_bw=3MBps", "max_put_bw=3MBps"])
-def test_objectives_for_uploads_have_no_say_in_where_gets_are_held_back(api, create, other):
+def test_objectives_for_puts_do_not_affect_where_gets_are_limited(api, create, other):
     value = api.put("/bw/AUTH_a/30").json()
     made = create(f"FOR TENANT AUTH_b DO SET bandwidth WITH {other}")
     assert (made["warnings"], shown(api, value["id"])) == ([], [])
@@ -132,7 +132,7 @@ def test_a_warning_ends_with_its_reason(api, create):
     assert shown(api, value["id"]) == []
 
 
-def test_one_that_an_actor_puts_in_force_counts_while_it_holds(api, create):
+def test_a_dynamic_objective_counts_while_it_is_in_force(api, create):
     value = api.put("/bw/AUTH_a/30").json()
     create("FOR TENANT AUTH_b WHEN GETS_SEC > 5 DO SET bandwidth WITH get_bw=10MBps")
     (message,) = shown(api, value["id"])
@@ -162,7 +162,7 @@ IN_THE_WAY = [
 
 
 @pytest.mark.parametrize(("first", "second", "body", "calls"), IN_THE_WAY)
-def test_what_is_in_the_way_is_named_with_the_call_that_clears_it(api, first, second, body, calls):
+def test_a_conflict_names_the_policy_and_the_call_that_deletes_it(api, first, second, body, calls):
     made = api.put(first, None if body else {"value": 20}, format="json").json()
     refused = api.put(second, body, format="json")
     assert refused.status_code == 409, refused.content
@@ -177,7 +177,7 @@ def test_what_is_in_the_way_is_named_with_the_call_that_clears_it(api, first, se
     assert api.put(second, body, format="json").status_code == 200
 
 
-def test_each_objective_in_the_way_is_named_and_a_sentence_is_deleted(api, create):
+def test_a_conflict_names_each_objective_or_the_policy_to_delete(api, create):
     for name in ("get_bw", "max_put_bw"):
         api.put(f"/bw/slo/AUTH_a/{name}", {"value": 20}, format="json")
     message = api.put("/bw/AUTH_a/30").json()["error"]["message"]

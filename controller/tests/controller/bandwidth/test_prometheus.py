@@ -90,7 +90,7 @@ def accounts(series):
     return {dict(key)["account"] for key in series}
 
 
-def test_flows_are_told_by_tenant_container_method_and_storage_policy(paint, read):
+def test_flow_series_are_labelled_by_tenant_container_method_and_storage_policy(paint, read):
     paint()
     found = read()[FLOWS]
     promised = {name: FLOW[name] for name in ("measured", "share", "floor", "met", "short", "ceiling")}
@@ -101,14 +101,14 @@ def test_flows_are_told_by_tenant_container_method_and_storage_policy(paint, rea
     assert len(found) == 8
 
 
-def test_a_promise_of_which_nothing_can_be_carried_is_told_as_0(paint, read):
+def test_a_promise_that_cannot_be_met_at_all_is_exported_as_0(paint, read):
     paint(replace(PICTURE, flows=({**FLOW, "share": 0.0, "measured": 0.0, "ceiling": 0.0, "met": 0.0},)))
     (labels,) = {key - {pair for pair in key if pair[0] == "what"} for key in read()[FLOWS]}
     expected = {"measured": 0, "share": 0, "floor": 30 * MB, "met": 0, "short": 5 * MB}
     assert of(read()[FLOWS], **dict(labels)) == expected
 
 
-def test_parts_are_told_by_node_side_and_device_too(paint, read):
+def test_part_series_are_labelled_by_node_side_and_device(paint, read):
     paint()
     found = read()[PARTS]
     both, owner = {"measured": 19 * MB, "share": 20 * MB}, {"account": "AUTH_a", "container": ""}
@@ -132,7 +132,7 @@ NAMES = [
 ]
 
 
-def test_names_of_any_letters_come_out_as_they_are(paint, read):
+def test_labels_keep_any_characters(paint, read):
     rows = [{**FREE, "account": name, "container": name[::-1], "measured": float(n)} for n, name in enumerate(NAMES)]
     parts = [{**PART, "account": name, "node": name, "device": name[::-1]} for name in NAMES]
     paint(replace(PICTURE, flows=tuple(rows), parts=tuple(parts)))
@@ -144,7 +144,7 @@ def test_names_of_any_letters_come_out_as_they_are(paint, read):
     assert {(dict(key)["node"], dict(key)["device"]) for key in found[PARTS]} == {(one, one[::-1]) for one in NAMES}
 
 
-def test_half_a_surrogate_pair_does_not_take_the_others_away(paint, read):
+def test_a_label_with_half_a_surrogate_pair_leaves_other_series_intact(paint, read):
     odd = [{**FREE, "account": f"AUTH_{letter}"} for letter in ("\ud800", "\udcff")]
     paint(replace(PICTURE, flows=(*odd, FLOW), parts=()))
     found = read()[FLOWS]
@@ -202,7 +202,7 @@ def test_rows_without_series_are_counted_by_list(paint, read):
     assert shown() == {"flows": 0, "parts": 0}
 
 
-def test_the_age_is_told_by_redis_clock_and_endless_while_nobody_measures(paint, read):
+def test_the_age_is_by_the_clock_of_redis_and_infinite_without_a_report(paint, read):
     (age,) = read()[AGE].values()
     assert age == math.inf
     paint(age=1.0, at=time.time() - 3600)
@@ -231,7 +231,7 @@ def test_bandwidth_metrics_need_a_token(api, paint, monkeypatch):
     token = api.defaults.pop("HTTP_X_AUTH_TOKEN")
     assert api.get("/bw/metrics").status_code == 401
     assert api.get("/bw/metrics", headers={"X-Auth-Token": token}).status_code == 200
-    reader = Identity.of_user("u", "rita", "a", "acme", ["reader"])
+    reader = Identity.from_user("u", "rita", "a", "acme", ["reader"])
     monkeypatch.setattr(
         "sluice_controller.api.authentication.TokenAuthentication.authenticate", lambda self, request: (reader, None)
     )

@@ -182,7 +182,7 @@ def test_a_reader_sees_those_of_its_own_project_and_changes_none(api, put, monke
 
     for account in ("AUTH_a", "AUTH_b"):
         put(f"{account}/get_bw", 30)
-    reader = Identity.of_user("u", "rita", "b", "acme", ["reader", "member"])
+    reader = Identity.from_user("u", "rita", "b", "acme", ["reader", "member"])
     monkeypatch.setattr(
         "sluice_controller.api.authentication.TokenAuthentication.authenticate", lambda self, request: (reader, None)
     )
@@ -201,7 +201,7 @@ def test_the_loser_of_a_race_for_the_same_change_changes_nothing(put, backend, m
     def outrun(draft):
         if not raced:
             raced.append(draft)
-            where = promises.scope(backend, "AUTH_a")
+            where = promises.read_scope(backend, "AUTH_a")
             services.set_objective(backend, where, "put_bw", "20", "the other")
         return commit(draft)
 

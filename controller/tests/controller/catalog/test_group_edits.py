@@ -20,7 +20,7 @@ def newest(backend):
     return backend.store.changes_after(backend.store.head().epoch - 1)[0]
 
 
-def test_one_who_joins_or_leaves_a_large_group_is_a_small_change(api, backend):
+def test_adding_or_removing_one_member_of_a_large_group_is_a_small_change(api, backend):
     everybody = [f"AUTH_{number:032x}" for number in range(9_999)]
     made = api.post("/registry/gtenants", {"name": "gold", "tenants": everybody}, format="json")
     assert made.status_code == 201, made.content
@@ -68,7 +68,7 @@ def test_two_who_change_one_group_at_once_do_not_lose_a_member(api, gold, backen
     assert tenants(api) == ["AUTH_a", "AUTH_b", "AUTH_c"]
 
 
-def test_a_group_that_is_deleted_and_made_again_has_nobody_of_before(api, gold, backend):
+def test_a_group_that_is_created_again_has_no_earlier_members(api, gold, backend):
     assert api.delete(HERE).status_code == 204
     assert backend.store.entries() == {}
     assert not any(name.startswith(b"entry/") for name in backend.store.client.hkeys(backend.store.keys.versions))
@@ -76,7 +76,7 @@ def test_a_group_that_is_deleted_and_made_again_has_nobody_of_before(api, gold, 
     assert tenants(api) == ["AUTH_c"]
 
 
-def test_a_change_names_who_came_and_can_be_gone_back_from(api, gold, backend):
+def test_a_change_of_members_is_shown_and_can_be_rolled_back(api, gold, backend):
     before = backend.store.head().epoch
     api.put(f"{HERE}/tenants/AUTH_c")
     api.delete(f"{HERE}/tenants/AUTH_a")
@@ -93,7 +93,7 @@ def put(api, document, query=""):
     return api.put(f"/import?{query}", yaml.safe_dump(document), content_type="application/yaml")
 
 
-def test_a_document_holds_groups_whole_and_importing_it_writes_who_differs(api, gold):
+def test_a_document_holds_whole_groups_and_import_writes_only_changed_members(api, gold):
     document = yaml.safe_load(api.get("/export").content)
     (entry,) = document["registry"]
     assert (entry["kind"], entry["name"]) == ("group", "gold")
@@ -124,7 +124,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_document_with_a_group_that_cannot_be_is_refused_whole(api, gold, case):
+def test_a_document_with_an_invalid_group_is_refused(api, gold, case):
     kind, name, data, words = WRONG[case]
     refused = put(api, {"sluice": 1, "registry": [{"kind": kind, "name": name, "data": data}]})
     assert refused.status_code == 400, refused.content

@@ -41,7 +41,7 @@ def test_put_adds_a_member_without_if_match_and_honours_it(api, gold):
 
 
 @pytest.mark.parametrize("body", [{}, {"tenant": "a", "tenants": []}, {"tenant": ""}, {"tenants": "a"}, {"x": 1}, []])
-def test_put_wants_one_member_or_all(api, gold, body):
+def test_put_takes_one_member_or_all_members(api, gold, body):
     refused = api.put("/registry/gtenants/gold", body, format="json")
     assert refused.status_code == 400, refused.content
     assert api.get("/registry/gtenants/gold").json() == gold.json()
@@ -63,7 +63,7 @@ def test_members_are_resources(api, gold):
     assert api.get("/registry/gtenants/gold").json()["labels"] == {"AUTH_beta": "beta"}
 
 
-def test_a_policy_may_be_about_it_and_keeps_it_from_being_deleted(api, gold, create):
+def test_a_group_that_a_policy_targets_is_not_deleted(api, gold, create):
     policy = create("FOR GROUP gold DO SET compression")
     assert policy["target"] == {"level": "tenant", "select": "group", "name": "gold", "label": ""}
     refused = api.delete("/registry/gtenants/gold")
@@ -105,7 +105,7 @@ def test_containers_have_groups_of_their_own(api, named):
         ("gold", 409, "group"),
     ],
 )
-def test_names_that_cannot_be_ones_are_refused_with_the_reason(api, gold, name, status, word):
+def test_invalid_group_names_are_refused_with_the_reason(api, gold, name, status, word):
     api.post("/registry/aliases", {"name": "taken", "of": "target", "text": "AUTH_x"}, format="json")
     before = api.get("/registry/gtenants").json()
     refused = api.post("/registry/gcontainers", {"name": name}, format="json")
@@ -128,7 +128,7 @@ NAMES = ["größe 7", "名前", 'a"b\\c', "*[a]?", "line\nbreak", "tab\tand\x00n
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_name_that_can_be_quoted_is_one(api, named, name):
+def test_any_name_that_can_be_quoted_is_valid(api, named, name):
     from urllib.parse import quote
 
     from sluice_dsl.syntax.keywords import quote as quoted

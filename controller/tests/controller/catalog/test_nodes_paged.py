@@ -39,5 +39,5 @@ def test_a_node_tells_its_version_epoch_refusals_and_losses(api, nodes):
 
 
 @pytest.mark.parametrize("query", ["limit=0", "state=well", "refusing=x", "stat=ok"])
-def test_what_cannot_be_meant_is_refused(api, query):
+def test_invalid_parameters_are_refused(api, query):
     assert api.get(f"/nodes?{query}").status_code == 400

@@ -54,7 +54,7 @@ def test_created_changed_and_deleted_policies_are_followed(store):
     assert assert_fresh(cache, store) == ["b", "a"]
 
 
-def test_what_is_added_stands_where_its_age_puts_it(store):
+def test_new_policies_are_sorted_by_age(store):
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a", 5),)))
     assert assert_fresh(cache, store) == ["a"]
@@ -69,7 +69,7 @@ def test_what_is_added_stands_where_its_age_puts_it(store):
     assert assert_fresh(cache, store) == ["a", "b", "e", "c", "d", "f", "h"]
 
 
-def test_assignments_move_the_epoch_of_their_policy_alone(store):
+def test_assignments_change_the_epoch_of_their_policy_alone(store):
     cache = PolicyCache(store)
     store.commit(Draft("t", policies=(policy("a"), policy("b"))))
     before = cache.contents()
@@ -92,7 +92,7 @@ def test_a_cache_behind_a_trimmed_stream_reads_everything_again(store):
 
 
 @pytest.mark.parametrize("changes", [0, 1, 5])
-def test_a_wiped_redis_is_noticed_even_at_the_same_epoch(store, changes):
+def test_a_wiped_redis_is_detected_even_at_the_same_epoch(store, changes):
     cache = PolicyCache(store)
     for _ in range(3):
         store.commit(Draft("t", policies=(policy("a"),)))
@@ -123,14 +123,14 @@ def test_members_who_come_and_go_are_followed_and_leave_the_vocabulary_as_it_is(
     cache = PolicyCache(store)
     gold = Group("gold", members=("AUTH_a",))
     store.commit(Draft("t", entries=gold.entries()))
-    words = cache.contents().words
+    words = cache.contents().vocabulary
     assert words.groups == {"gold": "tenant"}
     puts, drops = Group("gold", members=("AUTH_b",)).changes_from(gold)
     store.commit(Draft("t", entries=puts, entry_drops=drops))
     contents = cache.contents()
     assert groups(contents.entries, "group")["gold"].members == ("AUTH_b",)
-    assert contents.words is words
+    assert contents.vocabulary is words
     store.commit(Draft("t", entries=(Term("PAPERS", ("pdf",)).entry(),)))
-    assert cache.contents().words.terms == {"PAPERS": ("pdf",)}
+    assert cache.contents().vocabulary.terms == {"PAPERS": ("pdf",)}
     store.commit(Draft("t", entry_drops=("group/gold", "tenant_member/gold/AUTH_b")))
-    assert cache.contents().words.groups == {}
+    assert cache.contents().vocabulary.groups == {}

@@ -90,7 +90,7 @@ USES = {
 
 
 @pytest.mark.parametrize("thing", USES)
-def test_what_is_used_is_not_deleted(api, thing):
+def test_a_word_in_use_is_not_deleted(api, thing):
     use, _ = USES[thing]
     assert use(api).status_code in (200, 201)
     refused = api.delete(thing)
@@ -102,7 +102,7 @@ def test_what_is_used_is_not_deleted(api, thing):
 
 
 @pytest.mark.parametrize("thing", USES)
-def test_what_is_deleted_while_somebody_begins_to_use_it_is_not_used(api, in_between, backend, thing):
+def test_a_policy_is_not_created_with_a_word_that_is_deleted_meanwhile(api, in_between, backend, thing):
     use, status = USES[thing]
     in_between(lambda: api.delete(thing))
     refused = use(api)
@@ -113,7 +113,7 @@ def test_what_is_deleted_while_somebody_begins_to_use_it_is_not_used(api, in_bet
 
 
 @pytest.mark.parametrize("thing", USES)
-def test_what_somebody_begins_to_use_while_it_is_deleted_stays(api, in_between, thing):
+def test_a_word_that_comes_into_use_meanwhile_is_not_deleted(api, in_between, thing):
     use, _ = USES[thing]
     in_between(lambda: use(api))
     refused = api.delete(thing)
@@ -192,7 +192,7 @@ def test_a_stereotype_is_not_applied_with_a_word_that_goes_meanwhile(api, in_bet
     assert backend.store.policies() == []
 
 
-def test_what_an_alias_stands_for_is_not_deleted_under_it(api):
+def test_a_word_with_an_alias_is_not_deleted(api):
     for name, of, text in (("WARMTH", "metric", "HEAT"), ("blend", "filter", "mix")):
         made = api.post("/registry/aliases", {"name": name, "of": of, "text": text}, format="json")
         assert made.status_code == 201, made.content
@@ -203,7 +203,7 @@ def test_what_an_alias_stands_for_is_not_deleted_under_it(api):
 
 
 @pytest.mark.parametrize("thing", ["/registry/terms/PAPERS", "/registry/aliases/C1", "/registry/metrics/HEAT"])
-def test_of_two_who_change_one_thing_at_once_one_is_told(api, in_between, thing):
+def test_of_two_concurrent_changes_one_is_a_conflict(api, in_between, thing):
     bodies = {
         "/registry/terms/PAPERS": ({"patterns": ["tex"]}, {"patterns": ["odt"]}),
         "/registry/aliases/C1": ({"text": "AUTH_a/films"}, {"text": "AUTH_a/books"}),
@@ -217,7 +217,7 @@ def test_of_two_who_change_one_thing_at_once_one_is_told(api, in_between, thing)
     assert all(shown[name] == value for name, value in first.items())
 
 
-def test_of_two_who_delete_one_thing_at_once_one_is_told(api, in_between):
+def test_of_two_concurrent_deletions_one_is_a_conflict(api, in_between):
     in_between(lambda: api.delete("/registry/gtenants/gold"))
     assert api.delete("/registry/gtenants/gold").status_code == 409
     assert api.delete("/registry/gtenants/gold").status_code == 404

@@ -159,7 +159,7 @@ def test_of_several_classes_one_is_named_and_stays(api, registered, send_code):
     assert send_code(f"{PATH}?main=a+b", both, 400)
 
 
-def test_what_the_code_says_cannot_be_said_by_others(api, registered, send_code):
+def test_what_native_code_declares_cannot_be_registered(api, registered, send_code):
     for name, value in (("reverse", True), ("capabilities", {}), ("parameters", []), ("help", "x")):
         refused = api.put("/filters/invert", {name: value}, format="json")
         assert refused.status_code == 400
@@ -212,12 +212,12 @@ def test_without_a_place_to_try_it_the_answer_is_503(api, backend, registered, s
     send_code(PATH, INVERT)
 
 
-def test_source_is_no_larger_than_anybody_writes(api, registered, send_code, code_swift):
+def test_native_source_has_a_size_limit(api, registered, send_code, code_swift):
     send_code(PATH, INVERT + "#" * (1 << 20), 413)
     assert code_swift.objects == {}
 
 
-def test_swift_that_lost_an_earlier_revision_proves_nothing(api, registered, send_code, code_swift):
+def test_without_an_earlier_revision_in_swift_new_code_is_not_judged(api, registered, send_code, code_swift):
     send_code(PATH, INVERT)
     code_swift.objects.clear()
     refused = send_code(PATH, SECOND, 503).json()["error"]["message"]
@@ -264,7 +264,7 @@ def test_native_filters_have_no_files_beside_them(api, registered, send_code):
         assert api.put(path, {"filters": [name]}, format="json").status_code == status
 
 
-def test_of_two_who_upload_at_once_one_is_told(api, backend, registered, send_code, monkeypatch):
+def test_of_two_concurrent_uploads_one_is_a_conflict(api, backend, registered, send_code, monkeypatch):
     send_code(PATH, INVERT)
     put = SwiftCodeStore.put
 

@@ -10,9 +10,9 @@ import pytest
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.keystone_names import IDENTITY
 
-ADA = replace(Identity.of_user("u-ada", "ada", "acme-id", "acme", ("admin",)), is_admin=True)
-ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
-VERA = Identity.of_user("u-vera", "vera", "acme-id", "acme", ("vetter", "reader"))
+ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin",)), is_admin=True)
+ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
+VERA = Identity.from_user("u-vera", "vera", "acme-id", "acme", ("vetter", "reader"))
 NATIVE = {"keyword": "invert", "environment": "native"}
 ISOLATED = {"keyword": "scramble", "environment": "wasm", "language": "wasm"}
 #: An operator who lets vetters look after isolated filters.
@@ -26,15 +26,15 @@ def people(backend, config, code_swift, tmp_path):
     """A function that gives somebody's client, under an operator's rules."""
     from django.test import override_settings
 
-    from sluice_controller.catalog.backend import current
+    from sluice_controller.catalog.backend import current_backend
     from sluice_controller.testing import CheckedClient
 
     path = tmp_path / "policy.yaml"
     path.write_text(VETTERS)
     with override_settings(SLUICE=replace(config, auth="keystone", policy_file=str(path))):
-        object.__setattr__(current(), "code", code_swift.code_store())
+        object.__setattr__(current_backend(), "code", code_swift.code_store())
         yield lambda identity: CheckedClient(**{IDENTITY: identity})
-        current().store.close()
+        current_backend().store.close()
 
 
 CALLS = [

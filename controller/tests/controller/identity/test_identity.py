@@ -7,11 +7,11 @@ import pytest
 from sluice_controller.identity.caller import Identity
 from sluice_controller.identity.keystone_names import AWAY, IDENTITY
 
-ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
-RITA = Identity.of_user("u-rita", "rita", "acme-id", "acme", ("reader",))
-ULF = Identity.of_user("u-ulf", "ulf", "umbrella-id", "umbrella", ("member", "reader"))
-UNA = Identity.of_user("u-una", "una", roles=("member", "reader"))
-ADA = replace(Identity.of_user("u-ada", "ada", "acme-id", "acme", ("admin", "member", "reader")), is_admin=True)
+ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
+RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
+ULF = Identity.from_user("u-ulf", "ulf", "umbrella-id", "umbrella", ("member", "reader"))
+UNA = Identity.from_user("u-una", "una", roles=("member", "reader"))
+ADA = replace(Identity.from_user("u-ada", "ada", "acme-id", "acme", ("admin", "member", "reader")), is_admin=True)
 
 OWN = "FOR CONTAINER AUTH_acme-id/logs DO SET noop"
 #: Headers by which keystonemiddleware tells others; a client that sends them gains nothing.
@@ -116,7 +116,7 @@ def test_lists_show_what_one_may_see_and_their_pages_are_full(keystone):
 
 
 def test_an_administrator_without_a_project_sees_everything(keystone):
-    cloud = replace(Identity.of_user("u-cloud", "cloud", roles=("admin", "reader")), is_admin=True)
+    cloud = replace(Identity.from_user("u-cloud", "cloud", roles=("admin", "reader")), is_admin=True)
     made = create(keystone(cloud), OWN)
     assert made.json()["created_by"] == "cloud"
     assert len(keystone(cloud).get("/policies").json()["policies"]) == 1

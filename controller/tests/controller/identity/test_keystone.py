@@ -95,7 +95,7 @@ def test_a_shared_cache_without_its_package_is_refused(written, monkeypatch):
     assert "`python-memcached`" in fault.msg
 
 
-def test_a_line_that_is_none_is_not_repeated(written, tmp_path):
+def test_an_invalid_line_is_not_repeated_in_errors(written, tmp_path):
     written()
     api = tmp_path / "other.conf"
     other = tmp_path / "keystone.conf"
@@ -142,7 +142,7 @@ def door(written):
     return request
 
 
-def test_identity_headers_of_a_client_do_not_pass_the_door(door):
+def test_identity_headers_of_a_client_are_removed(door):
     spoofed = {
         "HTTP_X_ROLES": "admin",
         "HTTP_X_USER_ID": "u",
@@ -222,7 +222,7 @@ def test_an_account_is_taken_as_it_is_and_nobody_is_asked(projects, asked):
     assert asked == []
 
 
-def test_what_cannot_be_a_name_is_none(projects, asked):
+def test_an_invalid_project_name_is_unknown(projects, asked):
     assert "x" * 65 not in projects
     assert asked == []
     assert "\0" not in projects
@@ -241,7 +241,7 @@ def test_a_name_of_several_projects_is_refused_with_their_accounts(projects):
 
 
 @pytest.mark.parametrize(("name", "text"), [("shy", "role `reader` on `system`"), ("gone", "ConnectFailure")])
-def test_keystone_that_does_not_say_is_somebody_elses_fault(projects, name, text):
+def test_a_keystone_that_fails_is_a_peer_error(projects, name, text):
     with pytest.raises(PeerError, match=text):
         projects[name]
 

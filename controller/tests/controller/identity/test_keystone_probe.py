@@ -80,18 +80,18 @@ def test_a_file_that_cannot_be_read_is_no_keystone(tmp_path):
     assert reachable(str(tmp_path / "none.conf")) is False
 
 
-def test_what_was_said_is_remembered_for_a_while():
+def test_the_answer_of_a_probe_is_cached():
     said, now = [True, False], [100.0]
     probe = KeystoneProbe(lambda: said.pop(0), lambda: now[0])
-    assert probe.good() is True
+    assert probe.is_up() is True
     now[0] += REMEMBERED - 0.1
-    assert probe.good() is True
+    assert probe.is_up() is True
     now[0] += 0.2
-    assert probe.good() is False
+    assert probe.is_up() is False
     assert said == []
 
 
-def test_nobody_waits_for_whoever_asks_again():
+def test_requests_do_not_wait_for_a_running_probe():
     asked, go, now = threading.Event(), threading.Event(), [0.0]
     answers = iter((True, False))
 
@@ -102,15 +102,15 @@ def test_nobody_waits_for_whoever_asks_again():
         return next(answers)
 
     probe = KeystoneProbe(ask, lambda: now[0])
-    assert probe.good() is True
+    assert probe.is_up() is True
     now[0] = REMEMBERED + 1
-    other = threading.Thread(target=probe.good)
+    other = threading.Thread(target=probe.is_up)
     other.start()
     assert asked.wait(10)
-    assert probe.good() is True, "the answer before"
+    assert probe.is_up() is True, "the answer before"
     go.set()
     other.join()
-    assert probe.good() is False
+    assert probe.is_up() is False
 
 
 def test_health_names_keystone_where_it_says_who_asks(api, backend, config, keystone, conf):

@@ -13,11 +13,11 @@ from sluice_controller.identity.caller import ADMIN, Identity
 from sluice_controller.identity.operations import BY_NAME, LIST, NOTHING, OPERATIONS, PARTS, THING
 from sluice_controller.identity.rules import Rules, enforcer
 
-ALICE = Identity.of_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
-RITA = Identity.of_user("u-rita", "rita", "acme-id", "acme", ("reader",))
-CLOUD = Identity.of_user("u-cloud", "cloud", "", "", ("admin", "manager", "member", "reader"))
-NOBODY = Identity.of_user("u-nobody", "nobody", "acme-id", "acme", ("other",))
-UNSCOPED = Identity.of_user("u-unscoped", "una", "", "", ("member", "reader"))
+ALICE = Identity.from_user("u-alice", "alice", "acme-id", "acme", ("member", "reader"))
+RITA = Identity.from_user("u-rita", "rita", "acme-id", "acme", ("reader",))
+CLOUD = Identity.from_user("u-cloud", "cloud", "", "", ("admin", "manager", "member", "reader"))
+NOBODY = Identity.from_user("u-nobody", "nobody", "acme-id", "acme", ("other",))
+UNSCOPED = Identity.from_user("u-unscoped", "una", "", "", ("member", "reader"))
 
 OWN = {"project_id": "acme-id", "level": "container", "self_service": "True"}
 TARGETS = {
@@ -111,7 +111,7 @@ def test_credentials_leave_out_what_is_not_known():
 
 
 def test_a_name_cannot_begin_a_line_of_its_own():
-    assert Identity.of_user("u", "eve\nINFO by admin", "p", "a\x00b").name == "eve?INFO by admin@a?b"
+    assert Identity.from_user("u", "eve\nINFO by admin", "p", "a\x00b").name == "eve?INFO by admin@a?b"
 
 
 MISSING = [

@@ -129,7 +129,7 @@ def test_a_member_deploys_self_service_filters_in_its_own_containers_only(api, b
     from sluice_controller.api.permissions import current_rules
     from sluice_controller.identity.caller import Identity
 
-    rules, member = current_rules(), Identity.of_user("u", "m", "p1", "acme", ["member", "reader"])
+    rules, member = current_rules(), Identity.from_user("u", "m", "p1", "acme", ["member", "reader"])
     own = {"project_id": "p1", "level": "container", "self_service": "True"}
     for rule in ("sluice:deployments:deploy", "sluice:deployments:undeploy"):
         assert rules.allows(member, rule, own)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice_controller.policies.affected_assignments import ResourcePath, affected_assignments
-from sluice_controller.policies.effective import REASONS, effective, explain
+from sluice_controller.policies.effective import REASONS, effective, explain_overridden
 from sluice_core.messages.policies import Assignment, PolicyState, Target
 from sluice_core.messages.predicate import Facts
 from sluice_core.messages.registry import Group
@@ -235,7 +235,7 @@ def test_the_api_resolves_policies_as_a_node_does(backend, made, facts, path):
 @given(assignments(), FACTS)
 def test_every_reason_is_one_that_the_schema_knows_and_names_who_it_should(made, facts):
     same = [one for one in made if one.kind == "filter"]
-    _, overridden = explain(same, Candidates(same).resolve(facts), facts)
+    _, overridden = explain_overridden(same, Candidates(same).resolve(facts), facts)
     for one in overridden:
         assert one.reason in REASONS
         assert bool(one.by) == (one.reason in ("newer", "deleted", "narrower"))

@@ -256,7 +256,7 @@ def test_keep_leaves_what_is_in_force_under_a_static_policy(api, create, backend
     assert backend.store.assignments() == []
 
 
-def test_keep_of_a_family_names_its_members(api, create, backend):
+def test_keep_of_a_policy_for_many_names_its_members(api, create, backend):
     made = create("FOR ALL TENANTS WHEN PUTS_SEC > 3 DO SET compression")
     fire(backend, made["id"], "AUTH_b")
     fire(backend, made["id"], "AUTH_a")

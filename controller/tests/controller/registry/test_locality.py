@@ -92,7 +92,7 @@ def test_a_container_is_created_on_the_storage_policy_and_once(api, swift):
     assert swift.containers == {"/v1/AUTH_a/logs": "ec42"}
 
 
-def test_a_storage_policy_that_is_none_is_named_with_the_nearest(api, swift):
+def test_an_unknown_storage_policy_is_named_with_the_near_miss(api, swift):
     assert "did you mean `ec42`" in put(api, "ec24", 400)["error"]["message"]
     assert put(api, "EC42-alias")["created"], "as Swift: an alias, in any case"
 

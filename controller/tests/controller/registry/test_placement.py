@@ -25,7 +25,7 @@ def put(api, swift):
     return send
 
 
-def test_it_is_said_shown_changed_and_taken_back(api, put, backend):
+def test_a_placement_is_set_shown_changed_and_deleted(api, put, backend):
     made = put("AUTH_a", "ec42", 201)
     data = made.json()
     assert (data["account"], data["storage_policy"], data["created_by"]) == ("AUTH_a", "ec42", "admin")
@@ -42,13 +42,13 @@ def test_it_is_said_shown_changed_and_taken_back(api, put, backend):
     assert api.delete("/placements/AUTH_a").status_code == 404
 
 
-def test_what_is_said_already_changes_nothing(put, backend):
+def test_setting_the_same_placement_again_changes_nothing(put, backend):
     put("AUTH_a")
     put("AUTH_a", "ec42", 200)
     assert backend.store.head().epoch == 1
 
 
-def test_a_storage_policy_that_swift_has_not_is_refused(put, backend):
+def test_an_unknown_storage_policy_is_refused(put, backend):
     assert "did you mean `ec42`" in put("AUTH_a", "ec4", 400).json()["error"]["message"]
     assert backend.store.head().epoch == 0
 
@@ -83,10 +83,10 @@ def test_the_examples_of_the_description_work(api, swift, example):
 @pytest.fixture
 def projects(backend, swift):
     """As with Keystone: a project by its name, and accounts that begin with a prefix."""
-    from sluice_controller.catalog.backend import current
+    from sluice_controller.catalog.backend import current_backend
 
     native = replace(backend.native, tenants={"acme": "AUTH_42"}, account_prefix="AUTH_")
-    object.__setattr__(current(), "native", native)
+    object.__setattr__(current_backend(), "native", native)
 
 
 def test_a_project_is_called_by_its_name_and_kept_by_its_account(api, put, projects):
@@ -105,7 +105,7 @@ def test_what_is_no_project_and_no_account_is_refused(api, swift, projects, path
     assert (refused.status_code, "no project `acne`" in refused.json()["error"]["message"]) == (400, True)
 
 
-def test_nothing_is_placed_for_what_is_no_project(api, swift, projects, backend):
+def test_nothing_is_placed_for_an_unknown_project(api, swift, projects, backend):
     body = {"storage_policy": "ec42"}
     assert api.put("/placements/acne", body, format="json").status_code == 400
     assert api.put("/containers/acne/c", body, format="json").status_code == 400

@@ -163,7 +163,7 @@ def test_an_agent_with_a_role_for_one_stereotype_applies_just_that_to_just_its_t
     from sluice_controller.api.permissions import current_rules
     from sluice_controller.identity.caller import Identity
 
-    rules, agent = current_rules(), Identity.of_user("u", "agent", "p1", "acme", ["stereotype-gold"])
+    rules, agent = current_rules(), Identity.from_user("u", "agent", "p1", "acme", ["stereotype-gold"])
     rule = "sluice:stereotypes:apply"
     assert rules.allows(agent, rule, {"project_id": "p1", "stereotype": "gold"})
     assert not rules.allows(agent, rule, {"project_id": "p2", "stereotype": "gold"})

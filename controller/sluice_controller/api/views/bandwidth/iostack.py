@@ -60,7 +60,7 @@ class TableView(View):
     def table(self, request: Request, account: str = "") -> Response:
         """The table, of one account if given."""
         self.query(request)
-        name = promises.scope(self.backend, account).target.name if account else ""
+        name = promises.read_scope(self.backend, account).target.name if account else ""
         report = bandwidth_report.current_report(self.backend)
         at = iso_time(report.at) if report else ""
         left_out = sum(report.left_out.get(one, 0) for one in ("parts", "objects")) if report else 0
@@ -111,7 +111,7 @@ class PromiseView(View):
         """The policy that it became."""
         seconds = self.wait_seconds(request)
         empty_body(request.data)
-        where = promises.scope(self.backend, account, policy)
+        where = promises.read_scope(self.backend, account, policy)
         done = services.set_node_floor(self.backend, where, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = selectors.find_policy(self.backend, done.policies[0].id)

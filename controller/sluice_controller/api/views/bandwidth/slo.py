@@ -59,7 +59,7 @@ class ObjectivesView(View):
         accounts = visible_accounts(request, self.rules["get"])
         known = {
             " ".join((one.account, one.name, one.storage_policy, one.policy.policy.id)): one
-            for one in promises.objectives(self.backend.policy_cache.contents())
+            for one in promises.list_objectives(self.backend.policy_cache.contents())
             if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
         }
         report = bandwidth_report.current_report(self.backend)
@@ -95,7 +95,7 @@ class ObjectiveBase(View):
     def show_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
         self.query(request)
-        where = promises.scope(self.backend, account, policy)
+        where = promises.read_scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         return render_entry(objective_data(found, bandwidth_report.current_report(self.backend)), found.policy.version)
@@ -104,7 +104,7 @@ class ObjectiveBase(View):
         """The objective as it is now."""
         seconds = self.wait_seconds(request)
         value = Body(request.data, "value").value("value")
-        where = promises.scope(self.backend, account, policy)
+        where = promises.read_scope(self.backend, account, policy)
         done = services.set_objective(self.backend, where, name, value, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
@@ -114,7 +114,7 @@ class ObjectiveBase(View):
     def delete_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
         seconds = self.wait_seconds(request)
-        where = promises.scope(self.backend, account, policy)
+        where = promises.read_scope(self.backend, account, policy)
         done = services.delete_objective(self.backend, where, name, request.user.name)
         wait_acknowledged(self.backend, done.epoch, seconds)
         return no_content()

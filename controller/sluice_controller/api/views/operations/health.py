@@ -14,7 +14,7 @@ from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.serializers.nodes import HealthSerializer
 from sluice_controller.api.serializers.policies import ErrorSerializer
 from sluice_controller.api.views.base import View
-from sluice_controller.catalog.liveness import dependencies
+from sluice_controller.catalog.liveness import dependency_health
 from sluice_controller.errors import RETRY_AFTER
 
 
@@ -41,7 +41,7 @@ class HealthView(View):
     def get(self, request: Request) -> Response:
         """503 when Redis is away; a degraded cluster is still served with 200."""
         self.query(request)
-        found = dependencies(self.backend)
+        found = dependency_health(self.backend)
         status = "ok" if set(found.values()) == {"ok"} else "degraded"
         body = {"status": status, "dependencies": found}
         if found["redis"] == "ok":

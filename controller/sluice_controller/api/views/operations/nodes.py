@@ -38,7 +38,7 @@ class NodesView(View):
         limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
         cluster = selectors.cluster_now(self.backend)
         wanted = selectors.NodeFilter(given.text("marker"), given.one_of("state", NODE_STATES), given.flag("refusing"))
-        nodes = [node for node in cluster.nodes if wanted.wants(node, cluster)]
+        nodes = [node for node in cluster.nodes if wanted.matches(node, cluster)]
         data = {
             "nodes": [NodeSerializer.render(node, state=cluster.state(node)) for node in nodes[:limit]],
             "next_marker": nodes[limit - 1].node if len(nodes) > limit else None,

@@ -38,5 +38,5 @@ class FiringsView(View):
         found = selectors.find_policy(self.backend, policy_id)
         self.plan_authorizer(request)([found.cached.plan])
         known = found.state.firings if found.state else ()
-        page = firings.page_of(known, limit, given.text("marker"), kind, given.text("member"))
+        page = firings.page_firings(known, limit, given.text("marker"), kind, given.text("member"))
         return Response(FiringPageSerializer.render(page))

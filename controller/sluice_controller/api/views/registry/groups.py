@@ -82,13 +82,13 @@ class MemberView(View):
         empty_body(request.data)
         expected = expected_version(request)
         return self._rendered(
-            groups.add(self.backend, self.service, group, member, request.user.name, expected), member
+            groups.add_member(self.backend, self.service, group, member, request.user.name, expected), member
         )
 
     def delete(self, request: Request, group: str, member: str) -> Response:
         """204."""
         self.query(request)
-        groups.remove(self.backend, self.service, group, member, request.user.name, expected_version(request))
+        groups.remove_member(self.backend, self.service, group, member, request.user.name, expected_version(request))
         return no_content()
 
     def _rendered(self, found: Any, member: str) -> Response:
