@@ -65,7 +65,7 @@ class ApiServer(Server):
             return False
 
 
-class SmallSwift(BaseHTTPRequestHandler):
+class FakeCodeSwift(BaseHTTPRequestHandler):
     """Tokens for everybody, objects in a dictionary; it knows two storage policies, and one place of each object."""
 
     def log_message(self, *args):
@@ -97,7 +97,7 @@ class SmallSwift(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def swift():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), SmallSwift)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FakeCodeSwift)
     server.objects = {}
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -149,14 +149,14 @@ class FlowLimiter:
         self.pending += size
         self.last_request = now
 
-    def give_back(self, size: int) -> float:
+    def put_back(self, size: int) -> float:
         """Return granted bytes that were not used.
 
         :return: the overflow, in bytes
         """
         if self.ceiling is not None:
-            self.ceiling.give_back(size)
-        over = self.bucket.give_back(size)
+            self.ceiling.put_back(size)
+        over = self.bucket.put_back(size)
         return over if self.is_lender else 0.0
 
     def remove_worker(self, worker: str) -> None:

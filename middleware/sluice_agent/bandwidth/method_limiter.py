@@ -184,7 +184,7 @@ class MethodLimiter:
             if flow in self._newcomers:
                 self._add_to_pool(self._limit_newcomer(limiter, max(self._active_newcomers, self._divided_among)))
         if size < 0:
-            self._add_to_pool(limiter.give_back(-size))
+            self._add_to_pool(limiter.put_back(-size))
         elif size:
             limiter.request(worker, size, self._now)
             if not limiter.queued:

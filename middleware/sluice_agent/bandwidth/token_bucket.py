@@ -45,7 +45,7 @@ class TokenBucket:
         self.rate = rate
         return overflow + self._overflow()
 
-    def give_back(self, count: float) -> float:
+    def put_back(self, count: float) -> float:
         """Return ``count`` tokens to the bucket.
 
         :return: the overflow, in bytes

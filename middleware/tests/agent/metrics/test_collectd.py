@@ -145,7 +145,7 @@ def test_every_metric_of_nodes_is_measured_per_node_only():
 
 @pytest.mark.functional
 def test_a_real_collectd_is_heard_through_a_real_broker_over_tls(tmp_path):
-    async def story(redis, rabbit):
+    async def story(redis, rabbit, daemon):
         options = Settings("node.1", redis.url, str(tmp_path / "s"), amqp_url=rabbit.secure_url, collectd=True)
         batches, enough = {}, asyncio.Event()
 
@@ -159,10 +159,12 @@ def test_a_real_collectd_is_heard_through_a_real_broker_over_tls(tmp_path):
         consumer.start()
         await consumer.settled()
         agent = asyncio.create_task(Agent(options).run())
+        daemon.start()  # not before the exchange is there: CollectD would lose its channel, and pause
         try:
             async with asyncio.timeout(LIMIT):
                 await enough.wait()
         finally:
+            daemon.stop()
             agent.cancel()
             await asyncio.wait([agent])
             await consumer.close()
@@ -176,11 +178,7 @@ def test_a_real_collectd_is_heard_through_a_real_broker_over_tls(tmp_path):
         # librabbitmq looks for names in certificates, and finds no address
         url = rabbit.secure_url.replace(f"@{HOST}", "@localhost")
         daemon = CollectdDaemon(tmp_path / "collectd", "node.1", url, interval=1, links=("lo",), tied=True)
-        daemon.start()
-        try:
-            batches = asyncio.run(story(redis, rabbit))
-        finally:
-            daemon.stop()
+        batches = asyncio.run(story(redis, rabbit, daemon))
     for name in ("NODE_CPU", "NODE_MEMORY"):
         assert all(0 < batch.values["node"]["node.1"] <= 1 for batch in batches[name])
     assert all(batch.values["node"]["node.1"] >= 0 for batch in batches["NODE_NET_IN"])

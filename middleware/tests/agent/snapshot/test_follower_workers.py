@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from tests.support.middleware.agents import at_epoch, commit, play, reads_on, reported, running, until, worker
 
+from sluice_agent.snapshot import follower
 from sluice_core.messages.nodes import Counters
 
 
@@ -60,7 +61,11 @@ def test_after_a_replacement_the_ack_waits_for_workers_that_read_the_old_one(sto
     play(story())
 
 
-def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(store, node, redis_server, tmp_path):
+def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(
+    store, node, redis_server, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(follower, "_CONNECT_SECONDS", 0.3)
+
     async def story():
         commit(store, "a")
         path = tmp_path / "agent.sock"
@@ -73,7 +78,7 @@ def test_an_agent_that_begins_with_a_replacement_waits_for_workers_to_come(store
             assert agent.workers.count == 0  # one that reads the old snapshot has not come again yet
             connection = await worker(path, "noop")
             await reads_on(connection, "the old one")
-            await asyncio.sleep(2.0)  # longer than workers take to come
+            await asyncio.sleep(0.6)  # longer than workers take to come
             assert store.nodes() == []
             await reads_on(connection, agent.writer.snapshot_id)
             report = await reported(redis_server.url, at_epoch(1))
