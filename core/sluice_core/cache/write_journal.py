@@ -1,12 +1,12 @@
-"""The journal of a node's writes: workers append, the agent reads and tells the other nodes.
+"""The journal of a node's writes: workers append records, the agent reads them and informs the other nodes.
 
-A record is the object's digest and a stamp (:mod:`sluice_core.cache.write_marks`), 32 bytes, which never lie across
-two pages, appended in one call: the kernel keeps records of several processes apart, and what was
-appended survives the worker.  No worker waits for the agent, and without an agent nothing is lost but space.
+A record is the object's digest and a timestamp (:mod:`sluice_core.cache.write_marks`), 32 bytes.  A record never lies
+across two pages and is appended by one call.  So the kernel keeps records of several processes apart, and a record
+survives the worker that appended it.  No worker waits for the agent; without an agent only space is lost.
 
-The agent puts a new file in the place of one that has grown and reads the old one a little longer.  A
-worker looks *after* it wrote whether its file is still the one at that path, and writes into the new
-one too when it is not: what was written too late to be read is written twice, and the second time in time.
+The agent replaces a file that has grown by a new one, and reads the old one for some seconds more.  A worker checks
+*after* it wrote whether its file is still the one at that path; if not, it writes into the new file too.  A record that
+came too late for the agent is therefore written twice, and the second copy is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Record = tuple[bytes, int]
 
 
 class WriteJournal:
-    """A worker's end; opened by its first record, hence after the fork."""
+    """A worker's end; its first record opens the file, hence after the fork."""
 
     def __init__(self, folder: Path, marks: WriteMarks) -> None:
         self._path = folder / _NAME
@@ -46,7 +46,7 @@ class WriteJournal:
         self._file = 0
 
     def append(self, key: bytes, found: int) -> None:
-        """Let the other nodes know; when that cannot be, they will learn that something was missed."""
+        """Append a record for the other nodes; when that fails, they learn that a write was missed."""
         record = _RECORD.pack(key, found)
         try:
             for _ in range(3):
@@ -62,7 +62,7 @@ class WriteJournal:
         self._marks.report_loss()
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -75,7 +75,7 @@ class WriteJournal:
             os.fchmod(self._descriptor, _MODE)
 
     def _in_place(self) -> bool:
-        """Whether what was just written is where the agent will read it."""
+        """Whether the agent reads the file that was just written."""
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
@@ -97,7 +97,7 @@ class WriteJournalReader:
         self._files: list[_File] = []
 
     def read(self) -> list[Record]:
-        """What was appended since the last time, oldest first.
+        """The records appended since the last call, oldest first.
 
         :raises OSError: when the file cannot be read
         """
@@ -115,7 +115,7 @@ class WriteJournalReader:
         return found
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
         for file in self._files:
             file.close()
         self._files.clear()

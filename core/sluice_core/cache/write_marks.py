@@ -1,25 +1,24 @@
-"""What a node knows of writes to objects, shared by its processes without a lock.
+"""Which objects were written, and when: state that a node's processes share without a lock.
 
-Whoever keeps copies of objects must learn of every write, also of those through other nodes.  A node's
-processes share one small file, mapped into the memory of each: proxy workers and the agent write it,
-workers read it on each request.
+A cache of objects must learn of every write, also of writes through other nodes.  The processes of a node map one
+small file into their memory: proxy workers and the agent write it, workers read it on each request.
 
 Theory of operation:
 
-* The file has *slots*; an object's digest chooses one.  A slot's *token* is a random number that every
-  write to any of its objects replaces.  Who keeps a copy notes the token from before the copy was read:
-  while both are equal, no write has been seen.  Two objects in one slot cost a question too many, never
-  a wrong answer.  Nobody adds to a value, so nothing is lost when two processes write at once.
-* An odd token says that a write has begun: copies are in doubt until it has ended.  If a worker dies
-  on the way, the slot stays so until the next write.
-* A slot also remembers which object was written last and its timestamp, so that an answer of a replica
-  that has not heard of that write can be recognised.
-* The *epoch*, a random number too, changes when writes may have been missed (the agent lost messages,
-  the machine was booted): all copies are in doubt then.
-* *Trusted until*, on the monotonic clock, says up to when the agent vouches that it has heard of all
-  writes that other nodes ended more than a second ago.  It expires by itself when the agent dies.
+* The file has *slots*; an object's digest chooses one.  A slot's *token* is a random number, which every write to one
+  of its objects replaces.  A cached copy carries the token from before it was read: while both are equal, no write was
+  seen.  Two objects in one slot cost an unnecessary check, never a wrong answer.  Nobody increments a value, so two
+  processes that write at once lose nothing.
+* An odd token means that a write has begun: cached copies are not trusted until it has ended.  If a worker dies
+  meanwhile, the slot stays so until the next write.
+* A slot also holds the identity and timestamp of the object that was written last.  With it a worker recognises an
+  answer of a replica that has not received that write.
+* The *epoch*, a random number too, changes when writes may have been missed (the agent lost messages, the machine was
+  booted).  No cached copy is trusted then.
+* *Trusted until*, on the monotonic clock: up to then the agent vouches that it has received all writes that other nodes
+  ended more than a second ago.  It expires by itself when the agent dies.
 
-The file is allocated whole, since a hole that a full disk cannot fill kills the process that writes it.
+The file is allocated whole: writing into a hole that a full disk cannot fill kills the process.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from typing import Final
 from sluice_core.errors import PeerError
 
 SLOTS: Final = 1 << 18
-#: Stamps of a record that says: a write has begun; a write has ended, its timestamp is of no use.
+#: Instead of a timestamp: a write has begun; a write has ended at an unknown time.
 BEGUN: Final = 0
 ENDED: Final = 1
 DIGEST_SIZE: Final = 16
@@ -52,7 +51,7 @@ _MAGIC_AT, _SLOTS_AT, _BOOT_AT, _EPOCH_AT, _TRUSTED_AT, _UNTOLD_AT = range(0, 48
 
 
 def object_digest(path: bytes) -> bytes:
-    """What stands for the object at ``path`` (``account/container/object``)."""
+    """The digest of the object at ``path`` (``account/container/object``)."""
     return blake2b(path, digest_size=DIGEST_SIZE).digest()
 
 
@@ -71,7 +70,7 @@ def boot_number() -> int:
 
 
 def _fresh() -> int:
-    """A number that was never there: even and above zero."""
+    """A random even number above zero."""
     return int.from_bytes(os.urandom(8), "little") & ~1 | 2
 
 
@@ -83,12 +82,12 @@ class WriteMarks:
         self._slots: int = _WORD.unpack_from(memory, _SLOTS_AT)[0]
 
     def token(self, key: bytes) -> int:
-        """What changes with each write to the object; odd while one is under way."""
+        """The object's token: it changes with each write, and is odd while a write is under way."""
         found: int = _WORD.unpack_from(self._memory, self._at(key))[0]
         return found
 
     def newest(self, key: bytes) -> int:
-        """Stamp of the newest write to the object, 0 when another one's took its place."""
+        """Timestamp of the newest write to the object; 0 when another object of its slot was written since."""
         _, identity, newest = _SLOT.unpack_from(self._memory, self._at(key))
         return newest if identity == _identity(key) else 0
 
@@ -97,7 +96,7 @@ class WriteMarks:
         _WORD.pack_into(self._memory, self._at(key), _fresh() | 1)
 
     def end(self, key: bytes, newest: int) -> None:
-        """A write to the object with the stamp ``newest`` has, or may have, happened."""
+        """A write to the object with the timestamp ``newest`` has, or may have, happened."""
         at = self._at(key)
         if newest <= ENDED:
             _WORD.pack_into(self._memory, at, _fresh())
@@ -109,7 +108,7 @@ class WriteMarks:
         _SLOT.pack_into(self._memory, at, _fresh(), identity, newest)
 
     def apply(self, key: bytes, found: int) -> None:
-        """What another node tells: :data:`BEGUN`, or how a write ended."""
+        """Apply a record of another node: :data:`BEGUN`, or the timestamp of a write that ended."""
         if found == BEGUN:
             self.begin(key)
         else:
@@ -117,12 +116,12 @@ class WriteMarks:
 
     @property
     def epoch(self) -> int:
-        """What changes when writes may have been missed."""
+        """A random number that changes when writes may have been missed."""
         found: int = _WORD.unpack_from(self._memory, _EPOCH_AT)[0]
         return found
 
     def mark_missed(self) -> None:
-        """Writes may have been missed."""
+        """Change the epoch: writes may have been missed."""
         _WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
 
     def is_trusted(self) -> bool:
@@ -135,18 +134,18 @@ class WriteMarks:
         _WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
 
     def report_loss(self) -> None:
-        """A write could not be written into the journal: the other nodes will not hear of it."""
+        """Note that a write is missing in the journal: the other nodes do not learn of it."""
         _WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
 
     def pop_loss(self) -> bool:
-        """Whether somebody complained since this was asked last."""
+        """Whether a loss was reported since the last call."""
         if not _WORD.unpack_from(self._memory, _UNTOLD_AT)[0]:
             return False
         _WORD.pack_into(self._memory, _UNTOLD_AT, 0)
         return True
 
     def close(self) -> None:
-        """Let the file go."""
+        """Unmap the file."""
         self._memory.close()
 
     def _at(self, key: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Archives of somebody else (source distributions), unpacked."""
+"""Unpacks third-party tar archives (source distributions)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Uploaded code on one node: a folder of immutable files named by their SHA-256.
 
-Code is verified when it comes and again whenever it is read, so whatever happened to the folder
-meanwhile, what runs is what was registered.  A file whose bytes do not match its name is removed: it
-can only be fetched anew.  The folder belongs to whoever fills it (0755, files 0444); readers need
-no right to write.
+Code is verified when it comes and whenever it is read, so what runs is what was registered, whatever happened to the
+folder.  A file whose bytes do not match its name is removed; it can only be fetched again.  The folder belongs to the
+process that fills it (0755, files 0444); readers need no right to write.
 
-Native code is used only once it was tried on this node (``sluice_core.code.sandbox_trial``).  That it was is an
-empty file beside
-it, a *mark*, which outlives whoever made it: a node that was restarted goes on with what it could run before.
+Native code is used only after a trial on this node (``sluice_core.code.sandbox_trial``).  An empty file beside the
+code, its *mark*, records a passed trial.  A mark outlives the process that made it: a node that was restarted goes on
+with the code that it could run before.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class BadUpload(CallerError):
-    """What was registered cannot be a filter of its environment, or its code is none."""
+    """Uploaded code, or its registration, that cannot be used."""
 
 
 class WrongDigest(CallerError):
@@ -78,7 +77,7 @@ class CodeStore:
         return self.folder / sha256
 
     def has(self, sha256: str) -> bool:
-        """Whether the code is here and may be looked at; it may still turn out to be damaged."""
+        """Whether the code is here; it may still be damaged."""
         path = self.path(sha256)
         try:
             return path.is_file()
@@ -86,18 +85,18 @@ class CodeStore:
             return False
 
     def mark_proven(self, sha256: str, kind: str, main: str = "") -> None:
-        """Note that the class ``main`` of this code was tried here, as code of that kind, and can be used.
+        """Record that the class ``main`` of this code passed its trial here, as code of that kind.
 
         :raises OSError: when that cannot be written
         """
         self._mark(sha256, kind, main).touch(mode=0o444)
 
     def unmark_proven(self, sha256: str, kind: str, main: str = "") -> None:
-        """Forget that: what runs on this node has changed since, and now it cannot be used."""
+        """Remove the mark: the node's software changed since, and the trial fails now."""
         self._mark(sha256, kind, main).unlink(missing_ok=True)
 
     def is_proven(self, sha256: str, kind: str, main: str = "") -> bool:
-        """Whether this code is here and was proven."""
+        """Whether this code is here and passed its trial."""
         return self.has(sha256) and self._mark(sha256, kind, main).exists()
 
     def _mark(self, sha256: str, kind: str, main: str) -> Path:

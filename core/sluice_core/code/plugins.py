@@ -1,4 +1,4 @@
-"""Plugins of strangers, by entry point: one that cannot be used is reported and left out.
+"""Third-party plugins, by entry point: one that cannot be used is reported and left out.
 
 So a broken package never keeps Swift, an agent or the API from starting.
 """

@@ -1,8 +1,8 @@
-"""Uploaded native code in a process that runs it: of each upload the newest revision that this node has proven.
+"""Uploaded native code in a process that runs it: of each upload the newest revision that is proven on this node.
 
-Whoever hosts native code (a Swift worker) asks once a second.  A revision is taken when the node's agent has tried
-it and put its mark beside the code.  One that fails to load here nevertheless is reported, and the next older one
-is taken, or stays: requests under way keep what they have, and no failure takes away what works.
+The host of native code (a Swift worker) calls :meth:`ProvenCode.take` once a second.  A revision is loaded when the
+node's agent has tried it and put a mark beside the code.  A revision that nevertheless fails to load here is reported;
+the next older one is loaded, or stays.  Requests under way keep what they have, and no failure removes working code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Made(Generic[T]):
 
 
 class ProvenCode(Generic[T]):
-    """What is loaded, by keyword."""
+    """The loaded code, by keyword."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class ProvenCode(Generic[T]):
 
     @property
     def found(self) -> dict[str, T]:
-        """Keyword → what was loaded."""
+        """Keyword → the result of ``load``."""
         return {keyword: one.loaded for keyword, one in self._made.items()}
 
     def take(self, uploads: tuple[Upload, ...]) -> bool:
-        """Have these, and no others; True when ``found`` changed.
+        """Load these uploads and no others; True when ``found`` changed.
 
         Cheap when ``uploads`` is the same tuple as before and all of them are loaded in their newest revision.
         """

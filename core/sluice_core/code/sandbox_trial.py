@@ -1,10 +1,10 @@
-"""Uploaded native code is tried in a child before anybody relies on it.
+"""Trials of uploaded native code: a child process loads the code before anybody relies on it.
 
-The API does so before it accepts code, each agent before it acknowledges it (with Swift's own interpreter, as
-Swift's user).  The child is ``python -m <module of the kind>``; it reads one :class:`Trial` (JSON) from its standard
-input, loads the code, holds it against the contract of its kind and answers with one :class:`Verdict`.  It has
-limits of time, memory and file sizes, and what it prints is thrown away.  Code that ends the child or hangs it is
-unfit.
+The API runs a trial before it accepts code; each agent runs one before it acknowledges code (with Swift's own
+interpreter, as Swift's user).  The child is ``python -m <module of the kind>``.  It reads one :class:`Trial` (JSON)
+from standard input, loads the code, checks it against the contract of its kind and answers with one :class:`Verdict`.
+It has limits of time, memory and file sizes, and its output is discarded.  Code that ends the child or hangs it is
+refused.
 
 This module's own ``main`` tries controllers; ``sluice_filters.trial.trial`` and ``sluice_metrics.trial`` the others.
 """

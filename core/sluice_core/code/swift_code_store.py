@@ -1,8 +1,8 @@
-"""The code of filters registered at run time, kept in Swift: objects named by their SHA-256.
+"""Uploaded code in Swift: objects named by their SHA-256.
 
-Used by the API, which stores, and by agents, which fetch; both through an ordinary account, so that
-the code is as safe as any other data and needs no store of its own.  Calls wait for the network:
-asyncio hands them to a thread.  Every fault of the way there is a :class:`PeerError`.
+The API stores code and agents fetch it, both through an ordinary account.  So the code is as safe as any other data and
+needs no store of its own.  Calls block on the network: asyncio hands them to a thread.  Every fault of the network, of
+Swift or of Keystone is a :class:`PeerError`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluice_core.options import Option, OptionError
 _CHUNK: Final = 1 << 16
 _TIMEOUT: Final = 20.0
 
-#: For whoever has a shelf; an empty ``code_auth_url`` says that there is none.
+#: Options of the processes that use the store; an empty ``code_auth_url`` means none.
 OPTIONS: Final = (
     Option(
         "code_auth_url",
@@ -37,7 +37,7 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SwiftCodeStoreSettings:
-    """Where the code lies."""
+    """Account, login and container of the code."""
 
     auth_url: str
     user: str
@@ -46,7 +46,7 @@ class SwiftCodeStoreSettings:
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self | None:
-        """The settings in the values of :data:`OPTIONS`; None when there is no shelf.
+        """The settings in the values of :data:`OPTIONS`; None when none is configured.
 
         :raises OptionError: when the key cannot be read
         """
@@ -62,7 +62,7 @@ class SwiftCodeStoreSettings:
 
 
 class SwiftCodeStore:
-    """Safe to share between threads; does not connect when made."""
+    """The store of code in Swift; threads may share it.  The constructor does not connect."""
 
     def __init__(self, settings: SwiftCodeStoreSettings) -> None:
         self._settings = settings
@@ -189,7 +189,7 @@ class SwiftResponse:
             raise PeerError(f"swift at `{self._place}` broke off: {error!r}") from error
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._answer.close()
         self._connection.close()
 

@@ -1,12 +1,12 @@
-"""From a URL to the brokers that it names, and what of each may be tried.
+"""URLs of RabbitMQ, and the connection parameters of each host.
 
 ::
 
     amqp://[user:password@]host[:port][,host[:port]…][/vhost][?heartbeat=SECONDS]
     amqps://…?ssl_ca_certs=FILE                     over TLS, see ``sluice_core.connections.urls``
 
-Hosts are those of one cluster and are tried in turn.  A host may have a login of its own
-(``user:password@`` before each, as oslo.messaging writes it), else it is that of the first.
+The hosts are those of one cluster and are tried in turn.  A host may have a login of its own (``user:password@`` before
+each, as oslo.messaging writes it), else it has that of the first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_bus_url(url: str) -> ServerUrl:
 
 
 def connection_parameters(link: ServerUrl) -> list[Any]:
-    """What pika needs to know of each host, in their order.
+    """Pika's connection parameters for each host, in their order.
 
     :raises OptionError: when TLS is wanted and its files cannot be used
     """

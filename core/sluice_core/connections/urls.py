@@ -1,17 +1,17 @@
-"""URLs of Redis and RabbitMQ, taken apart once and for both.
+"""URLs of Redis and RabbitMQ, parsed in one place for both.
 
-One URL says everything: hosts (several between commas), who we are, TLS.  What begins with ``rediss``,
-``amqps`` is TLS; then these options may follow the ``?``, named as redis-py names them::
+One URL holds everything: hosts (several between commas), login, TLS.  Schemes such as ``rediss`` and ``amqps`` mean
+TLS; these options may then follow the ``?``, named as redis-py names them::
 
-    ssl_ca_certs=FILE        who may sign the server's certificate; by default whom the system trusts
+    ssl_ca_certs=FILE        authorities that may sign the server's certificate; by default those of the system
     ssl_certfile=FILE        our own certificate, where the server asks for one
     ssl_keyfile=FILE         its key, where that is another file
     ssl_check_hostname=false the certificate need not name the host (it must be signed all the same)
 
-A server's certificate is always verified: there is no option against that.
+A server's certificate is always verified; there is no option against that.
 
-No password comes out again, in an error, a log or a ``repr``: what is said of a URL is its *place*,
-and of one that cannot be taken apart only its scheme.
+No password appears in an error, a log or a ``repr``: messages name a URL by its hosts and ports, and a URL that cannot
+be parsed only by its scheme.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers that came over the wire: within bounds, so that sums of them stay finite."""
+"""Bounds of numbers that came over the wire, so that sums of them stay finite."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from sluice_core.errors import DecodeError
 
-#: Of what is measured in one second.
+#: Greatest measured value of one second.
 MOST: Final = 1e15
-#: Of what was promised, configured or divided: more than any policy may say.
+#: Greatest rate that is guaranteed, configured or allocated; policies allow less.
 MOST_RATE: Final = 1e20
-#: Of running totals.
+#: Greatest running total.
 MOST_TOTAL: Final = 1e18
-#: What stands for a rate without a bound.
+#: A rate without a bound.
 NO_BOUND: Final = -1.0
 
 #: Field → least and most.
@@ -21,7 +21,8 @@ Bounds = Mapping[str, tuple[float, float]]
 
 
 def check_number(where: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
-    """
+    """Check one number.
+
     :raises DecodeError: naming ``where``, when ``value`` is no number between the two
     """
     try:
@@ -33,7 +34,7 @@ def check_number(where: str, value: Any, least: float = 0.0, most: float = MOST)
 
 
 def check_rows(rows: Iterable[Any], bounds: Bounds) -> None:
-    """The same of some fields of named tuples, all of one kind.
+    """Check some fields of named tuples, all of one type.
 
     :raises DecodeError: naming the field
     """
@@ -51,7 +52,7 @@ def check_rows(rows: Iterable[Any], bounds: Bounds) -> None:
 
 
 def check_rates(where: str, rates: Any, least: float = 0.0, most: float = MOST_RATE) -> None:
-    """The same of all numbers in a mapping, which may hold mappings.
+    """Check all numbers in a mapping, which may hold mappings.
 
     :raises DecodeError: naming the field
     """

@@ -1,7 +1,7 @@
-"""Values of several nodes as one: rates and levels add up, means are weighed.
+"""Merges values of several nodes: rates and levels add up, means are weighted.
 
-A batch with weights is one of a mean (``COMPRESSIBILITY``): its values times their weights add up, and
-what comes out is divided again, so that nodes which saw more count more.
+A batch with weights belongs to a mean (``COMPRESSIBILITY``): its values times their weights add up, and the sum is
+divided by the sum of weights, so that a node with more samples counts more.
 """
 
 from __future__ import annotations

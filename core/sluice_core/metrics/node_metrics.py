@@ -1,9 +1,8 @@
-"""What a node says of itself: CPU, memory, disks and network, as CollectD measures them.
+"""Metrics of nodes: CPU, memory, disks and network, as CollectD measures them.
 
-The names are ours and the units those of other metrics; their granularity is ``node``.  Each comes from
-one or several *value lists* of CollectD, told by plugin, type and type instance, of which one data source counts;
-several (one of each disk) add up, or the highest counts.  ``docs/node-metrics.md`` has the configuration that
-makes CollectD send them.
+The names are ours, the units those of other metrics, the granularity is ``node``.  A metric comes from one or several
+*value lists* of CollectD, named by plugin, type and type instance, of which one data source counts.  Several lists (one
+of each disk) add up, or the highest counts.  ``docs/node-metrics.md`` has CollectD's configuration.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Reading:
 
 
 def parse_collectd(body: bytes) -> list[Reading]:
-    """What a message of CollectD's AMQP plugin (``Format JSON``, ``StoreRates true``) has for us.
+    """The readings in a message of CollectD's AMQP plugin (``Format JSON``, ``StoreRates true``).
 
     Value lists of other plugins are passed over, and so are first values of rates, which are null.
 

@@ -71,7 +71,7 @@ class BlockingConnection(asyncio.Protocol):
         return replies
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.abort()
 

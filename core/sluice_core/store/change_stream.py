@@ -1,6 +1,6 @@
-"""Reading the change stream: commands for Redis and how their replies are read.
+"""Reads the change stream.
 
-Entry ``<epoch>-0`` is one change; ids follow each other without holes, so that a hole shows what was trimmed.
+Entry ``<epoch>-0`` is one change.  Epochs follow each other without holes, so a hole shows that changes were trimmed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Who acts for which policies: slots, their owners, and how a stale owner is told apart.
+"""Ownership of policies by actor hosts: slots, their owners, and how a stale owner is refused.
 
-Policies (and whatever else has a name and one actor) are divided into :data:`SLOTS` slots by the hash of
-their id.  A slot is owned under a *term*: a claim writes ``<term> <host>`` with a term that nobody ever had
-before, in one atomic script.  Whoever decides something for a policy puts what it was told at its claim into
-``Draft.fence``; once somebody else has claimed the slot, the commit script refuses the draft.  It does not
-matter what a host believes, how long it slept, or how its clock goes.
+Policies (and everything else with a name and one actor) are divided into :data:`SLOTS` slots by the hash of their id.
+A host owns a slot under a *term*: one atomic script writes ``<term> <host>`` with a term that was never used before.
+A host that decides something for a policy puts the ownership that it got from its claim into ``Draft.fence``.  Once
+another host has claimed the slot, the commit script refuses the draft.  What a host believes, how long it was
+suspended and what its clock shows makes no difference (Kleppmann calls such a term a fencing token).
 
-What a new owner reads *after* its claim is final: nothing of the former owner can come later.
+Whatever a new owner reads *after* its claim is final: the former owner can write nothing later.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def all_slots() -> Iterator[str]:
 
 
 def claim(keys: Keys, host: str, slots: Sequence[str]) -> Operation[dict[str, str]]:
-    """Own ``slots`` from now on: slot → ownership, for :attr:`Draft.fence`."""
+    """Claim ``slots``: slot → ownership, for :attr:`Draft.fence`."""
     return scripted(CLAIM, (keys.owners,), (host, *slots), lambda owner: dict.fromkeys(slots, owner.decode()))
 
 
 def release(keys: Keys, held: Mapping[str, str]) -> Operation[int]:
-    """Own these no more, unless somebody else does already; how many were given back."""
+    """Give these slots back unless another host owns them already; the number that were given back."""
     return scripted(RELEASE, (keys.owners,), [word for pair in held.items() for word in pair], int)
 
 

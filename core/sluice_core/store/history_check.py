@@ -1,11 +1,11 @@
-"""Whether the change stream that somebody follows is still the one that it followed.
+"""Whether the change stream that a follower reads is still the same history.
 
-Replication is asynchronous: a Redis that takes over after a failover may lack the last changes.  While it stands at
-a smaller epoch, everybody sees that.  Once others have written to it, its epoch may be the same or larger again,
-with other changes under the numbers of those that were lost.  So whoever follows remembers when the change was made
-that it stands at, and compares that with what the stream holds under the same number.
+Redis replicates asynchronously: a server that takes over after a failover may lack the last changes.  While it is at a
+smaller epoch, every follower sees that.  After others have written to it, its epoch may be the same or larger again,
+with other changes under the numbers of the lost ones.  So a follower remembers the time of the change that it is at,
+and compares it with the time of the change that the stream has under this number.
 
-What was trimmed from the stream cannot be compared; who stands there loads everything anyway.
+A change that was trimmed from the stream cannot be compared; a follower that far back loads everything anyway.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AT: Final = re.compile(rb'\{"at":([0-9.eE+-]+)[,}]')
 
 
 def change_time(keys: Keys, epoch: int) -> Operation[float | None]:
-    """When change ``epoch`` was made; None when it is not in the stream."""
+    """The unix time of change ``epoch``; None when it is not in the stream."""
     return scripted(BEGINNING, (keys.changes,), (f"{epoch}-0",), _parse_beginning)
 
 
@@ -48,19 +48,19 @@ def _parse_beginning(beginning: bytes) -> float | None:
 
 
 class HistoryCheck:
-    """What one follower remembers of the change that it stands at."""
+    """The history, epoch and time of the change that one follower is at."""
 
     def __init__(self) -> None:
         self._known: tuple[str, int, float] | None = None
 
     def follow(self, change: Change) -> None:
-        """``change`` is the one that we stand at."""
+        """Remember ``change`` as the one that the follower is at."""
         self._known = (change.history, change.epoch, change.at)
 
     def broken(self, position: Head, found: float | None) -> bool:
-        """True when another change has the number of the one that we stand at.
+        """True when the stream has another change under the follower's epoch.
 
-        :param found: what :func:`change_time` says of it; learned when nothing is known of ``position`` yet
+        :param found: result of :func:`change_time`; it is remembered when nothing is known of ``position`` yet
         """
         if found is None:
             return False
@@ -69,7 +69,7 @@ class HistoryCheck:
         return self._known[2] != found
 
     def save(self, path: Path) -> None:
-        """Keep this beside what was applied, for :meth:`restore`.
+        """Write this to a file beside the follower's state, for :meth:`restore`.
 
         :raises OSError: when it cannot be written
         """
@@ -78,15 +78,15 @@ class HistoryCheck:
         fresh.replace(path)
 
     def restore(self, path: Path) -> None:
-        """Remember what was saved; that of another place is of no use, and forgotten when we look.
+        """Read what :meth:`save` wrote.  It is dropped later when it is about another position.
 
-        A file that cannot be read, or holds something else, is like none.
+        A file that cannot be read, or holds something else, is ignored.
         """
         with contextlib.suppress(OSError, ValueError, TypeError):
             history, epoch, at = json.loads(path.read_text())
             self._known = (str(history), int(epoch), float(at))
 
     def restart(self, position: Head, found: float | None) -> None:
-        """Everything was taken anew, at ``position``, of which :func:`change_time` says ``found``."""
+        """Everything was loaded again, at ``position``; ``found`` is the result of :func:`change_time`."""
         self._known = None
         self.broken(position, found)

@@ -1,4 +1,4 @@
-"""From a URL to clients of Redis: one server, one behind TLS, a Unix socket, or whom Sentinels call the master.
+"""URLs of Redis, and clients for them: one server, one behind TLS, a Unix socket, or the master of Sentinels.
 
 ::
 
@@ -8,13 +8,12 @@
     redis+sentinel://[[user]:password@]host[:port],host[:port],…/master[/db]
     rediss+sentinel://…                                    over TLS to Sentinels and Redis alike
 
-With Sentinels, who is the master is asked anew for every connection that is made.  A connection to a
-master that was demoted does not live on: Sentinel closes a demoted server's connections, and where one
-survived, the first write on it fails and ends it.  ``sentinel_username`` and ``sentinel_password`` log in
-at the Sentinels, user and password before the ``@`` at Redis.
+With Sentinels, every new connection asks them for the master.  A connection to a demoted master does not live on:
+Sentinel closes a demoted server's connections, and where one survives, its first write fails and ends it.
+``sentinel_username`` and ``sentinel_password`` log in at the Sentinels, user and password before the ``@`` at Redis.
 
-Nothing is tried again in here: whoever asks learns of a fault after at most the time-out (plus a
-second for each Sentinel that is away) and decides.
+Nothing is tried again here.  A caller learns of a fault after at most the time-out (plus a second for each Sentinel
+that is away) and decides.
 """
 
 from __future__ import annotations

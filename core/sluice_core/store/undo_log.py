@@ -1,11 +1,11 @@
-"""What changes of the configuration replaced: enough to show them, and to go back.
+"""The undo log: the documents that changes of the configuration replaced, to show them and to roll back.
 
-The commit script writes the stream ``Keys.past``: for each change of policies, uploads or registry entries
-the documents that it replaced, in parts of at most 500 things, each part with the epoch of the change of that sort
-before it (``before``).  The configuration as it stood after epoch E is what stands now, with the oldest
-document that a change after E replaced put back in the place of each thing.
+The commit script writes the stream ``Keys.past``.  For each change of policies, uploads or registry entries it has the
+replaced documents, in parts of at most 500; each part carries the epoch of the previous such change (``before``).  The
+configuration after epoch E is the present one, with the oldest document that a change after E replaced put back in the
+place of each record.
 
-The stream is trimmed.  It reaches back to the ``before`` of its oldest change, if that one still has all of its parts.
+The stream is trimmed.  It reaches back to the ``before`` of its oldest change, if all parts of that change are there.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Documents = Mapping[str, bytes]
 class ReplacedDocuments:
     """Documents replaced since an epoch.
 
-    ``since`` is the earliest epoch that can be gone back to; ``first`` holds what the first change after the
-    epoch that was asked for replaced, if it is in the stream, and ``later`` what the others did, the oldest of each.
+    ``since`` is the earliest epoch that can be restored.  ``first`` holds what the wanted change replaced,
+    if it is in the stream; ``later`` those that the changes after it replaced, the oldest of each record.
     """
 
     head: Head
@@ -41,12 +41,12 @@ class ReplacedDocuments:
     later: Documents
 
     def replaced(self) -> dict[str, bytes]:
-        """What stood after the epoch in the place of everything that changed since."""
+        """The documents as they were before the wanted change, of every record that changed since."""
         return {**self.later, **self.first}
 
 
 def replaced_since(keys: Keys, epoch: int) -> Operation[ReplacedDocuments]:
-    """What the change ``epoch`` and those after it replaced."""
+    """The documents that change ``epoch`` and the changes after it replaced."""
     commands = (
         ("MGET", keys.history, keys.epoch),
         ("XRANGE", keys.past, "-", "+", "COUNT", 1),
