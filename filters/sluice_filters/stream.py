@@ -27,6 +27,17 @@ class BadParameter(CallerError):
     """A parameter's value that the filter does not take."""
 
 
+def record_number(record: Record, name: str, low: int, high: int, filter_name: str) -> int:
+    """The integer ``name`` of a record, both bounds included.
+
+    :raises CorruptData: when it is missing, of another type (a bool is no number) or out of its bounds
+    """
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise CorruptData(f"{filter_name} record: `{name}` is `{value!r}`, expected {low} to {high}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Hint:
     """What is known of a stream before its first byte; None is unknown.

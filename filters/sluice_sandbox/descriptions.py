@@ -9,6 +9,7 @@ from typing import Any, Final
 from sluice_core.code.code_store import BadUpload
 from sluice_core.describe import FILTER, PLACES, PROCESS, PROXY, STORLET, WASM, ActionInfo, Parameter
 from sluice_core.messages.uploads import Upload
+from sluice_filters.trial.native import contradictions
 
 #: What an upload's ``info`` may say; the rest follows from the upload itself.
 _DECLARED: Final = frozenset(one.name for one in fields(ActionInfo)) - {
@@ -65,28 +66,19 @@ def describe_upload(upload: Upload) -> ActionInfo:
         )
     except (TypeError, ValueError, IndexError) as error:
         raise BadUpload(f"description of filter `{upload.keyword}`: {error}") from error
-    faults = list(_contradictions(info, places))
+    faults = _faults(info, places)
     if faults:
         raise BadUpload(f"filter `{upload.keyword}`: {'; '.join(faults)}")
     return info
 
 
-def _contradictions(info: ActionInfo, places: Sequence[str]) -> Sequence[str]:
+def _faults(info: ActionInfo, places: Sequence[str]) -> list[str]:
     rules = (
         (info.on_put or info.on_get, "it runs neither on PUT nor on GET"),
-        (info.on_put or not info.reversible, "it can be undone, but does not run on PUT"),
-        (info.changes_content or not info.reversible, "it can be undone, but changes nothing"),
-        (info.changes_content or not info.changes_length, "it changes the length, but not the content"),
-        (not (info.reversible and info.on_get), "it is both undone on GET and run on GET"),
         (not info.random_access, f"environment `{info.environment}` has no random access"),
         (set(info.places) <= set(places), f"places {', '.join(info.places)}, expected some of {', '.join(places)}"),
-        (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
-        (
-            not info.reversible or not any(one.required for one in info.parameters),
-            "it can be undone, but needs a parameter",
-        ),
     )
-    return [fault for holds, fault in rules if not holds]
+    return [fault for holds, fault in rules if not holds] + contradictions(info)
 
 
 def _parameter(data: Mapping[str, Any]) -> Parameter:

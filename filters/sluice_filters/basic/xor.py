@@ -6,8 +6,9 @@ from functools import cache
 from typing import Any, ClassVar
 
 from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parameter
-from sluice_filters.api import CorruptData, Record
+from sluice_filters.api import Record
 from sluice_filters.basic.bytemap import ByteMap
+from sluice_filters.stream import record_number
 
 
 @cache
@@ -37,7 +38,4 @@ class Xor(ByteMap):
         return {"key": self.params["key"]}
 
     def table_of(self, record: Record) -> bytes:
-        key = record.get("key")
-        if not isinstance(key, int) or isinstance(key, bool) or not 1 <= key <= 255:
-            raise CorruptData(f"xor record: `key` is `{key!r}`, expected 1 to 255")
-        return _table(key)
+        return _table(record_number(record, "key", 1, 255, "xor"))

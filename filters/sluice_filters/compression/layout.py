@@ -15,9 +15,11 @@ from isal import isal_zlib
 
 from sluice_filters.api import CorruptData, FilterError, Record
 from sluice_filters.compression.engines import ENGINES, LARGEST_FRAME
+from sluice_filters.stream import record_number
 
 #: Version of the stored format; a decoder reads all versions up to its own.
 FORMAT: Final = 1
+_NAME: Final = "compression"
 HEADER_SIZE: Final = 16
 #: Longest base64 index that goes into the record; ext4 has about 4 KB for all attributes of a file.
 INLINE_INDEX: Final = 1500
@@ -146,13 +148,6 @@ def complete_record(record: Record, index: bytes) -> dict[str, Any]:
     return {**record, "index": base64.urlsafe_b64encode(open_index(index)).decode()}
 
 
-def _number(record: Record, name: str, low: int, high: int) -> int:
-    value = record.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise CorruptData(f"compression record: `{name}` is `{value!r}`, expected {low} to {high}")
-    return value
-
-
 def _lengths(record: Record, count: int, end: int) -> tuple[int, ...]:
     try:
         lengths = unpack_lengths(base64.b64decode(record["index"], altchars=b"-_", validate=True))
@@ -169,15 +164,15 @@ def read_record(record: Record) -> FrameLayout:
     :raises CorruptData: when it contradicts itself
     :raises FilterError: when it is of a newer format or an unknown engine
     """
-    if _number(record, "v", 1, 1 << 16) > FORMAT:
+    if record_number(record, "v", 1, 1 << 16, _NAME) > FORMAT:
         raise FilterError(f"compressed in format `{record['v']}`, expected at most {FORMAT}")
     engine = record.get("engine")
     if not isinstance(engine, str) or engine not in ENGINES:
         raise FilterError(f"compressed with engine `{engine}`, expected one of {', '.join(ENGINES)}")
-    size = _number(record, "size", 1, 1 << 62)
-    stored = _number(record, "stored", HEADER_SIZE + 1, 1 << 62)
-    frame = _number(record, "frame", 1, LARGEST_FRAME)
-    tail = _number(record, "tail", HEADER_SIZE + 1, stored) if "tail" in record else None
+    size = record_number(record, "size", 1, 1 << 62, _NAME)
+    stored = record_number(record, "stored", HEADER_SIZE + 1, 1 << 62, _NAME)
+    frame = record_number(record, "frame", 1, LARGEST_FRAME, _NAME)
+    tail = record_number(record, "tail", HEADER_SIZE + 1, stored, _NAME) if "tail" in record else None
     layout = FrameLayout(engine, size, stored, frame, tail, None)
     if tail is not None and not layout.count + INDEX_CRC_SIZE <= stored - tail <= layout.count * _VARINT_SIZE + 4:
         raise CorruptData(f"compression record: `{stored - tail}` bytes of index for {layout.count} frames")

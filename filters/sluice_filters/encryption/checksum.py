@@ -30,6 +30,7 @@ from sluice_filters.encryption.segments import (
     SegmentEncoder,
     SegmentLayout,
 )
+from sluice_filters.stream import record_number
 
 _HEAD: Final = struct.Struct("<QB")
 _FORMAT: Final = 1
@@ -108,9 +109,7 @@ def _read_record(record: Record) -> tuple[SegmentLayout, _DigestSeal]:
     :raises FilterError: when it is of a newer format or an unknown digest
     """
     for name, low, high in (("v", 1, 1 << 16), ("size", 1, 1 << 62), ("seg", SMALLEST_SEGMENT, LARGEST_SEGMENT)):
-        value = record.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise CorruptData(f"checksum record: `{name}` is `{value!r}`, expected {low} to {high}")
+        record_number(record, name, low, high, "checksum")
     digest = record.get("digest")
     if record["v"] > _FORMAT or not isinstance(digest, str) or digest not in _DIGESTS:
         raise FilterError(f"stored with digest `{digest}` in format `{record['v']}`, which is unknown here")

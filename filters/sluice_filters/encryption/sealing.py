@@ -29,12 +29,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sluice_filters.api import CorruptData, FilterError, Record
 from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, SegmentLayout
 from sluice_filters.keys import KeyRing, MissingKey, is_key_id
+from sluice_filters.stream import record_number
 
 #: Version of the stored format; a decoder reads all versions up to its own.
 FORMAT: Final = 1
 TAG_SIZE: Final = 16
 SALT_SIZE: Final = 32
 
+_NAME: Final = "encryption"
 _CHECK_SIZE: Final = 8
 _MAC_SIZE: Final = 16
 _HEAD_SIZE: Final = 7
@@ -116,13 +118,6 @@ def _text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _number(record: Record, name: str, low: int, high: int) -> int:
-    value = record.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise CorruptData(f"encryption record: `{name}` is `{value!r}`, expected {low} to {high}")
-    return value
-
-
 def _bytes(record: Record, name: str, length: int) -> bytes:
     try:
         value = base64.b64decode(record[name], validate=True)
@@ -140,9 +135,10 @@ def open_record(record: Record, ring: KeyRing) -> tuple[SegmentLayout, ObjectKey
     :raises FilterError: when it is of a newer format
     :raises MissingKey: when its key is not in ``ring``, or another one of that name is
     """
-    if _number(record, "v", 1, 1 << 16) > FORMAT:
+    if record_number(record, "v", 1, 1 << 16, _NAME) > FORMAT:
         raise FilterError(f"encrypted in format `{record['v']}`, expected at most {FORMAT}")
-    size, segment = _number(record, "size", 1, 1 << 48), _number(record, "seg", SMALLEST_SEGMENT, LARGEST_SEGMENT)
+    size = record_number(record, "size", 1, 1 << 48, _NAME)
+    segment = record_number(record, "seg", SMALLEST_SEGMENT, LARGEST_SEGMENT, _NAME)
     key_id = record.get("key")
     if not isinstance(key_id, str) or not is_key_id(key_id):
         raise CorruptData("encryption record: `key` is no identifier")

@@ -10,10 +10,9 @@ from sluice_filters.api import BadParameter, FilterError, Stream
 from sluice_filters.csv.dialect import BYTE_ORDER_MARK, Dialect
 from sluice_filters.csv.language import Column
 from sluice_filters.csv.query import Query, Selection, column_list, plan
+from sluice_filters.csv.stream import LONGEST
 from sluice_filters.timeseries.timestamps import UNITS
 
-#: A longer record is no CSV: a quote that is never closed.
-LONGEST: Final = 16 << 20
 Row = list[bytes]
 
 #: Parameters of filters on time series, beside those of the dialect.

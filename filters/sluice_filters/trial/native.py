@@ -76,6 +76,22 @@ def unfit_reason(found: type[Filter], keyword: str = "") -> str:
     return "; ".join(description_faults(info))
 
 
+def contradictions(info: ActionInfo) -> list[str]:
+    """What a description of any uploaded filter must not say at once."""
+    rules = (
+        (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
+        (info.on_put or not info.reversible, "it can be undone, but does not run on PUT"),
+        (not (info.reversible and info.on_get), "it is both undone on GET and run on GET"),
+        (info.changes_content or not info.reversible, "it can be undone, but changes nothing"),
+        (info.changes_content or not info.changes_length, "it changes the length, but not the content"),
+        (
+            not info.reversible or not any(parameter.required for parameter in info.parameters),
+            "it can be undone, but needs a parameter",
+        ),
+    )
+    return [fault for holds, fault in rules if not holds]
+
+
 def description_faults(info: ActionInfo) -> list[str]:
     """What contradicts itself in a description."""
     works = info.on_put or info.on_get or info.on_request
@@ -84,19 +100,10 @@ def description_faults(info: ActionInfo) -> list[str]:
         (info.kind == FILTER, f"kind `{info.kind}`, expected `{FILTER}`"),
         (bool(info.help), "it has no `help`"),
         (set(info.places) <= set(PLACES) and bool(info.places), f"places `{info.places}`, expected some of {PLACES}"),
-        (info.default_place in info.places, f"default place `{info.default_place}` is none of its places"),
         (works, "it runs neither on PUT nor on GET nor on requests"),
-        (not info.reversible or info.on_put, "it can be undone, but does not run on PUT"),
-        (not (info.reversible and info.on_get), "it is both undone on GET and run on GET"),
         (info.reversible or not info.random_access, "it has random access, but cannot be undone"),
-        (info.changes_content or not info.reversible, "it can be undone, but changes nothing"),
-        (info.changes_content or not info.changes_length, "it changes the length, but not the content"),
-        (
-            not (info.reversible and any(one.required for one in info.parameters)),
-            "it can be undone, but needs a parameter",
-        ),
     )
-    found = [fault for holds, fault in rules if not holds]
+    found = [fault for holds, fault in rules if not holds] + contradictions(info)
     for one in info.parameters:
         if not isinstance(one, Parameter) or not one.name or one.name != one.name.lower():
             found.append(f"parameter `{one}`, expected a Parameter with a name in lower case")

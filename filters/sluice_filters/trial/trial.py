@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +23,9 @@ from sluice_core.code.sandbox_trial import Trial, Verdict, serve_trial
 from sluice_core.describe import NATIVE
 from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision
-from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Stream, Surroundings
-from sluice_filters.chain import ChainEncoder, Records, chain_decoder, locate
+from sluice_filters.api import BadParameter, Filter, FilterError, Hint, Surroundings
+from sluice_filters.chain import ChainEncoder, Records, chain_decoder, read_range
+from sluice_filters.pipe import cut, run
 from sluice_filters.trial.native import declared_fields, unfit_reason
 from sluice_filters.trial.requests import try_requests
 
@@ -37,8 +38,6 @@ _PIECES: Final = (1000, 65_536)
 #: Attributes of files hold some 2 KB of records, of all filters of an object.
 _LARGEST_RECORD: Final = 2048
 _KEY: Final = hashlib.sha256(b"of trials, secret from nobody").digest()
-
-Known = Mapping[str, type[Filter]]
 
 
 class _Keys:
@@ -73,24 +72,24 @@ def try_filter(trial: Trial, code: bytes) -> Verdict:
     if fault or info is None:
         raise BadUpload(fault)
     try:
-        _hold(found, trial)
+        _check_contract(found, trial)
     except BadUpload as error:
         raise BadUpload(f"filter `{found.info.keyword}`: {error}") from error
     return Verdict("", found.__name__, info)
 
 
-def _hold(found: type[Filter], trial: Trial) -> None:
+def _check_contract(found: type[Filter], trial: Trial) -> None:
     """Hold what it does against the contract."""
     newest = max((one.number for one in trial.earlier), default=0) + 1
-    one = _bound(found, newest)
+    one = _with_trial_keys(found, newest)
     made = _made(one)
     if made is not None:
-        _try_out(made, one)
+        _check_directions(made, one)
     for revision in trial.earlier:
-        _succeed(revision, one, Path(trial.folder))
+        _check_earlier_revision(revision, one, Path(trial.folder))
 
 
-def _bound(found: type[Filter], revision: int) -> type[Filter]:
+def _with_trial_keys(found: type[Filter], revision: int) -> type[Filter]:
     """``found`` as a host has it, with the keys of a trial."""
     info = replace(found.info, version=revision, environment=NATIVE)
     lent = found.bound(Surroundings(keys=_Keys()))
@@ -108,7 +107,7 @@ def _made(found: type[Filter]) -> Filter | None:
     return None
 
 
-def _try_out(made: Filter, found: type[Filter]) -> None:
+def _check_directions(made: Filter, found: type[Filter]) -> None:
     info = found.info
     if info.reversible:
         for data in SAMPLES:
@@ -136,20 +135,14 @@ def _cuts(data: bytes) -> Iterator[list[bytes]]:
     yield [data]
     yield [data[:1], data[1:]]
     for size in sizes:
-        yield [data[begin : begin + size] for begin in range(0, len(data), size)]
-
-
-def _run(stream: Stream, pieces: Iterable[bytes]) -> bytes:
-    out = [stream.feed(piece) for piece in pieces if piece]
-    out.append(stream.finish())
-    return b"".join(out)
+        yield list(cut(data, size))
 
 
 def _encode(made: Filter, data: bytes, pieces: Iterable[bytes]) -> tuple[bytes, Records]:
     """Stored bytes and records, as they come back from JSON."""
     with failing_while(f"encoding {len(data)} bytes"):
         chain = ChainEncoder([made], _hint(data))
-        stored = _run(chain, pieces)
+        stored = run(chain, pieces)
         text = json.dumps(chain.records())
     if chain.done:
         raise BadUpload("its encoder says that it is done, before the end of what it is to store")
@@ -180,7 +173,7 @@ def _round_trip(made: Filter, found: type[Filter], data: bytes, pieces: Iterable
 
 def _decoded(found: type[Filter], records: Records, pieces: Iterable[bytes], size: int) -> bytes:
     with failing_while(f"decoding {size} bytes"):
-        return _run(chain_decoder(records, {found.info.keyword: found}), pieces)
+        return run(chain_decoder(records, {found.info.keyword: found}), pieces)
 
 
 def _damage(made: Filter, found: type[Filter]) -> None:
@@ -207,7 +200,7 @@ def _outcome(found: type[Filter], records: Records, stored: bytes) -> bytes | No
     """What is decoded; None when the damage was noticed, which may be said by a ``FilterError`` only."""
     with failing_while("decoding damaged bytes, where CorruptData is expected"):
         try:
-            return _run(chain_decoder(records, {found.info.keyword: found}), [stored])
+            return run(chain_decoder(records, {found.info.keyword: found}), [stored])
         except FilterError:
             return None
 
@@ -221,30 +214,19 @@ def _ranges(made: Filter, found: type[Filter]) -> None:
         marks = sorted({0, 1, len(data) // 3, len(data) // 2, len(data) - 1, len(data)})
         for start, stop in ((one, two) for one in marks for two in marks if one < two):
             with failing_while(f"reading the bytes {start} to {stop} of {len(data)}"):
-                given = _range(stored, records, known, start, stop)
+                given = read_range(stored, records, known, start, stop)
             if given != data[start:stop]:
                 raise BadUpload(f"the bytes {start} to {stop} of {len(data)} are others when read alone")
 
 
-def _range(stored: bytes, records: Records, known: Known, start: int, stop: int) -> bytes:
-    search = locate(records, known, start, stop)
-    try:
-        begin, end = next(search)
-        while True:
-            begin, end = search.send(stored[begin:end])
-    except StopIteration as done:
-        where = done.value
-    return _run(where.stream, [stored[where.start : where.stop]])
-
-
-def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
+def _check_earlier_revision(revision: Revision, found: type[Filter], folder: Path) -> None:
     """An object that an earlier revision stored must stay readable."""
     code = (folder / revision.sha256).read_bytes()
     try:
         older: type[Filter] = load_class(code, revision.sha256, Filter, revision.main)
         if unfit_reason(older, found.info.keyword) or not older.info.reversible:
             return
-        bound = _bound(older, revision.number)
+        bound = _with_trial_keys(older, revision.number)
         stored = [(data, *_encode(bound(), data, [data])) for data in SAMPLES]
     except SluiceError:
         return  # it stores nothing here
@@ -254,7 +236,7 @@ def _succeed(revision: Revision, found: type[Filter], folder: Path) -> None:
         if not records:
             continue
         with failing_while(f"undoing what revision {revision.number} stored"):
-            given = _run(chain_decoder(records, {found.info.keyword: found}), [raw])
+            given = run(chain_decoder(records, {found.info.keyword: found}), [raw])
         if given != data:
             raise BadUpload(f"it gives other bytes back than revision {revision.number} was given")
 
@@ -266,7 +248,7 @@ def _pass(made: Filter, data: bytes) -> None:
     """A filter that runs on PUT and is not reversible."""
     with failing_while(f"encoding {len(data)} bytes"):
         stream = made.encoder(_hint(data))
-        out = _run(stream, [data])
+        out = run(stream, [data])
         record: Any = stream.record()
     if record is not None:
         raise BadUpload("it gives a record of what it did, but says that it cannot be undone")
@@ -281,7 +263,7 @@ def _read(made: Filter, data: bytes) -> None:
         hint = _hint(data)
         if made.reads(hint):
             made.span(hint)
-            out = _run(made.reader(hint), [data])
+            out = run(made.reader(hint), [data])
     if not made.info.changes_content and out != data:
         raise BadUpload("it changes what is read, but does not say so in `changes_content`")
 

@@ -35,8 +35,7 @@ from keystoneauth1.exceptions import ClientException
 from oslo_config import cfg
 
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, file_signature, read_private
-from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys
-from sluice_filters.keys import is_key_id
+from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys, check_key_id
 
 _GROUP: Final = "sluice"
 _OPTIONS: Final = (
@@ -139,8 +138,7 @@ def _secret(key_id: str, found: Any) -> bytes:
 
     :raises KeySourceError: naming the identifier only
     """
-    if not is_key_id(key_id):
-        raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+    check_key_id(key_id)
     encoded = found.get_encoded() if found is not None else None
     if not isinstance(encoded, bytes) or len(encoded) != SECRET_SIZE:
         raise KeySourceError(f"key `{key_id}` is not of {SECRET_SIZE} bytes (an AES key of 256 bits)")

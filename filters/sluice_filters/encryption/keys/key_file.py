@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys
-from sluice_filters.keys import is_key_id
+from sluice_filters.encryption.keys.ring import KeySourceError, Ring, WatchedKeys, check_key_id
 
 SECRET_SIZE: Final = 32
 _LARGEST_FILE: Final = 1 << 20
@@ -101,8 +100,7 @@ def decode_secret(key_id: str, value: Any) -> bytes:
 
     :raises KeySourceError: naming the identifier only
     """
-    if not is_key_id(key_id):
-        raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
+    check_key_id(key_id)
     try:
         secret = base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sluice_core.errors import CallerError
-from sluice_filters.keys import MissingKey
+from sluice_filters.keys import MissingKey, is_key_id
 
 #: Seconds between two looks at the source.
 _PATIENCE: Final = 1.0
@@ -26,6 +26,14 @@ _log = logging.getLogger(__name__)
 
 class KeySourceError(CallerError):
     """A source of keys that cannot be used; never holds a secret."""
+
+
+def check_key_id(key_id: str) -> None:
+    """
+    :raises KeySourceError: when ``key_id`` cannot name a key
+    """
+    if not is_key_id(key_id):
+        raise KeySourceError(f"`{key_id}` is no identifier: expected up to 64 letters, digits, `.`, `_` or `-`")
 
 
 @dataclass(frozen=True, slots=True)
