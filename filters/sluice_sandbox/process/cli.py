@@ -14,7 +14,8 @@ from typing import Final
 from sluice_core.errors import SluiceError
 from sluice_sandbox.jail.root import PACKAGES
 from sluice_sandbox.limits import Limits
-from sluice_sandbox.process.supervisor import Settings, serve
+from sluice_sandbox.process.jail_pool import Settings
+from sluice_sandbox.process.supervisor import serve
 
 _HELP: Final = {
     "memory": "bytes of memory per worker",

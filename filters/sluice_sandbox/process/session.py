@@ -1,6 +1,6 @@
 """The environment `process`: uploaded Python in a jailed worker of its tenant, seen from the host.
 
-Theory of operation.  A supervisor (``process_supervisor``), one per node, keeps workers of its tenants
+Theory of operation.  A supervisor (``supervisor``), one per node, keeps workers of its tenants
 warm and gives each tenant a listening socket in its folder.  A stream connects there, hands over its
 code as sealed memory, and sends its bytes; whichever worker is free takes it.  No third process
 has a part in that, so a warm stream costs two context switches.  Only when there is no socket yet, or

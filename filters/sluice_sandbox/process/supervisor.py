@@ -21,17 +21,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from sluice_core.errors import SluiceError
-from sluice_sandbox.jail import root
-from sluice_sandbox.jail.cgroups import ControlGroups
-from sluice_sandbox.jail.jail import Jail
-from sluice_sandbox.limits import Limits
+from sluice_sandbox.jail.root import JailUnavailable
+from sluice_sandbox.process.jail_pool import JailPool, Settings
 from sluice_sandbox.process.session import CONTROL, tenant_socket
-from sluice_sandbox.process.tenant import PYTHON, JailedWorker, Tenant, last_error_line, start_jailed_worker
+from sluice_sandbox.process.tenant import JailedWorker, Tenant
 
 LOOK: Final = 0.5
 #: A worker that lived shorter than this is not replaced before somebody asks.
@@ -39,22 +36,6 @@ _SHORT: Final = 1.0
 _MAX_LINE: Final = 4096
 _TRIES: Final = 10
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a supervisor is started with.
-
-    ``folder`` holds the sockets, ``cache`` the jail's root.  ``owner`` is the user who may connect (Swift's),
-    None for the one who starts it.  Started as root, tenants run as ``first_uid`` and following.
-    """
-
-    folder: Path
-    cache: Path
-    limits: Limits = field(default_factory=Limits)
-    packages: tuple[str, ...] = tuple(root.PACKAGES)
-    owner: int | None = None
-    first_uid: int = 400000
 
 
 class Supervisor:
@@ -65,15 +46,9 @@ class Supervisor:
         self._limits = settings.limits
         self._tenants: dict[str, Tenant] = {}
         self._leaving: list[Tenant] = []
-        #: The numbers in use, each of them a user and a control group.
-        self._slots: set[int] = set()
-        self._groups = ControlGroups()
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._root = Path()
-        #: A jail with a worker for the next tenant, so that nobody waits for one to start.
-        self._spare: tuple[int, Jail, JailedWorker] | None = None
-        self._preparing = asyncio.Lock()
+        self._jails = JailPool(settings)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> None:
@@ -85,14 +60,12 @@ class Supervisor:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         for left in (*folder.glob("t-*"), folder / CONTROL):
             left.unlink(missing_ok=True)
-        self._root = await asyncio.to_thread(root.build, self._settings.cache, self._settings.packages)
-        self._groups.open()
-        self._try_jail()
-        await self._prepare()
+        await self._jails.open()
         self._server = await asyncio.start_unix_server(self._answer, folder / CONTROL, limit=_MAX_LINE)
         self._own(folder / CONTROL)
         self._looking = asyncio.create_task(self._look_again())
-        _log.info("sandbox at `%s`, root `%s`, groups for %s", folder, self._root, self._groups.available)
+        available = self._jails.groups.available
+        _log.info("sandbox at `%s`, root `%s`, groups for %s", folder, self._jails.root, available)
 
     async def close(self) -> None:
         """End everything."""
@@ -105,8 +78,9 @@ class Supervisor:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._spare is not None:
-            slot, jail, member = self._spare
+        spare = self._jails.take_spare()
+        if spare is not None:
+            slot, jail, member = spare
             self._leaving.append(Tenant("", self._settings.folder, slot, jail, spare=member))
         for tenant in [*self._tenants.values(), *self._leaving]:
             tenant.kill()
@@ -120,22 +94,6 @@ class Supervisor:
         path.chmod(0o600)
         if self._settings.owner is not None:
             os.chown(path, self._settings.owner, -1)
-
-    def _jail(self, slot: int, group: bool = True) -> Jail:
-        made = self._groups.group(str(slot), self._limits) if group and self._groups.available else None
-        uid = self._settings.first_uid + slot if os.getuid() == 0 else None
-        return Jail(self._root, self._limits, uid, made)
-
-    def _try_jail(self) -> None:
-        """Run nothing in a jail: a machine that cannot do it says so now, not to a tenant."""
-        heard, errors = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            process = self._jail(0, group=False).start([*PYTHON, "-c", "pass"], [], errors)
-            if process.wait(timeout=30):
-                raise root.JailUnavailable(f"the jail does not work here: {last_error_line(heard)}")
-        finally:
-            os.close(heard)
-            os.close(errors)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -207,40 +165,13 @@ class Supervisor:
         if len(self._tenants) >= self._limits.tenants:
             free = [one for one in self._tenants.values() if not self._busy(one)]
             if not free:
-                raise root.JailUnavailable(f"all {self._limits.tenants} places for tenants are taken")
+                raise JailUnavailable(f"all {self._limits.tenants} places for tenants are taken")
             self._dismiss(min(free, key=lambda one: one.active))
-        slot, jail, spare = self._take_spare()
+        slot, jail, spare = self._jails.acquire()
         tenant = Tenant(name, tenant_socket(self._settings.folder, name), slot, jail, spare=spare)
         tenant.listen(self._settings.owner)
-        self._spawn(self._prepare())
+        self._spawn(self._jails.prepare())
         return tenant
-
-    def _take_spare(self) -> tuple[int, Jail, JailedWorker | None]:
-        if self._spare is not None:
-            spare, self._spare = self._spare, None
-            return spare
-        slot = self._slot()
-        return slot, self._jail(slot), None
-
-    def _slot(self) -> int:
-        """The lowest free number, taken."""
-        slot = next(number for number in range(len(self._slots) + 1) if number not in self._slots)
-        self._slots.add(slot)
-        return slot
-
-    async def _prepare(self) -> None:
-        """Have a spare, if possible."""
-        async with self._preparing:
-            if self._spare is not None:
-                return
-            slot = self._slot()
-            jail = self._jail(slot)
-            try:
-                self._spare = slot, jail, await start_jailed_worker(jail)
-            except SluiceError as error:
-                # a tenant that comes will try again, and be told
-                _log.warning("no spare worker: %s", error)
-                self._slots.discard(slot)
 
     async def _hire(self, tenant: Tenant) -> None:
         member = await tenant.start_worker()
@@ -313,7 +244,7 @@ class Supervisor:
         for member in list(tenant.workers):
             self._release(tenant, member)
         tenant.close()
-        self._slots.discard(tenant.slot)
+        self._jails.slots.discard(tenant.slot)
         self._leaving.remove(tenant)
 
 

@@ -14,26 +14,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from storlets.sbus import command as commands
-from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
-from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
+from storlets.sbus import command as sbus
 
 from sluice_filters.api import FilterError
 from sluice_sandbox.docker.client import docker_client
 from sluice_sandbox.limits import Limits
-from sluice_sandbox.storlets import wire
-from sluice_sandbox.storlets.waiting import file_lock, pause, pipe, read_now, wait
+from sluice_sandbox.storlets import commands, wire
+from sluice_sandbox.storlets.waiting import file_lock, pause
 
 
 @contextlib.contextmanager
@@ -160,7 +157,7 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         """Whether the factory, or the daemon ``name``, answers at once."""
         path = self.paths.host_factory_pipe if name is None else self.socket_of(name)
         try:
-            return bool(self._ask(path, commands.SBUS_CMD_PING, {}, timeout=2.0)["status"])
+            return bool(commands.call(path, sbus.SBUS_CMD_PING, {}, timeout=2.0)["status"])
         except (OSError, TimeoutError, ValueError, KeyError):
             return False
 
@@ -187,17 +184,6 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
         except (DockerException, OSError) as error:  # no connection is an OSError
             raise Unavailable(f"container of `{self.account}` cannot be started: {error}") from error
         self.wait()
-
-    def send(self, path: str, datagram: Any) -> None:
-        """Hand a datagram to whoever listens at ``path``.
-
-        :raises OSError: when nobody does, or not now
-        """
-        wire.send(
-            path,
-            wire.pack(datagram.serialized_metadata, datagram.serialized_cmd_params, datagram.num_fds),
-            datagram.fds,
-        )
 
     def _lock(self) -> Path:
         folder = self.place.folder / self.place.node / "locks"
@@ -297,44 +283,10 @@ class Container(DockerRunTimeSandbox):  # type: ignore[misc]
             "pool_size": self.storlet_daemon_thread_pool_size,
         }
         try:
-            answer = self._ask(self.paths.host_factory_pipe, commands.SBUS_CMD_START_DAEMON, params, _RPC)
+            answer = commands.call(self.paths.host_factory_pipe, sbus.SBUS_CMD_START_DAEMON, params, _RPC)
         except (OSError, TimeoutError, ValueError) as error:
             raise Unavailable(f"container of `{self.account}` does not answer: {error}") from error
         if answer.get("message") == wire.NO_PROCESSES:
             raise _Full(f"container of `{self.account}` has {wire.NO_PROCESSES}")
         if not answer.get("status"):
             raise Unavailable(f"filter {main}: {answer.get('message', 'no reason')}")
-
-    def _ask(self, path: str, command: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """The answer to a command.
-
-        :raises TimeoutError: when there is none in time
-        """
-        reader, writer = pipe()
-        try:
-            try:
-                answer_to = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, writer)
-                self.send(path, build_datagram(command, [answer_to], dict(params), None))
-            finally:
-                os.close(writer)
-            os.set_blocking(reader, False)
-            return _answer(reader, timeout)
-        finally:
-            os.close(reader)
-
-
-def _answer(reader: int, timeout: float) -> dict[str, Any]:
-    deadline, answer, buffer = monotonic() + timeout, b"", memoryview(bytearray(wire.MAX_MESSAGE))
-    while True:
-        data = read_now(reader, buffer)
-        if data == b"":
-            break
-        if data is None:
-            if not wait([reader], [], deadline - monotonic()):
-                raise TimeoutError(f"no answer within {timeout:g} s")
-            continue
-        answer += data
-    found = json.loads(answer)
-    if not isinstance(found, dict):
-        raise ValueError("not an answer")
-    return found

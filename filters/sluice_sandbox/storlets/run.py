@@ -27,7 +27,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, Final
 
-from storlets.sbus import command as commands
+from storlets.sbus import command as sbus
 from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
 from storlets.sbus.file_description import (
     SBUS_FD_INPUT_OBJECT,
@@ -39,7 +39,7 @@ from storlets.sbus.file_description import (
 
 from sluice_filters.api import FilterError
 from sluice_sandbox.limits import Limits, SandboxFault
-from sluice_sandbox.storlets import wire
+from sluice_sandbox.storlets import commands, wire
 from sluice_sandbox.storlets.stage import JAVA, Stage, StorletDaemons, StorletTask, printable, reconcile_counts
 from sluice_sandbox.storlets.waiting import PIPE_SIZE, pause, pipe, read_now, unread_bytes, wait, write_now
 
@@ -162,7 +162,7 @@ class StorletRun:
                 SBusFileDescriptor(SBUS_FD_OUTPUT_OBJECT_METADATA, nowhere),
                 SBusFileDescriptor(SBUS_FD_LOGGER, status),
             ]
-            datagram = build_datagram(commands.SBUS_CMD_EXECUTE, descriptors, dict(task.params), stage.id)
+            datagram = build_datagram(sbus.SBUS_CMD_EXECUTE, descriptors, dict(task.params), stage.id)
             self._deliver(task, datagram)
         finally:
             os.close(nowhere)
@@ -173,7 +173,7 @@ class StorletRun:
         attempts = 0
         while attempts < _ATTEMPTS:
             try:
-                self._container.send(path, datagram)
+                commands.send_datagram(path, datagram)
                 return
             except (FileNotFoundError, ConnectionRefusedError):
                 attempts += 1
@@ -251,7 +251,7 @@ class StorletRun:
             return
         for stage in self._stages:
             if stage.task.language == JAVA and stage.end is None:
-                self._tell(FACTORY, commands.SBUS_CMD_STOP_DAEMON, {"storlet_name": stage.task.name})
+                self._tell(FACTORY, sbus.SBUS_CMD_STOP_DAEMON, {"storlet_name": stage.task.name})
         waiting = " and ".join(f"`{one.task.keyword}`" for one in self._stages if one.end is None)
         raise SandboxFault(f"filter {waiting} did nothing for {self._limits.patience:g} s")
 
@@ -286,16 +286,14 @@ class StorletRun:
                 self._cancel(stage)
 
     def _cancel(self, stage: Stage) -> None:
-        self._tell(stage.task.name, commands.SBUS_CMD_CANCEL, None, stage.id)
+        self._tell(stage.task.name, sbus.SBUS_CMD_CANCEL, None, stage.id)
 
     def _tell(self, name: str, command: str, params: dict[str, str] | None, task: str | None = None) -> None:
         """A command whose answer nobody waits for."""
         with contextlib.suppress(OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             try:
-                answer_to = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, nowhere)
-                datagram = build_datagram(command, [answer_to], params, task)
-                self._container.send(self._container.socket_of(name), datagram)
+                commands.send_command(self._container.socket_of(name), command, params, nowhere, task)
             finally:
                 os.close(nowhere)
 

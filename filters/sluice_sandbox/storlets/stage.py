@@ -30,9 +30,6 @@ class StorletDaemons(Protocol):
     def ping(self, name: str | None = None) -> bool:
         """Whether the daemon answers."""
 
-    def send(self, path: str, datagram: Any) -> None:
-        """Hand it a datagram."""
-
 
 @dataclass(frozen=True, slots=True)
 class StorletTask:

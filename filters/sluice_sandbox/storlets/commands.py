@@ -1,0 +1,74 @@
+"""Commands of Storlets' SBus, from the host to a factory or a daemon in a container."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from storlets.sbus.datagram import SBusFileDescriptor, build_datagram
+from storlets.sbus.file_description import SBUS_FD_SERVICE_OUT
+
+from sluice_sandbox.storlets import wire
+from sluice_sandbox.storlets.waiting import pipe, read_now, wait
+
+
+def send_datagram(path: str, datagram: Any) -> None:
+    """Hand a datagram to whoever listens at ``path``.
+
+    :raises OSError: when nobody does, or not now
+    """
+    wire.send(
+        path,
+        wire.pack(datagram.serialized_metadata, datagram.serialized_cmd_params, datagram.num_fds),
+        datagram.fds,
+    )
+
+
+def send_command(
+    path: str, command: str, params: Mapping[str, Any] | None, answer_to: int, task: str | None = None
+) -> None:
+    """Send a command whose answer goes to the descriptor ``answer_to``.
+
+    :raises OSError: when nobody listens at ``path``, or not now
+    """
+    service = SBusFileDescriptor(SBUS_FD_SERVICE_OUT, answer_to)
+    send_datagram(path, build_datagram(command, [service], None if params is None else dict(params), task))
+
+
+def call(path: str, command: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    """The answer to a command.
+
+    :raises OSError: when nobody listens at ``path``, or not now
+    :raises TimeoutError: when there is no answer within ``timeout`` seconds
+    :raises ValueError: when the answer is no JSON dictionary
+    """
+    reader, writer = pipe()
+    try:
+        try:
+            send_command(path, command, params, writer)
+        finally:
+            os.close(writer)
+        os.set_blocking(reader, False)
+        return _answer(reader, timeout)
+    finally:
+        os.close(reader)
+
+
+def _answer(reader: int, timeout: float) -> dict[str, Any]:
+    deadline, answer, buffer = monotonic() + timeout, b"", memoryview(bytearray(wire.MAX_MESSAGE))
+    while True:
+        data = read_now(reader, buffer)
+        if data == b"":
+            break
+        if data is None:
+            if not wait([reader], [], deadline - monotonic()):
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            continue
+        answer += data
+    found = json.loads(answer)
+    if not isinstance(found, dict):
+        raise ValueError("not an answer")
+    return found
