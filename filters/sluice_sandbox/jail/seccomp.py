@@ -1,6 +1,6 @@
 """The system calls that a jailed worker may make, as a classic BPF program for ``bwrap --seccomp``.
 
-The program is written here: the only binding of libseccomp on the package index (pyseccomp) is of 2021 and unmaintained.
+The program is written here: the only binding of libseccomp on the package index, pyseccomp, dates from 2021.
 
 An allow-list: whatever is not named fails with EPERM (``clone3`` with ENOSYS, as the C library falls back
 then), a foreign architecture or the x32 ABI kills.  Missing on purpose: processes and threads, sockets
