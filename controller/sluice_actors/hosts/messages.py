@@ -1,4 +1,4 @@
-"""What actor hosts say to each other, on the exchange ``sluice.values``.
+"""The messages between actor hosts, on the exchange ``sluice.values``.
 
 A *session* is one subscription of one host to one metric; both directions count their messages in it, and
 whoever finds one missing gives the session up.  The subscriber then begins another, with everything.
@@ -15,7 +15,7 @@ from sluice_core.messages.base import Message
 
 @dataclass(frozen=True, slots=True)
 class InterestUpdate(Message):
-    """From a subscriber to the keeper of ``metric``: the targets it wants values of.
+    """From a subscriber to the owner of ``metric``: the targets it wants values of.
 
     ``number`` 0 begins the session.  ``more`` and ``less`` map a granularity to paths; ``all`` names the
     granularities of which everything is wanted.  An empty one says that the subscriber still lives.
@@ -39,7 +39,7 @@ class InterestUpdate(Message):
 
 @dataclass(frozen=True, slots=True)
 class WindowUpdate(Message):
-    """From the keeper to one subscriber: a window was closed, and this is what changed since the one before.
+    """From the owner to one subscriber: a window was closed, and this is what changed since the one before.
 
     ``changed`` maps a granularity to path and value, ``gone`` to paths that have none any more.  Number 0 of a
     session changes from nothing.

@@ -1,4 +1,4 @@
-"""A host that keeps a metric: it closes the windows and pushes to each subscriber what changed for it."""
+"""A host that owns a metric: it closes the windows and pushes to each subscriber what changed for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sluice_actors.metrics.windows import ClosedWindow
 FORGOTTEN: Final = 4.0
 
 #: Whose taps they are.
-_WHO: Final = "keeper"
+_WHO: Final = "owner"
 
 Column = Mapping[str, float]
 
@@ -29,32 +29,32 @@ class _Served:
     expected: int = 1
     number: int = 0
     paths: dict[str, set[str]] = field(default_factory=dict)
-    everything: tuple[str, ...] = ()
-    told: dict[str, Column] = field(default_factory=dict)
+    all_of: tuple[str, ...] = ()
+    sent: dict[str, Column] = field(default_factory=dict)
 
-    def take(self, wants: InterestUpdate) -> None:
+    def apply(self, wants: InterestUpdate) -> None:
         for granularity, paths in wants.more.items():
             self.paths.setdefault(granularity, set()).update(paths)
         for granularity, paths in wants.less.items():
             self.paths.get(granularity, set()).difference_update(paths)
-        self.everything = wants.all
+        self.all_of = wants.all
 
     def column(self, closed: ClosedWindow, granularity: str) -> Column:
         """What this subscriber wants of ``closed``."""
         column = closed.at(granularity)
-        if granularity in self.everything:
+        if granularity in self.all_of:
             return column
         wanted = self.paths.get(granularity, set())
         if len(wanted) < len(column):
             return {path: column[path] for path in wanted if path in column}
         return {path: value for path, value in column.items() if path in wanted}
 
-    def news(self, host: str, closed: ClosedWindow) -> WindowUpdate:
+    def update(self, host: str, closed: ClosedWindow) -> WindowUpdate:
         """What to push for ``closed``."""
         changed: dict[str, Column] = {}
         gone: dict[str, tuple[str, ...]] = {}
-        for granularity in {*self.paths, *self.everything, *self.told}:
-            before, now = self.told.get(granularity, {}), self.column(closed, granularity)
+        for granularity in {*self.paths, *self.all_of, *self.sent}:
+            before, now = self.sent.get(granularity, {}), self.column(closed, granularity)
             changes = {path: value for path, value in now.items() if before.get(path) != value}
             if changes:
                 changed[granularity] = changes
@@ -62,7 +62,7 @@ class _Served:
                 lost = tuple(before.keys() - now.keys())
                 if lost:
                     gone[granularity] = lost
-            self.told[granularity] = now
+            self.sent[granularity] = now
         number, self.number = self.number, self.number + 1
         return WindowUpdate(host, closed.metric, self.session, number, closed.window, closed.period, changed, gone)
 
@@ -82,7 +82,7 @@ class MetricOwner:
         self._clock = clock
         self._served: dict[str, dict[str, _Served]] = {}
 
-    def asked(self, wants: InterestUpdate) -> None:
+    def subscribed(self, wants: InterestUpdate) -> None:
         """A subscriber says what it wants; one that missed something is forgotten, and will ask anew."""
         hosts = self._served.get(wants.metric, {})
         served = hosts.get(wants.host)
@@ -94,7 +94,7 @@ class MetricOwner:
                 return
             served.expected += 1
             served.heard = self._clock()
-            served.take(wants)
+            served.apply(wants)
 
     def expire(self, now: float) -> None:
         """Forget who is gone."""
@@ -109,14 +109,14 @@ class MetricOwner:
 
     def _begin(self, wants: InterestUpdate) -> None:
         served = _Served(wants.session, self._clock())
-        served.take(wants)
+        served.apply(wants)
         hosts = self._served.setdefault(wants.metric, {})
         hosts[wants.host] = served
         if len(hosts) == 1:
             self._router.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
         last = self._router.last_window(wants.metric)
         if last is not None:
-            self._push(wants.host, served.news(self._host, last))
+            self._push(wants.host, served.update(self._host, last))
 
     def _end(self, metric: str, host: str) -> None:
         hosts = self._served[metric]
@@ -127,4 +127,4 @@ class MetricOwner:
 
     def _closed(self, metric: str, closed: ClosedWindow) -> None:
         for host, served in self._served[metric].items():
-            self._push(host, served.news(self._host, closed))
+            self._push(host, served.update(self._host, closed))

@@ -60,7 +60,7 @@ class OneHost:
         self.backlog = Backlog()
         self.router = MetricRouter(self.system, 0.25, pair.clock, self.backlog)
         self.router.on_use = self._used
-        self.exchange = MetricExchange(name, self.router, pair.send, lambda metric: pair.keeper, self._bind, pair.clock)
+        self.exchange = MetricExchange(name, self.router, pair.send, lambda metric: pair.owner, self._bind, pair.clock)
         self.context = Context(
             RecordingListener(), self.router.subscription, GroupIndex(), ConditionCache(), 2, pair.clock
         )
@@ -76,16 +76,16 @@ class OneHost:
         actor = kind(self.context, f"p-{path}", plan_of(BUSY, target), 1, 1)
         self.system.spawn(actor)
         await self.system.idle()
-        self.exchange._flush()
+        self.exchange._client._flush()
         return actor
 
 
 class Pair:
-    """Two hosts on one wire, ``a`` and ``b``; the metric is kept by ``keeper``."""
+    """Two hosts on one wire, ``a`` and ``b``; the metric is kept by ``owner``."""
 
-    def __init__(self, keeper="a"):
+    def __init__(self, owner="a"):
         self.clock = Clock(1000.0)
-        self.keeper = keeper
+        self.owner = owner
         self.window = 1000
         self.loses = lambda message: False
         self.deaf = ()
@@ -136,9 +136,9 @@ class Pair:
             host.exchange.close()
 
 
-def story(test, keeper="a"):
+def story(test, owner="a"):
     async def told():
-        pair = Pair(keeper)
+        pair = Pair(owner)
         try:
             await test(pair)
         finally:
@@ -147,7 +147,7 @@ def story(test, keeper="a"):
     play(told())
 
 
-def test_the_keeper_aggregates_and_the_subscriber_is_told_what_it_wants():
+def test_the_owner_aggregates_and_the_subscriber_gets_what_it_wants():
     async def test(pair):
         actor = await pair.b.watch("A")
         await pair.settle()
@@ -163,7 +163,7 @@ def test_the_keeper_aggregates_and_the_subscriber_is_told_what_it_wants():
     story(test)
 
 
-def test_only_what_changed_is_pushed():
+def test_only_changed_values_are_pushed():
     async def test(pair):
         first, second = await pair.b.watch("A"), await pair.b.watch("B")
         await pair.settle()
@@ -178,7 +178,7 @@ def test_only_what_changed_is_pushed():
     story(test)
 
 
-def test_a_target_that_is_added_is_told_of_the_next_window_and_one_that_left_costs_nothing():
+def test_an_added_target_gets_the_next_window_and_a_removed_one_costs_nothing():
     async def test(pair):
         await pair.b.watch("A")
         await pair.settle()
@@ -189,7 +189,7 @@ def test_a_target_that_is_added_is_told_of_the_next_window_and_one_that_left_cos
         assert later.told == [(pair.window, 2.0)]
         pair.b.system.stop(later)
         await pair.settle()
-        pair.b.exchange._flush()
+        pair.b.exchange._client._flush()
         await pair.settle()
         await pair.step({"A": 1.0, "B": 9.0})
         assert pair.values()[-1].changed == {}
@@ -197,7 +197,7 @@ def test_a_target_that_is_added_is_told_of_the_next_window_and_one_that_left_cos
     story(test)
 
 
-def test_who_watches_all_tenants_is_told_of_all():
+def test_a_subscriber_of_all_tenants_gets_all_of_them():
     async def test(pair):
         everybody = await pair.b.watch("all", FamilyRecorder)
         await pair.settle()
@@ -218,7 +218,7 @@ def rows(pair, count):
     return [{"A": float((pair.window + 1 + more) % 7 + 1)} for more in range(count)]
 
 
-def test_a_keeper_that_falls_silent_is_replaced_without_a_window_lost_or_told_twice():
+def test_an_owner_that_falls_silent_is_replaced_without_a_window_lost_or_delivered_twice():
     async def test(pair):
         actor = await pair.b.watch("A")
         await pair.settle()
@@ -236,12 +236,12 @@ def test_a_keeper_that_falls_silent_is_replaced_without_a_window_lost_or_told_tw
     story(test)
 
 
-def test_a_new_keeper_takes_over_between_two_windows():
+def test_a_new_owner_takes_over_between_two_windows():
     async def test(pair):
         there, here = await pair.b.watch("A"), await pair.a.watch("A")
         await pair.settle()
-        for keeper in ("a", "b", "a", "", "b"):
-            pair.keeper = keeper
+        for owner in ("a", "b", "a", "", "b"):
+            pair.owner = owner
             await pair.step(*rows(pair, 3))
         assert pair.a.router.follows(METRIC)
         assert not pair.b.router.follows(METRIC)
@@ -251,7 +251,7 @@ def test_a_new_keeper_takes_over_between_two_windows():
     story(test)
 
 
-def test_a_subscriber_that_is_gone_is_forgotten():
+def test_a_subscriber_that_sends_nothing_is_forgotten():
     async def test(pair):
         await pair.b.watch("A")
         await pair.settle()
@@ -274,7 +274,7 @@ def test_hosts_keep_batches_of_metrics_that_only_others_use():
         assert len(pair.a.backlog.since(METRIC, 0.0)) >= 2
         pair.b.exchange.used(METRIC, False)
 
-    story(test, keeper="b")
+    story(test, owner="b")
 
 
 STEPS = st.lists(
@@ -286,7 +286,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_whatever_is_lost_on_the_way_every_window_is_told_once_and_in_order(steps):
+def test_every_window_is_delivered_once_and_in_order_whatever_message_is_lost(steps):
     async def test(pair):
         count = 0
         lose = [0]
@@ -299,10 +299,10 @@ def test_whatever_is_lost_on_the_way_every_window_is_told_once_and_in_order(step
         pair.loses = loses
         actors = [await host.watch("A") for host in (pair.a, pair.b)]
         await pair.settle()
-        for keeper, deaf, every in steps:
-            pair.keeper, pair.deaf, lose[0] = keeper, tuple(deaf), every
+        for owner, deaf, every in steps:
+            pair.owner, pair.deaf, lose[0] = owner, tuple(deaf), every
             await pair.step(*rows(pair, 2))
-        pair.keeper, pair.deaf, lose[0] = "a", (), 0
+        pair.owner, pair.deaf, lose[0] = "a", (), 0
         await pair.step(*rows(pair, 8))
         assert pair.b.router.follows(METRIC)
         for actor in actors:
@@ -324,12 +324,12 @@ MESSAGES = st.one_of(
 
 
 @given(MESSAGES)
-def test_what_hosts_say_to_each_other_reads_as_it_was_written(message):
+def test_a_message_between_hosts_decodes_to_what_was_encoded(message):
     assert unpack(pack(message)) == message
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"w", b"v", b"u", b"x", b""]))
-def test_noise_is_refused_or_of_no_kind(noise, letter):
+def test_bytes_that_are_no_message_are_refused_or_ignored(noise, letter):
     with contextlib.suppress(DecodeError):
         found = unpack(letter + noise)
         assert found is None or isinstance(found, InterestUpdate | WindowUpdate | MetricUsage)

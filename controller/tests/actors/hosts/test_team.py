@@ -35,7 +35,7 @@ def story(redis_server):
     return HostScenario(redis_server.url)
 
 
-class Player:
+class TeamMember:
     """A team that settles whenever it is told to, and now and then besides, as a host does."""
 
     def __init__(self, story, name):
@@ -74,9 +74,9 @@ class Player:
 
 
 @asynccontextmanager
-async def players(story, *names):
+async def team_members(story, *names):
     async with AsyncExitStack() as stack:
-        made = [Player(story, name) for name in names]
+        made = [TeamMember(story, name) for name in names]
         for one in made:
             one.start()
             stack.push_async_callback(one.close)
@@ -97,9 +97,9 @@ async def shared(story, *teams):
     await until(so)
 
 
-def test_hosts_divide_all_slots_and_whoever_leaves_leaves_them_to_the_others(story):
+def test_hosts_share_all_slots_and_a_host_that_leaves_gives_its_slots_to_the_others(story):
     async def test():
-        async with players(story, "a", "b", "c") as (a, b, c):
+        async with team_members(story, "a", "b", "c") as (a, b, c):
             await shared(story, a.team, b.team, c.team)
             await until(lambda: asyncio.sleep(0, a.team.members == ("a", "b", "c")))
             assert min(len(one.team.owned_slots) for one in (a, b, c)) > fencing.SLOTS / 6
@@ -116,13 +116,13 @@ def test_hosts_divide_all_slots_and_whoever_leaves_leaves_them_to_the_others(sto
     play(test(), 60)
 
 
-def test_a_host_without_a_sign_of_life_is_not_counted_any_more(story):
+def test_a_host_without_heartbeats_is_no_member_any_more(story):
     async def test():
         ghost = _Driver(story.url, "ghost", f"{story.prefix}:team", 1.0)
         await asyncio.to_thread(ghost.start)
         await asyncio.to_thread(lambda: ghost.create_group(GROUP).get())
         await asyncio.to_thread(lambda: ghost.join_group(GROUP).get())
-        async with players(story, "a") as (a,):
+        async with team_members(story, "a") as (a,):
             await until(lambda: asyncio.sleep(0, a.team.members == ("a", "ghost")))
             await until(lambda: asyncio.sleep(0, a.team.members == ("a",)))
             await shared(story, a.team)
@@ -132,9 +132,9 @@ def test_a_host_without_a_sign_of_life_is_not_counted_any_more(story):
     play(test(), 60)
 
 
-def test_a_host_that_others_took_for_dead_joins_again_and_reads_anew(story):
+def test_a_host_that_was_declared_dead_joins_again_and_claims_its_slots_anew(story):
     async def test():
-        async with players(story, "a", "b") as (a, b):
+        async with team_members(story, "a", "b") as (a, b):
             await shared(story, a.team, b.team)
             gone = a.team.owned_slots
             a.gained.clear()
@@ -147,9 +147,9 @@ def test_a_host_that_others_took_for_dead_joins_again_and_reads_anew(story):
     play(test(), 60)
 
 
-def test_what_somebody_else_took_is_claimed_back_only_after_another_look(story):
+def test_a_slot_claimed_by_another_host_is_claimed_back_only_after_two_looks_at_the_members(story):
     async def test():
-        async with players(story, "a") as (a,):
+        async with team_members(story, "a") as (a,):
             await shared(story, a.team)
             await a.rest()
             robbed = await story.store.run(fencing.claim(story.store.keys, "x", ["7"]))
@@ -169,9 +169,9 @@ def _name_in(slot):
     return next(name for name in map(str, range(100_000)) if fencing.slot_of(name) == slot)
 
 
-def test_two_processes_of_one_name_are_told_of(story, caplog):
+def test_two_processes_of_one_name_are_logged(story, caplog):
     async def test():
-        async with players(story, "a") as (a,):
+        async with team_members(story, "a") as (a,):
             await shared(story, a.team)
             await story.store.run(fencing.claim(story.store.keys, "a", ["7"]))
             await a.team.rebalance()
@@ -180,7 +180,7 @@ def test_two_processes_of_one_name_are_told_of(story, caplog):
     play(test(), 60)
 
 
-def test_a_fence_for_what_is_not_ours_is_passed_by_nobody(story):
+def test_a_fence_for_a_slot_of_another_host_refuses_every_change(story):
     async def test():
         team = Team(story.store, "a", story.url, BEAT)
         await story.store.run(fencing.claim(story.store.keys, "a", [fencing.slot_of("p")]))
@@ -195,13 +195,13 @@ def test_a_fence_for_what_is_not_ours_is_passed_by_nobody(story):
 
 
 @pytest.mark.service
-def test_redis_away_stops_a_host_and_what_nobody_took_goes_on(tmp_path, caplog):
+def test_a_host_writes_nothing_while_redis_is_away_and_keeps_unclaimed_slots(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     with RedisServer(free_port(), tmp_path, tied=True) as server:
         story = HostScenario(server.url)
 
         async def test():
-            async with players(story, "a") as (a,):
+            async with team_members(story, "a") as (a,):
                 await shared(story, a.team)
                 held, gained = dict(a.team._held), set(a.gained)
                 a.gained.clear()
@@ -220,7 +220,7 @@ def test_redis_away_stops_a_host_and_what_nobody_took_goes_on(tmp_path, caplog):
     assert caplog.text.count("not in the team of actor hosts") == 1
 
 
-def test_members_that_cannot_reach_redis_end_when_told_to():
+def test_a_membership_thread_that_cannot_reach_redis_ends_on_close():
     async def test():
         heard = []
         members = Members(f"redis://127.0.0.1:{free_port()}/0", "a", "t", 0.05, heard.append)
@@ -298,7 +298,7 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
     play(test(), 40)
 
 
-def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
+def test_windows_that_a_lost_host_saw_last_are_replayed_by_its_successor(story):
     """Before: a window was true, was decided upon and never written.  After: it fires, under its own number."""
 
     async def test():
@@ -330,7 +330,7 @@ def test_what_a_lost_host_saw_last_is_seen_again_by_its_heir(story):
     play(test(), 60)
 
 
-def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_it(story, monkeypatch):
+def test_a_window_closed_during_a_takeover_does_not_hide_earlier_windows(story, monkeypatch):
     async def test():
         await story.policy("p1")
         story.clock.now = 1009.0
@@ -366,7 +366,7 @@ def test_a_window_that_is_closed_during_a_take_over_hides_none_of_those_before_i
     play(test(), 60)
 
 
-def test_a_replay_without_batches_tells_nothing(story):
+def test_a_replay_without_batches_delivers_nothing(story):
     async def test():
         async with story.host(team=True, heartbeat_ms=200) as host:
             replay = Replay(host.backlog, ["PUTS_SEC"], story.clock)
@@ -377,7 +377,7 @@ def test_a_replay_without_batches_tells_nothing(story):
     play(test(), 60)
 
 
-def test_reports_of_hosts_that_ended_long_ago_are_forgotten(story):
+def test_reports_of_hosts_that_ended_long_ago_are_deleted(story):
     async def test():
         now = story.clock()
         await story.store.host_report("old", {"at": now - 4000})
@@ -399,7 +399,7 @@ def test_the_team_of_another_prefix_is_another_team(story):
         other = AsyncStore(story.url, f"{story.prefix}x")
         team = Team(other, "b", story.url, BEAT)
         team.start()
-        async with players(story, "a") as (a,):
+        async with team_members(story, "a") as (a,):
             await shared(story, a.team)
             await until(lambda: asyncio.sleep(0, team.members))
             assert (a.team.members, team.members) == (("a",), ("b",))

@@ -13,11 +13,11 @@ from sluice_core.store import fencing
 pytestmark = pytest.mark.functional
 
 
-def test_an_actor_is_told_of_what_another_host_aggregates(redis_server, rabbit_server, tmp_path):
+def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit_server, tmp_path):
     story = HostScenario(redis_server.url)
     ring = OwnerRing(("h1", "h2"))
-    keeper = ring.host("metric/PUTS_SEC")
-    other = "h1" if keeper == "h2" else "h2"
+    owner = ring.host("metric/PUTS_SEC")
+    other = "h1" if owner == "h2" else "h2"
     policy = next(
         name for name in map("p{}".format, range(1000)) if ring.host(f"slot/{fencing.slot_of(name)}") == other
     )
@@ -35,10 +35,10 @@ def test_an_actor_is_told_of_what_another_host_aggregates(redis_server, rabbit_s
 
             async def follows():
                 report = await hosts[other].report()
-                return report.get("values", {}).get("follows") == {"PUTS_SEC": keeper} and report["actors"] == 1
+                return report.get("values", {}).get("follows") == {"PUTS_SEC": owner} and report["actors"] == 1
 
             await until(follows)
-            assert (await hosts[keeper].report())["actors"] == 0
+            assert (await hosts[owner].report())["actors"] == 0
             rates["AUTH_test"] = 8.0
             await story.has(f"{policy}.0")
             rates["AUTH_test"] = 1.0
