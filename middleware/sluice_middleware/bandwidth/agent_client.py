@@ -1,13 +1,13 @@
-"""The worker's end of the line to its node's agent about credit: one per process, on a Unix socket that keeps messages
-apart.
+"""The worker's client of its node's agent for credit: one per process and side, on a Unix SEQPACKET socket.
 
-Nothing here waits for the agent but the green threads of transfers that are held back (``credit_till``).  Sending
-never blocks: what a full socket did not take is asked, or told, again.  One green thread reads.  While the agent is
-away, or silent for two seconds though asked, each account goes on alone at its last rate, one that is new at the rate
-that the agent named for such (``credit_account``); each second the worker tries to connect again.  With each
-connection it counts from nothing, under another name, so that totals never need to be compared with those of before.
+Theory of operation.  Only the green threads of throttled transfers wait for the agent (:mod:`wait_queue`).  Sending
+never blocks: a request that a full socket did not take is sent again later, and so is a report.  One green thread
+reads. While the agent is away, or silent for :data:`SILENCE` seconds after a request, each account is detached: it
+fills itself at its last rate, or at the fallback rate of its method if it never had one (:mod:`token_account`).  The
+client tries to reconnect each second.  Each connection has a new worker name and counts from zero, so that totals of
+two connections are never compared.
 
-Whoever wants bytes held back opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
+A throttled body opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
 
     transfer = agent_client.shared_client(agent_socket).open(flow)
     transfer.acquire(len(piece))
@@ -49,7 +49,7 @@ from sluice_middleware.swift.proxy_api import POLICIES
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
-#: Seconds without a word after which the agent counts as away.
+#: Seconds without a message after which the agent counts as away.
 SILENCE: Final = 2.0
 #: Seconds that one piece of a body waits at most: below what Swift's proxy waits for object servers (``node_timeout``,
 #: 10), and what clients and object servers wait for a proxy (60).
@@ -58,7 +58,7 @@ PATIENCE: Final[Mapping[str, float]] = {PROXY: 20.0, STORAGE_NODE: 5.0}
 LINGER: Final = 0.05
 #: Flows that are remembered, and devices of them; beyond that those without a transfer are forgotten.
 _MOST: Final = 20_000
-#: Seconds between two lines of the log that say the same.
+#: Seconds between two equal lines of the log.
 _SAY_AGAIN: Final = 60.0
 _TRUNCATED: Final = 2 * MESSAGE_LIMIT
 
@@ -81,7 +81,7 @@ class CreditClient:
         :param server: ``ip:port`` of the object server, on its side
         """
         self.side = side
-        #: Pieces that passed without credit.
+        #: Number of pieces that passed without credit.
         self.unpaid = 0
         self._log = logger or logging.getLogger(__name__)
         self._path = path + CREDIT_SUFFIX
@@ -110,10 +110,10 @@ class CreditClient:
         governed: bool = True,
         ceiling: float = 0.0,
     ) -> Transfer:
-        """A transfer of ``flow``; with ``oid``, of an object that is told of by name.
+        """Open a transfer of ``flow``; with ``oid``, of an object that is reported by name.
 
         :param span: the part of the object that was asked for, as in ``0-end``
-        :param governed: False to count only
+        :param governed: False for a transfer that is counted and never held back
         :param ceiling: bytes per second that policies bound the flow to (0: none), until its node has a share for it
         """
         queue = None
@@ -138,19 +138,19 @@ class CreditClient:
         return self._hello.policies.get(str(index), "")
 
     def agent_state(self) -> AgentState:
-        """What the agent said last, for any thread."""
+        """The last state that the agent sent; may be called in any thread."""
         return self._agent_state
 
     def set_server(self, server: str) -> None:
-        """The object server of this process is known now; the agent is told when it did not know."""
+        """Set the address of this process' object server; a change makes a new connection."""
         if server and server != self._hello.server:
             self._hello = replace(self._hello, server=server)
             self.disconnect()
 
-    # -- for tills -----------------------------------------------------------------------------
+    # -- for queues ----------------------------------------------------------------------------
 
     def request_credit(self, queue: FlowQueue) -> None:
-        """Ask for what the till's account wishes."""
+        """Request credit for the queue's account, if it needs some."""
         account = queue.account
         if account.free or account.detached:
             return
@@ -159,17 +159,17 @@ class CreditClient:
             account.requested += size
 
     def is_silent(self, since: float) -> bool:
-        """Whether the agent is away, or has said nothing for two seconds though asked ``since`` then."""
+        """Whether the agent is away, or has been silent for :data:`SILENCE` seconds after a request at ``since``."""
         if not self._detached:
             self._detached = self._clock() - max(since, self._heard) > SILENCE
         return self._detached
 
     def detach(self, queue: FlowQueue) -> None:
-        """The agent is away: the till's account goes on by what was said last."""
+        """Detach the queue's account, with the fallback rate of its method."""
         queue.detach(self._agent_state.fallback_rates.get(queue.account.flow.method))
 
     def count_unpaid(self, queue: FlowQueue) -> None:
-        """Count it, and say so from time to time."""
+        """Count a piece that passed without credit; logged once a minute at most."""
         self.unpaid += 1
         now = self._clock()
         if now - self._said >= _SAY_AGAIN:
@@ -184,7 +184,7 @@ class CreditClient:
             )
 
     def transfer_closed(self, transfer: Transfer) -> None:
-        """Count the transfer as closed; what nobody needs any more goes back soon."""
+        """Count the transfer as closed; surplus credit of its flow is returned soon."""
         self._transfers.discard(transfer)
         transfer.counter.update(self._clock(), opened=-1)
         if transfer.object_transfer is not None:
@@ -196,7 +196,7 @@ class CreditClient:
                 self.queue_is_idle(queue)
 
     def queue_is_idle(self, queue: FlowQueue) -> None:
-        """Give back what the account holds, in a moment."""
+        """Return the account's credit after :data:`LINGER` seconds, unless another transfer opens."""
         if queue.account.credit > 0 and not queue.account.free:
             self._resting.add(queue)
             if not self._sweeping:
@@ -206,7 +206,7 @@ class CreditClient:
     # -- each second ---------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Connect unless connected; tell what moved; take credit back from those who let it lie."""
+        """Connect unless connected, report what moved, return credit of idle accounts."""
         if self._socket is None and not self._connect():
             return
         self._update_counters()
@@ -223,7 +223,7 @@ class CreditClient:
         self._forget()
 
     def disconnect(self) -> None:
-        """Leave the agent until the next tick; transfers go on alone."""
+        """Disconnect until the next tick; all accounts are detached."""
         connection, self._socket = self._socket, None
         if connection is None:
             return
@@ -274,7 +274,7 @@ class CreditClient:
         return True
 
     def _read(self, connection: socket.socket) -> bool:
-        """Take all that came; False when there will be no more."""
+        """Handle all messages that came; False when the connection has ended."""
         while connection is self._socket:
             try:
                 raw = connection.recv(_TRUNCATED)
@@ -343,7 +343,7 @@ class CreditClient:
                 queue.serve()
 
     def _forget(self) -> None:
-        """Bounds what is remembered: flows that no transfer is open of can be learned again."""
+        """Forget flows without a transfer beyond :data:`_MOST`; they can be learned again."""
         if len(self._queues) > _MOST:
             self._queues = {
                 flow: queue for flow, queue in self._queues.items() if queue.open or queue.account.requested
@@ -385,7 +385,7 @@ def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
 
 
 def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
-    """The line of this process to the agent whose socket for counters is at ``path``, made and connected at first.
+    """The client of this process for the agent at ``path`` (its socket for counters); connected at first use.
 
     To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
     """

@@ -15,7 +15,7 @@ _NOTHING: Final = memoryview(b"")
 
 
 class ThrottledBody:
-    """A body whose pieces pass when they are paid, in parts when many wait for a low rate."""
+    """A body whose pieces pass when the transfer got credit for them, in parts when many wait for a low rate."""
 
     __slots__ = ("_account", "_body", "_pay", "_pieces", "_rest", "_then", "_transfer")
 
@@ -25,16 +25,16 @@ class ThrottledBody:
         self._transfer = transfer
         self._account = transfer.account
         self._pay = transfer.acquire_some
-        #: What is not paid yet of a piece that was taken.
+        #: The part of a piece that has no credit yet.
         self._rest: memoryview | None = None
         self._then: Callable[[], None] | None = None
 
     def passed(self) -> int:
-        """Bytes that were given on until now."""
+        """Bytes passed on until now."""
         return self._transfer.moved
 
     def on_close(self, ended: Callable[[], None]) -> None:
-        """Have somebody else told when the request is over."""
+        """Call ``ended`` when the body is closed."""
         self._then = ended
 
     def __iter__(self) -> Iterator[bytes]:
@@ -60,7 +60,7 @@ class ThrottledBody:
         return bytes(rest[:paid])
 
     def close(self) -> None:
-        """The request is over, taken to the end or not."""
+        """End the transfer, whether the body was read to its end or not."""
         self._transfer.close()
         if self._then is not None:
             self._then()
@@ -68,7 +68,7 @@ class ThrottledBody:
 
 
 class Rechunked:
-    """The bytes of a list in pieces that are worth a payment of their own; closes it with itself."""
+    """The bytes of a list body in pieces of bounded size."""
 
     __slots__ = ("_body",)
 
@@ -88,10 +88,10 @@ class Rechunked:
 
 
 class ThrottledInput:
-    """``wsgi.input`` of an upload: what was read is paid before it is given on.
+    """``wsgi.input`` of an upload: bytes that were read wait for credit before they are returned.
 
-    Swift lets the request in before it reads, so the first read is when the transfer begins.  Who reads at most so
-    many bytes gets fewer when many wait for a low rate, and the rest with the next reads.
+    Swift authorizes a request before it reads, so the first read opens the transfer.  A read of bounded size returns
+    fewer bytes when many transfers wait for a low rate, and the rest with the next reads.
     """
 
     __slots__ = ("_open", "_over", "_rest", "_source", "_transfer")
@@ -104,7 +104,7 @@ class ThrottledInput:
         self._open = open_transfer
         self._transfer: Transfer | None = None
         self._over = False
-        #: What is not paid yet of what was read.
+        #: The part of what was read that has no credit yet.
         self._rest = _NOTHING
 
     def read(self, *args: Any) -> bytes:
@@ -139,7 +139,7 @@ class ThrottledInput:
         return data
 
     def close(self) -> None:
-        """The request was answered: no more will be read."""
+        """End the transfer: the request was answered."""
         self._over = True
         if self._transfer is not None:
             self._transfer.close()

@@ -1,4 +1,4 @@
-"""What moved, by flow and device, as a worker tells it each second: running totals since it last said hello."""
+"""Bytes and times by flow and device, as a worker reports them each second: totals since its last hello."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDED: Final = 1000
 
 
 class FlowCounter:
-    """One flow on one device: ``moved`` bytes, and the transfers that are open, and held back, in seconds too."""
+    """Totals of one flow on one device: bytes moved, transfers open and waiting, and the seconds of both."""
 
     __slots__ = ("_at", "_busy", "_held", "_since", "device", "flow", "moved", "open", "waiting")
 
@@ -32,7 +32,7 @@ class FlowCounter:
         self._since = 0
 
     def update(self, now: float, opened: int = 0, waiting: int = 0) -> None:
-        """So many more transfers are open, or wait, from ``now`` on; negative for fewer."""
+        """Change the numbers of open and of waiting transfers from ``now`` on."""
         passed = max(0.0, now - self._at)
         self._busy += passed * self.open
         self._held += passed * self.waiting
@@ -47,7 +47,7 @@ class FlowCounter:
         self._since = self.moved
 
     def row(self, now: float) -> TrafficSample:
-        """As the agent wants it."""
+        """The row of a report."""
         self.update(now)
         account, method, policy, container = self.flow
         moved = self.moved - self._since
@@ -57,7 +57,7 @@ class FlowCounter:
 
 
 class ObjectTransfer:
-    """One object on its way; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
+    """One object under transfer; ``moved`` is counted by its transfer, ``range`` as in ``0-end``."""
 
     __slots__ = ("device", "flow", "moved", "oid", "range", "reported")
 
@@ -71,14 +71,14 @@ class ObjectTransfer:
 
 
 class ChangedCounters(NamedTuple):
-    """What is to be told in one second."""
+    """What one report contains."""
 
     counters: list[FlowCounter]
     objects: list[MovedObject]
 
 
 class FlowCounters:
-    """All of one worker; ``clock`` is monotonic."""
+    """All counters of one worker; ``clock`` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -92,7 +92,7 @@ class FlowCounters:
         return len(self._all)
 
     def counter(self, flow: Flow, device: str) -> FlowCounter:
-        """The tally of ``flow`` on ``device``, which will be told from now on."""
+        """The counter of ``flow`` on ``device``, which is reported from now on."""
         found = self._all.get((flow, device))
         if found is None:
             found = self._all[flow, device] = FlowCounter(flow, device, self._clock())
@@ -100,17 +100,17 @@ class FlowCounters:
         return found
 
     def add_object(self, item: ObjectTransfer) -> None:
-        """An object is on its way."""
+        """Report the object while it is under transfer."""
         self._objects.add(item)
 
     def remove_object(self, item: ObjectTransfer) -> None:
-        """It is not any more."""
+        """The object's transfer has ended; it is reported once more."""
         self._objects.discard(item)
         if item.moved > item.reported:
             self._ended.append(item)
 
     def reset(self) -> None:
-        """Hello was said: count from now on, and forget what stands still."""
+        """Count from zero after a hello, and forget flows without a transfer."""
         now = self._clock()
         self._all = {key: one for key, one in self._all.items() if one.open}
         self._active = set(self._all.values())
@@ -118,7 +118,7 @@ class FlowCounters:
             one.reset(now)
 
     def changed(self) -> ChangedCounters:
-        """The tallies that may have changed, and the fastest objects since the last call."""
+        """The counters that may have changed, and the fastest objects since the last call."""
         now = self._clock()
         passed = max(now - self._told, 0.001)
         self._told = now
@@ -142,7 +142,7 @@ class FlowCounters:
         return tuple(one.row(now) for one in counters)
 
     def delivered(self, counters: list[FlowCounter]) -> None:
-        """The agent has their totals: those without a transfer stand still from now on."""
+        """The agent has their totals: those without a transfer need no report until they are used again."""
         self._active.difference_update([one for one in counters if not one.open])
 
 

@@ -1,4 +1,4 @@
-"""What the agent says beside credit: levels of flows' I/O on this node, the spares of others, newcomers' rates."""
+"""What the agent tells besides credit: I/O levels of flows, spare bandwidth of storage nodes, fallback rates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sluice_core.messages.bandwidth import NO_CLASS, Flow
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """The levels of I/O on this node, the spares of others and the rates of newcomers, as its agent said last."""
+    """The last :class:`PriorityUpdate` of the agent; ``active`` says whether any objective is in force on this node."""
 
     levels: Mapping[Flow, int] = field(default_factory=dict)
     active: bool = False
     #: Unused part, 0 to 1, of each storage node's capacity to read.
     spares: Mapping[str, float] = field(default_factory=dict)
-    #: Method → bytes per second of a flow that is new here while the agent is away; missing: as much as it likes.
+    #: Method → bytes per second of a flow without a rate while the agent is away; missing: unlimited.
     fallback_rates: Mapping[str, float] = field(default_factory=dict)
 
     def level(self, flow: Flow) -> int:

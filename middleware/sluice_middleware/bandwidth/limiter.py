@@ -38,13 +38,13 @@ _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104
 
 
 class BandwidthLimiter:
-    """One per worker; does nothing before :meth:`start`, which is told after the fork."""
+    """The throttle of one worker; does nothing before :meth:`start`, which is called after the fork."""
 
     def __init__(
         self, agent_socket: str, side: str, lookup: PolicyLookup, logger: Logger, server: tuple[str, str] = ("", "")
     ) -> None:
         """
-        :param agent_socket: empty when bandwidth is nobody's business
+        :param agent_socket: empty for no limits and no counting
         :param side: ``proxy`` or ``storage_node``
         :param server: address and port of the object server, as configured
         """
@@ -56,7 +56,7 @@ class BandwidthLimiter:
         self.client: CreditClient | None = None
 
     def start(self, env: Env) -> None:
-        """Find the process' line to the agent; ``env`` is of a request that came to the server."""
+        """Connect to the agent; ``env`` is a request that names the server's address."""
         if self._path and self.client is None:
             self.client = agent_client.shared_client(self._path, self._side, self._address(env), self._logger)
 
@@ -71,7 +71,7 @@ class BandwidthLimiter:
     def throttle_download(
         self, env: Env, target: Target, answer: UpstreamResponse, candidates: Candidates | None = None
     ) -> Iterable[bytes]:
-        """The body of an answer to a GET, which pays as it is taken; ``answer`` tells its length if it was a list.
+        """The body of the response to a GET, throttled; a list body gets a ``Content-Length``, as a server would add.
 
         :param candidates: what may concern ``target``, when the caller has it
         """
@@ -93,7 +93,7 @@ class BandwidthLimiter:
     def throttle_upload(
         self, env: Env, target: Target, candidates: Candidates | None = None
     ) -> ThrottledInput | Transfer | None:
-        """Have the body of a PUT pay as it is read; to be closed when the PUT is answered.
+        """Throttle or count the body of a PUT; what it returns is to be closed when the PUT is answered.
 
         :param candidates: as of :meth:`download`
         """
@@ -109,7 +109,7 @@ class BandwidthLimiter:
         return made
 
     def _open_upload(self, env: Env, target: Target) -> Transfer:
-        """The transfer of an upload, whose body is read now."""
+        """The transfer of an upload; opened by the first read of its body."""
         assert self.client is not None
         return self._open(self.client, env, target, PUT)
 

@@ -1,13 +1,11 @@
-"""What one flow holds of the credit of its node, in one worker: pure, on a clock that is given.
+"""The credit of one flow in one worker: a token account without I/O, on a given clock.
 
-Credit is bytes that may pass.  It is asked for in advance, enough for some tenths of a second, and again when half
-of that is gone.  What passes is taken off first, so that the bytes which passed are never more than those which were
-given; :meth:`TokenAccount.charge` and :meth:`TokenAccount.add_debt` alone make debt, which is paid back before anything
-else passes.
+Credit is a number of bytes that may pass.  It is requested in advance, enough for a tenth of a second, and again when
+half of it is used.  Bytes are charged before they pass, so that they never exceed the credit granted.  Only
+:meth:`TokenAccount.charge` and :meth:`TokenAccount.add_debt` make debt, which is paid before anything else passes.
 
-While the agent is away the account fills itself at the last rate that it was told, and is not emptier or fuller
-for it afterwards.  A flow that no rate was ever told of goes at the rate that newcomers were given, or passes freely
-where there was none.
+While the agent is away the account is detached: it fills itself at its last rate, and what it gained is dropped when
+the agent is back.  A flow that never had a rate uses the fallback rate of its method, or is unlimited without one.
 """
 
 from __future__ import annotations
@@ -20,24 +18,24 @@ from typing import Final
 from sluice_core.messages.bandwidth import Flow
 from sluice_core.messages.credit import FREE
 
-#: Asked for at least, bytes.
+#: Bytes of the smallest request.
 LEAST: Final = 64 * 1024
-#: And at most, beyond what transfers wait for.
+#: Bytes of the largest request, beyond what transfers wait for.
 MOST: Final = 8 * 1024 * 1024
-#: Seconds of its rate that an account holds or has asked for.
+#: Seconds of its rate that an account holds or has requested.
 AHEAD: Final = 0.1
-#: Seconds of its rate that an account alone fills up to.
+#: Seconds of its rate that a detached account fills up to.
 BURST: Final = 0.25
-#: Bytes per second of an account alone whose rate was 0, and at least of a newcomer: nothing stands still for ever.
+#: Bytes per second of a detached account whose rate was 0, and the least fallback rate: no transfer stops for ever.
 _CRAWL: Final = 64 * 1024
 #: Seconds of its rate that an account owes at most for what passed unpaid, or one piece when that is more.
 MOST_DEBT: Final = 1.0
-#: Seconds between two looks at how fast bytes pass.
+#: Seconds between two measurements of the speed.
 _LOOK: Final = 0.1
 
 
 class TokenAccount:
-    """Credit of ``flow``; ``asked`` bytes are under way, ``free`` says that none is needed for now."""
+    """Credit of ``flow``; ``requested`` bytes are on their way, ``free`` says that none is needed for now."""
 
     __slots__ = (
         "_clock",
@@ -62,7 +60,7 @@ class TokenAccount:
         self.free = False
         #: The agent is away.
         self.detached = False
-        #: Bytes per second to go on with alone; None when never told, or free when last told.
+        #: Bytes per second while detached; None before the first grant, or after a grant without a limit.
         self.rate: float | None = None
         #: Bytes that may pass now; negative while there is debt.
         self.credit = 0
@@ -80,7 +78,7 @@ class TokenAccount:
     # -- what passes ---------------------------------------------------------------------------
 
     def try_charge(self, size: int) -> bool:
-        """Whether ``size`` bytes may pass now; they are taken off then."""
+        """Charge ``size`` bytes if they may pass now; whether they may."""
         if self.free:
             return True
         if self.detached and not self._fill(size):
@@ -91,32 +89,32 @@ class TokenAccount:
         return True
 
     def charge(self, size: int) -> None:
-        """``size`` bytes have passed or will, whether there is credit or not."""
+        """Charge ``size`` bytes, whether there is credit or not."""
         if not self.unlimited:
             self.credit -= size
             self._passed += size
             self._idle = False
 
     def add_debt(self, size: int) -> None:
-        """``size`` bytes pass though there is no credit: debt, which is bounded."""
+        """Charge ``size`` bytes that pass without credit; the debt is bounded by :data:`MOST_DEBT`."""
         least = -max(size, int(MOST_DEBT * (self.rate or 0.0)))
         before = self.credit
         self.charge(size)
         self.credit = max(self.credit, min(before, least))
 
     def refund(self, size: int) -> None:
-        """``size`` bytes that were taken do not pass."""
+        """Return ``size`` bytes that were charged and do not pass."""
         if not self.unlimited:
             self.credit += size
 
     @property
     def unlimited(self) -> bool:
-        """Nothing holds it back now."""
+        """Whether nothing holds the flow back now."""
         return self.free or (self.detached and self._pace is None)
 
     @property
     def _pace(self) -> float | None:
-        """Bytes per second while alone; None for no bound."""
+        """Bytes per second while detached; None for no limit."""
         if self.rate is not None:
             return self.rate or _CRAWL
         if self.ceiling:
@@ -124,7 +122,7 @@ class TokenAccount:
         return self._newcomer
 
     def seconds_until(self, size: int) -> float:
-        """How long an account alone must wait for ``size`` bytes; for ever when others fill it."""
+        """Seconds until a detached account has ``size`` bytes; infinite while the agent fills it."""
         if not self.detached:
             return math.inf
         if not self._fill(size):
@@ -134,7 +132,7 @@ class TokenAccount:
     # -- what the agent says -------------------------------------------------------------------
 
     def bytes_to_request(self, needs: int = 0) -> int:
-        """Bytes to ask for now, beside those under way; 0 when there is enough.
+        """Bytes to request now, besides those requested already; 0 when there is enough.
 
         :param needs: bytes that transfers wait for already
         """
@@ -147,7 +145,7 @@ class TokenAccount:
         return 0 if have >= needs and 2 * have >= wanted else wanted - have
 
     def grant(self, size: int, rate: float) -> None:
-        """The agent gave ``size`` bytes, or said that the flow is free."""
+        """Take a grant of ``size`` bytes, or :data:`FREE` for an unlimited flow, at ``rate`` bytes per second."""
         if size == FREE:
             self.free, self.rate = True, None
             self.credit = self.requested = 0
@@ -158,17 +156,17 @@ class TokenAccount:
         self.rate = max(rate, 0.0)
 
     def set_ceiling(self, ceiling: float) -> None:
-        """Policies bound it to ``ceiling`` now (0: no more); who was free of another one asks again."""
+        """Set the ceiling of the policies in bytes per second (0: none); a ceiling ends an unlimited grant."""
         self.ceiling = ceiling
         if ceiling:
             self.require_credit()
 
     def require_credit(self) -> None:
-        """That the flow is free holds no longer."""
+        """End an unlimited grant: credit must be requested again."""
         self.free = False
 
     def release_surplus(self) -> int:
-        """Bytes that nobody needs now; they are taken off."""
+        """Take all credit off the account; the number of bytes."""
         if self.free or self.detached or self.credit <= 0:
             return 0
         surplus, self.credit = self.credit, 0
@@ -182,9 +180,9 @@ class TokenAccount:
     # -- without the agent ---------------------------------------------------------------------
 
     def detach(self, newcomer: float | None = None) -> None:
-        """The agent is away: fill yourself from now on.
+        """The agent is away: fill the account by the clock from now on.
 
-        :param newcomer: the rate of a flow that no rate was told of; None: it passes freely
+        :param newcomer: bytes per second of a flow that never had a rate; None: it is unlimited
         """
         if not self.detached:
             self.detached = True
@@ -192,9 +190,9 @@ class TokenAccount:
             self._newcomer = None if newcomer is None else max(newcomer, _CRAWL)
 
     def reattach(self, connected_anew: bool = False) -> None:
-        """The agent is back: what is needed is asked for again.
+        """The agent is back: credit is requested again.
 
-        :param connected_anew: and what was said before to be free may not be any more
+        :param connected_anew: the connection is new, so that an unlimited grant of the old one has ended
         """
         if self.detached:
             self.detached = False
@@ -220,7 +218,7 @@ class TokenAccount:
         return True
 
     def _ahead(self) -> int:
-        """Bytes to hold in advance, as fast as they pass or may pass."""
+        """Bytes to hold in advance: for :data:`AHEAD` seconds at the greater of measured speed and rate."""
         now = self._clock()
         passed = now - self._looked
         if passed >= _LOOK:

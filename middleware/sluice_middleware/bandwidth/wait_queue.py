@@ -25,45 +25,45 @@ from sluice_middleware.bandwidth.counters import FlowCounter, ObjectTransfer
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.swift import green
 
-#: Seconds between two looks of one that waits.
+#: Seconds after which a waiter wakes by itself.
 _LOOK: Final = 0.5
 #: The shortest wait of an account that fills itself, seconds.
 _SHORTEST: Final = 0.002
-#: Part of their patience within which all that wait have their turn …
+#: Part of their patience within which all waiters have a turn …
 _SOON: Final = 0.25
-#: … as long as a turn is worth the way, bytes.
+#: … of at least so many bytes.
 LEAST_TURN: Final = 1024
 
 
-#: Of what is counted only.
-_NOBODYS: Final = TokenAccount(Flow("", ""))
-_NOBODYS.free = True
+#: The account of transfers that are only counted.
+_UNCHARGED: Final = TokenAccount(Flow("", ""))
+_UNCHARGED.free = True
 
 
 class CreditSource(Protocol):
-    """What a till wants of the line to the agent."""
+    """What a queue needs of the client of the agent."""
 
     def request_credit(self, queue: FlowQueue) -> None:
-        """Ask for what the till's account wishes, unless it has enough or the agent is away."""
+        """Request credit for the queue's account, unless it has enough or the agent is away."""
 
     def is_silent(self, since: float) -> bool:
-        """Whether the agent is away, or does not answer though asked ``since`` then (on the clock of the line)."""
+        """Whether the agent is away, or has not answered a request made at ``since`` (on the client's clock)."""
 
     def detach(self, queue: FlowQueue) -> None:
-        """Have the till's account fill itself, since the agent is away."""
+        """Have the queue's account fill itself while the agent is away."""
 
     def count_unpaid(self, queue: FlowQueue) -> None:
-        """A transfer went on without credit, for it had waited long enough."""
+        """Count a piece that passed without credit after it had waited for its patience."""
 
     def queue_is_idle(self, queue: FlowQueue) -> None:
-        """No transfer is open any more."""
+        """Called when the last transfer of the queue has closed."""
 
     def transfer_closed(self, transfer: Transfer) -> None:
-        """A transfer has ended."""
+        """Called once when a transfer closes."""
 
 
 class Waiter:
-    """One green thread that waits for ``size`` bytes, or for ``least`` of them; so many are ``paid``."""
+    """A green thread that waits for credit for ``size`` bytes, at least for ``least``; ``paid`` is what it got."""
 
     __slots__ = ("least", "paid", "patience", "size", "sleep")
 
@@ -76,7 +76,7 @@ class Waiter:
 
 
 class FlowQueue:
-    """One flow's; ``open`` transfers pay here."""
+    """The waiters of one flow before its account; ``open`` counts its open transfers."""
 
     __slots__ = ("_clock", "_source", "account", "bytes_waiting", "open", "waiters")
 
@@ -85,16 +85,16 @@ class FlowQueue:
     ) -> None:
         self.account = account
         self.open = 0
-        #: Bytes that are waited for.
+        #: Bytes that all waiters wait for.
         self.bytes_waiting = 0
         self.waiters: deque[Waiter] = deque()
         self._source = source
         self._clock = clock
 
     def acquire(self, size: int, least: int, counter: FlowCounter, patience: float) -> int:
-        """Come back when ``size`` bytes may pass, or ``least`` of them at least: how many.
+        """Wait until ``size`` bytes may pass, or a part of at least ``least``; the number of bytes charged.
 
-        After ``patience`` seconds they may, and are debt.
+        :param patience: seconds after which they pass without credit and are debt
         """
         if not self.waiters and self.account.try_charge(size):
             self._source.request_credit(self)
@@ -117,7 +117,7 @@ class FlowQueue:
         return waiter.paid
 
     def serve(self) -> None:
-        """Let pass whom there is credit for, in their order, and ask for what is missing."""
+        """Serve waiters in their order while there is credit, and request what is missing."""
         queue, account = self.waiters, self.account
         moved = False
         while queue and account.try_charge(size := self._turn_size(queue[0])):
@@ -131,7 +131,7 @@ class FlowQueue:
         self._source.request_credit(self)
 
     def detach(self, newcomer: float | None) -> None:
-        """The agent is away: the account fills itself, and who comes first looks anew how long it has to wait.
+        """The agent is away: the account fills itself, and the first waiter computes its waiting time again.
 
         :param newcomer: as of :meth:`TokenAccount.detach`
         """
@@ -141,7 +141,7 @@ class FlowQueue:
                 self.waiters[0].sleep.wake()
 
     def _turn_size(self, waiter: Waiter) -> int:
-        """Bytes that ``waiter`` is served with: few enough for all that wait to come to their turn soon."""
+        """Bytes of one turn of ``waiter``: few enough for all waiters to have theirs soon."""
         account = self.account
         rate = account.rate
         if rate is None:
@@ -179,10 +179,10 @@ class FlowQueue:
 
 
 class Transfer:
-    """One body on its way: :meth:`pay`, or :meth:`pay_some`, before its bytes pass, :meth:`close` when no more come.
+    """One body: call :meth:`acquire` or :meth:`acquire_some` before its bytes pass, :meth:`close` after the last.
 
-    Without a till nothing is held back, and all is counted.  What ``moved`` comes into the tally when it is looked at,
-    each second and at the end: whoever finds its ``account`` to be free may count by itself there.
+    Without a queue nothing is held back, and all is counted.  ``moved`` is added to the counter each second and at the
+    end, so that a caller that finds ``account.free`` may add to ``moved`` itself: the shortest way for most pieces.
     """
 
     __slots__ = (
@@ -210,8 +210,8 @@ class Transfer:
         :param patience: seconds that one piece waits at most
         """
         self.queue = queue
-        #: Where it pays, unless that is free.
-        self.account = _NOBODYS if queue is None else queue.account
+        #: The account that is charged; one that is free where there is no queue.
+        self.account = _UNCHARGED if queue is None else queue.account
         self.object_transfer = object_transfer
         self._source = source
         self.counter = counter
@@ -221,11 +221,11 @@ class Transfer:
         self._progress: Callable[[], int] | None = None
 
     def count_from(self, progress: Callable[[], int]) -> None:
-        """Somebody else counts: ``progress`` says how many bytes there were until now."""
+        """Take the number of bytes from ``progress`` instead of counting them here."""
         self._progress = progress
 
     def update_counters(self) -> None:
-        """Bring what moved into the tally."""
+        """Add the bytes moved since the last call to the counters."""
         if self._progress is not None:
             self.moved = self._progress()
         fresh, self._seen = self.moved - self._seen, self.moved
@@ -241,9 +241,9 @@ class Transfer:
         self.moved += size
 
     def acquire_some(self, size: int) -> int:
-        """Wait until some of ``size`` bytes may pass, and count these: how many.
+        """Wait until some of ``size`` bytes may pass, and count them; their number, at least 1.
 
-        All, unless many wait for a low rate; never none of some.
+        All of them, unless many transfers wait for a low rate.
         """
         queue = self.queue
         if queue is not None and not self.account.free and size and self._open:
@@ -252,7 +252,7 @@ class Transfer:
         return size
 
     def charge(self, size: int) -> None:
-        """``size`` bytes have passed: count them, and let those who come next wait for them, however many they are."""
+        """Count ``size`` bytes that have passed, and charge them, so that later ones wait for the debt."""
         if self.queue is not None:
             self.queue.account.charge(size)
             self._source.request_credit(self.queue)
@@ -260,16 +260,16 @@ class Transfer:
 
     @property
     def free(self) -> bool:
-        """Nothing holds it back now, as far as is known."""
+        """Whether the flow is unlimited now, as far as is known."""
         return self.queue is None or self.queue.account.unlimited
 
     @property
     def rate(self) -> float | None:
-        """Bytes per second that this worker was told for the flow; None when it is free, or nothing was said yet."""
+        """Bytes per second granted to this worker for the flow; None if unlimited or not granted yet."""
         return None if self.queue is None else self.queue.account.rate
 
     def close(self) -> None:
-        """No more bytes come; may be told again."""
+        """End the transfer; may be called again."""
         if self._open:
             self.update_counters()
             self._open = False

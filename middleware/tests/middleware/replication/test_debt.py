@@ -67,20 +67,21 @@ def test_reserved_bytes_are_counted_when_moved_and_the_rest_refunded(agent, line
     assert account.credit == min(begin - 500_000, MOST_SAVED * 1e6)
 
 
-def test_wait_for_debt_lasts_longer_than_one_patience(agent, line):
+def test_wait_for_debt_lasts_longer_than_one_patience(agent, line, monkeypatch):
+    monkeypatch.setitem(PATIENCE, STORAGE_NODE, 0.5)
     agent.set_rate(REPLICATION_FLOW, 1e6)
     throttle = AgentThrottle({"sluice_agent_socket": "named"})
 
     def alive():
         while True:
             agent.send(PriorityUpdate())  # as an agent does
-            green.InterruptibleSleep().wait(1.0)
+            green.InterruptibleSleep().wait(0.1)
 
     with throttle.open("sda") as payment:
         assert payment.rate() == 1e6
         agent.wait_briefly()
         agent.set_rate(REPLICATION_FLOW, 0.1e6)  # a cap that was lowered
-        payment.record(700_000)
+        payment.record(100_000)
         saying = green.start_green(alive)
         began = time.monotonic()
         payment.wait_for_debt()

@@ -1,6 +1,7 @@
 """What is called each second, beside what else is."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from swift.common.concurrency import Event, Timeout, hubs, sleep
@@ -17,6 +18,15 @@ def hub():
     hubs.use_hub("poll")
     yield hubs.get_hub()
     hubs._threadlocal.hub = before
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """A clock on which a second takes a tenth of one."""
+    begin = time.time()
+    clock = SimpleNamespace(time=lambda: begin + 10 * (time.time() - begin))
+    monkeypatch.setattr(green, "time", clock)
+    monkeypatch.setattr(green, "sleep", lambda seconds: sleep(seconds / 10))
 
 
 class Counter:
@@ -47,7 +57,7 @@ def test_a_function_is_called_just_after_each_second(hub):
     assert int(second) - int(first) == 1
 
 
-def test_functions_run_concurrently_and_never_overlap_themselves(hub):
+def test_functions_run_concurrently_and_never_overlap_themselves(hub, fast):
     slow = Counter(1, lambda: sleep(PATIENCE))
     quick = Counter(3)
     green.each_second(slow)
@@ -56,7 +66,7 @@ def test_functions_run_concurrently_and_never_overlap_themselves(hub):
     assert len(slow.calls) == 1
 
 
-def test_a_failing_function_is_called_again(hub, capsys):
+def test_a_failing_function_is_called_again(hub, fast, capsys):
     def fail():
         raise ValueError("broken")
 
@@ -69,7 +79,7 @@ def test_a_failing_function_is_called_again(hub, capsys):
     assert "broken" in capsys.readouterr().err
 
 
-def test_all_functions_share_one_timer(hub):
+def test_all_functions_share_one_timer(hub, fast):
     before = hub.get_timers_count()
     counters = [Counter(1) for _ in range(5)]
     for counter in counters:
@@ -80,7 +90,7 @@ def test_all_functions_share_one_timer(hub):
         counter.wait()
 
 
-def test_each_hub_has_its_own_timer(hub):
+def test_each_hub_has_its_own_timer(hub, fast):
     first = Counter(1)
     green.each_second(first)
     hubs.use_hub("poll")

@@ -1,12 +1,11 @@
 """Objects on one storage node: plain to everybody above the disk file, transformed on the disk."""
 
 import hashlib
+import itertools
 import os
 import random
-import tempfile
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -111,24 +110,31 @@ def test_clients_see_plain_bytes_and_the_disk_holds_encoded_ones(node, chain):
     assert node.quarantined() == []
 
 
+@pytest.fixture(scope="module")
+def nodes(policies, tmp_path_factory):
+    """A node that transforms and one that gets the same objects as they are."""
+    folder = tmp_path_factory.mktemp("nodes")
+    node = StorageNode(folder / "ours", filters=[HeadedXor, Sequential])
+    return node, StorageNode(folder / "plain", clock=node.clock), itertools.count()
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_ranges_are_those_of_the_plain_object(data):
+def test_ranges_are_those_of_the_plain_object(nodes, data):
     chain = data.draw(st.sampled_from([*CHAINS, ("sequential",)]))
     size = data.draw(st.sampled_from([1, 2, 4095, 4096, 4097, 65535, 65536, 65537, 200_001]))
     body = random.Random(size).randbytes(size // 2) + text(size - size // 2)
     places = st.integers(0, size - 1)
     ranges = data.draw(st.lists(st.tuples(places, places).map(sorted), min_size=1, max_size=4))
-    with tempfile.TemporaryDirectory() as folder:
-        node = StorageNode(Path(folder), filters=[HeadedXor, Sequential])
-        plain = StorageNode(Path(folder) / "plain", clock=node.clock)
-        wanted = ",".join(f"{first}-{last}" for first, last in ranges)
-        assert node.put(body, *chain).status == plain.put(body).status == "201 Created"
-        ours, theirs = node.get(wanted), plain.get(wanted)
-        assert ours.status == theirs.status
-        assert without_boundary(ours) == without_boundary(theirs)
-        assert node.get().body == body
-        assert node.quarantined() == []
+    node, plain, numbers = nodes
+    name = f"a/c/{next(numbers)}"
+    wanted = ",".join(f"{first}-{last}" for first, last in ranges)
+    assert node.put(body, *chain, name=name).status == plain.put(body, name=name).status == "201 Created"
+    ours, theirs = node.get(wanted, name=name), plain.get(wanted, name=name)
+    assert ours.status == theirs.status
+    assert without_boundary(ours) == without_boundary(theirs)
+    assert node.get(name=name).body == body
+    assert node.quarantined() == []
 
 
 def without_boundary(answer):
