@@ -1,1 +1,1 @@
-"""Divides the cluster's bandwidth each second: objectives and loads in, shares out."""
+"""Allocates bandwidth: floors, ceilings and fair shares for flows, a round each second for the whole cluster."""

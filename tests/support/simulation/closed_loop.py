@@ -29,7 +29,7 @@ REPORTED: Final = 0.07
 DIVIDED: Final = 0.15
 IN_FORCE: Final = 0.2
 #: When proxies' workers hear which servers have room: their agents tell that with the next second's news.
-FRESH_SECONDS: Final = 1.07
+HEADROOM_KNOWN: Final = 1.07
 #: Seconds from one object to the next, and for a chunk that is paid.
 BETWEEN: Final = 0.01
 PASSES: Final = 0.0005
@@ -301,7 +301,7 @@ class Loop:
     def _divide(self) -> None:
         shares = shares_of(self.allocator.allocate(self.now))
         self._at(self.now - DIVIDED + IN_FORCE, lambda: self._take(shares))
-        self._at(self.now - DIVIDED + FRESH_SECONDS, lambda: self._hear(shares["p0"].spares))
+        self._at(self.now - DIVIDED + HEADROOM_KNOWN, lambda: self._hear(shares["p0"].spares))
 
     def _hear(self, spares: Mapping[str, float]) -> None:
         self._spares = spares

@@ -137,7 +137,7 @@ class Cluster:
         total = np.bincount(proxies.flow, rates, minlength=len(wish)).astype(np.float64)
         carried = place_rates(sort_parts(storage), total)
         part = np.divide(carried.carried, total, out=np.zeros_like(total), where=total > 0)
-        return rates * part[proxies.flow], sort_parts(storage).given(carried.rates)
+        return rates * part[proxies.flow], sort_parts(storage).unsorted(carried.rates)
 
     def _demand(self, wish: FloatArray, here: BoolArray) -> FloatArray:
         flow = self.problem.proxies.flow

@@ -1,1 +1,1 @@
-"""Max-min fair division as pure functions of arrays."""
+"""Max-min fair shares of one method, as pure functions of arrays."""

@@ -1,4 +1,7 @@
-"""What is still free goes to flows that can use it, in rounds: nodes offer, flows take the less of both sides."""
+"""Rates within the capacities of nodes, and how what is still free is given to flows that can use it.
+
+In each round nodes offer their free capacity, and a flow takes the smaller offer of both sides.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,29 @@ from sluice_actors.bandwidth.fairness.placement import carried_payload, round_li
 
 ROUNDS: Final = 40
 LEAST_ROUNDS: Final = 10
-#: Enough is given when less than this part of everything moves in a round.
+#: The rounds end when one gives less than this part of all rates.
 STILL: Final = 1e-6
 
 
 @dataclass(slots=True)
 class FeasibleRates:
-    """Rates as they are, always within the capacities: ``share`` of flows, ``rates`` of parts on both sides."""
+    """(flows,) ``share`` and (parts,) ``rates`` on both sides, always within the capacities."""
 
     sides: tuple[SideParts, SideParts]
     share: FloatArray
     rates: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(
+    def within(
         cls, sides: tuple[SideParts, SideParts], rates: tuple[FloatArray, FloatArray], most: FloatArray
     ) -> FeasibleRates:
-        """What both sides carry of each flow, at most (flows,) ``most``."""
+        """What both sides carry of ``rates``, at most (flows,) ``most`` of each flow."""
         share = np.minimum(most, np.minimum(*(carried_payload(*one) for one in zip(sides, rates, strict=True))))
         first, second = (trim_to_share(place, given, share) for place, given in zip(sides, rates, strict=True))
         return cls(sides, share, (first, second))
 
-    def room(self) -> tuple[FloatArray, FloatArray]:
-        """(nodes,) of both sides: what is free."""
+    def free_capacity(self) -> tuple[FloatArray, FloatArray]:
+        """(nodes,) free capacity, of both sides."""
         first, second = (
             np.maximum(place.capacity - place.per_node(given), 0.0)
             for place, given in zip(self.sides, self.rates, strict=True)
@@ -43,9 +46,9 @@ class FeasibleRates:
         return first, second
 
     def fill(self, most: FloatArray, pull: FloatArray, tenant: IntArray, bound: FloatArray) -> None:
-        """Give what is free until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
+        """Give free capacity away until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
 
-        :param pull: (flows,) nodes offer their room in proportion to it
+        :param pull: (flows,) nodes offer their free capacity in proportion to it
         """
         for _ in range(round_limit(max(len(one.flow) for one in self.sides), ROUNDS, LEAST_ROUNDS)):
             lacks = np.maximum(most - self.share, 0.0)
@@ -54,7 +57,7 @@ class FeasibleRates:
             pulls = np.where(lacks > 1e-9 * most, pull, 0.0)
             if not pulls.any():
                 return
-            offers = [_offers(*one, pulls) for one in zip(self.sides, self.room(), strict=True)]
+            offers = [_offers(*one, pulls) for one in zip(self.sides, self.free_capacity(), strict=True)]
             gains = np.minimum(*(carried_payload(*one) for one in zip(self.sides, offers, strict=True)))
             more = np.minimum(gains, lacks)
             sums = np.bincount(tenant, more, minlength=len(bound))
@@ -70,7 +73,7 @@ class FeasibleRates:
 
 
 def _offers(place: SideParts, room: FloatArray, pull: FloatArray) -> FloatArray:
-    """(parts,) the nodes' room, divided among parts by weight × pull; no more than leaves rates finite."""
+    """(parts,) the free capacity of nodes by weight × pull; bounded so that rates stay finite."""
     wishes = place.weight * (pull * place.copies)[place.flow]
     sums = place.per_node(wishes)
     finite = np.where(np.isfinite(room), room, np.finfo(np.float64).max ** 0.5)

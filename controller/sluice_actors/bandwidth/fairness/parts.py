@@ -1,4 +1,4 @@
-"""Parts of one side in an order in which sums over flows and over nodes are fast."""
+"""The parts of one side, sorted so that sums over flows and over nodes are fast."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.problem import Side
 
-#: A part never weighs less than this, of what it would if all parts of its flow weighed the same: where a flow is
-#: active it keeps a little.
+#: A part weighs at least this part of the mean over its flow, so that an active flow keeps a little everywhere.
 LEAST: Final = 0.01
 
 
@@ -40,26 +39,26 @@ class SideParts:
         return np.bincount(self.node, values, minlength=len(self.capacity)).astype(np.float64, copy=False)
 
     def split(self, scale: FloatArray) -> FloatArray:
-        """(parts,) the part of each flow that is on each node when nodes are scaled by (nodes,) ``scale``."""
+        """(parts,) the portion of its flow on each node when nodes are scaled by (nodes,) ``scale``."""
         pulled = self.weight * scale[self.node]
         sums = self.per_flow(pulled)
         return pulled / np.where(sums > 0, sums, 1.0)[self.flow]
 
     def absent(self) -> FloatArray:
-        """(flows,) inf for flows without parts here, else 0: what nothing here holds back."""
+        """(flows,) inf for flows without parts on this side, which it does not hold back, else 0."""
         missing = np.full(len(self.copies), np.inf)
         missing[self.present] = 0.0
         return missing
 
-    def given(self, values: FloatArray) -> FloatArray:
-        """(parts,) in the order of the side."""
+    def unsorted(self, values: FloatArray) -> FloatArray:
+        """(parts,) ``values`` in the original order of the side."""
         back = np.empty_like(values)
         back[self.order] = values
         return back
 
 
 def sort_parts(side: Side) -> SideParts:
-    """Sort the parts, and bring the weights of each flow to a sum of 1."""
+    """Sort the parts of ``side``, and scale the weights of each flow to a sum of 1."""
     order = np.argsort(side.flow, kind="stable")
     flow = np.asarray(side.flow, dtype=np.intp)[order]
     node = np.asarray(side.node, dtype=np.intp)[order]

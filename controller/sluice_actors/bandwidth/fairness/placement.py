@@ -1,9 +1,9 @@
-"""Rates of flows placed on nodes: near the weights, and within what nodes can carry.
+"""Places the rates of flows on nodes: near the weights, and within the capacities.
 
-Iterative proportional fitting.  Each node has a scale, at most 1; a flow lies on its nodes in proportion to weight ×
-scale.  A node that is overloaded gets a smaller scale, one that has room again a greater one.  So a flow leaves a
-full node in proportion, as far as it has other nodes, and nothing jumps from round to round.  What cannot leave is then
-cut in proportion on each node that is still overloaded.
+Iterative proportional fitting.  Each node has a scale, at most 1, and a flow is split among its nodes in proportion to
+weight × scale.  The scale of an overloaded node gets smaller, that of a node with free capacity greater again.  So a
+flow leaves a full node in proportion, as far as it has other nodes, and nothing jumps from round to round.  What cannot
+leave is then cut in proportion on each node that is still overloaded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.parts import SideParts
 
-#: Rounds of fitting on one side, and the work (rounds × parts) after which less are done.
+#: Rounds of fitting on one side, and the work (rounds × parts) above which there are fewer.
 MOST_ROUNDS: Final = 400
 LEAST_ROUNDS: Final = 24
 WORK: Final = 5_000_000
@@ -24,12 +24,12 @@ STEP: Final = 4.0
 LEAST_SCALE: Final = 1e-280
 #: Fitted when no node carries more than this above its capacity, and none that was relieved has so much room.
 EXACT: Final = 1e-4
-#: Nor is anything to come of more rounds when no flow gains so much of its target in one.
+#: The rounds end when none brings any flow so much of its target.
 STILL: Final = 2e-6
 
 
 class Placement(NamedTuple):
-    """``scale`` of nodes, ``rates`` of parts within the capacities, and what of each flow they carry, in payload."""
+    """(nodes,) ``scale``, (parts,) ``rates`` within the capacities, and (flows,) payload that these carry."""
 
     scale: FloatArray
     rates: FloatArray
@@ -37,12 +37,12 @@ class Placement(NamedTuple):
 
 
 def round_limit(parts: int, most: int = MOST_ROUNDS, least: int = LEAST_ROUNDS) -> int:
-    """How many rounds of fitting so many parts are worth."""
+    """How many rounds may be spent on ``parts`` parts."""
     return int(min(max(WORK // max(parts, 1), least), most))
 
 
 def place_rates(place: SideParts, target: FloatArray, scale: FloatArray | None = None) -> Placement:
-    """Place (flows,) ``target`` bytes/s of payload, beginning with ``scale``."""
+    """Place (flows,) ``target`` bytes per second of payload, beginning with (nodes,) ``scale``."""
     scale = np.ones(len(place.capacity)) if scale is None else scale
     bytes_here = target * place.copies
     before = np.zeros_like(target)
@@ -63,30 +63,30 @@ def place_rates(place: SideParts, target: FloatArray, scale: FloatArray | None =
 
 
 def capacity_ratios(capacity: FloatArray, load: FloatArray) -> FloatArray:
-    """(nodes,) capacity to load; inf where there is none."""
+    """(nodes,) capacity / load; inf where there is no load."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = capacity / load
     return np.where(load > 0, ratio, np.inf)
 
 
 def misfit_nodes(scale: FloatArray, ratio: FloatArray) -> BoolArray:
-    """(nodes,) overloaded ones, and those relieved more than they need."""
+    """(nodes,) true for overloaded nodes, and for those with a smaller scale than they need."""
     found: BoolArray = (ratio < 1 - EXACT) | ((scale < 1) & (ratio > 1 + EXACT))
     return found
 
 
 def rescale(scale: FloatArray, ratio: FloatArray) -> FloatArray:
-    """The next round's scales."""
+    """(nodes,) the scales of the next round."""
     return np.clip(scale * np.clip(ratio, 1 / STEP, STEP), LEAST_SCALE, 1.0)
 
 
 def carried_payload(place: SideParts, rates: FloatArray) -> FloatArray:
-    """(flows,) payload that (parts,) rates carry; inf for flows that have no parts here."""
+    """(flows,) payload that (parts,) ``rates`` carry; inf for flows without parts on this side."""
     return place.per_flow(rates) / place.copies + place.absent()
 
 
 def trim_to_share(place: SideParts, rates: FloatArray, share: FloatArray) -> FloatArray:
-    """(parts,) rates in proportion reduced to what carries (flows,) ``share``."""
+    """(parts,) ``rates``, cut in proportion to what carries (flows,) ``share``."""
     now = carried_payload(place, rates)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(now > share, share / now, 1.0)

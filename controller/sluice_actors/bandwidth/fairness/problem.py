@@ -1,7 +1,7 @@
-"""What is divided, and the answer: flows, the tenants they belong to, and the parts in which they lie on nodes.
+"""The allocation problem of one method, and its solution.
 
-Rates are bytes per second.  A *part* is one flow on one node of one side; a flow has as many parts as there are
-nodes on which it has transfers.
+Rates are bytes per second.  A *part* is one flow on one node of one side; a flow has as many parts as there are nodes
+on which it has transfers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class AllocationProblem:
-    """One method's flows in one round; only those that are active."""
+    """The active flows of one method in one round."""
 
     floor: FloatArray  #: (flows,) bytes/s, 0 none
     ceiling: FloatArray  #: (flows,) inf none
-    demand: FloatArray  #: (flows,) what it would take: inf while it waits
+    demand: FloatArray  #: (flows,) inf while it waits
     tenant: IntArray  #: (flows,) index of its tenant
-    bound: FloatArray  #: (tenants,) the tenant's ceiling over all its flows, inf none
+    bound: FloatArray  #: (tenants,) ceiling over all flows of the tenant, inf none
     transfers: FloatArray  #: (flows,) parallel transfers
     proxies: Side
     storage: Side
@@ -41,9 +41,9 @@ class AllocationProblem:
 
 @dataclass(frozen=True, slots=True)
 class MaxMinAllocation:
-    """The answer: rates of flows, of their parts on both sides, and what nodes have left.
+    """Rates of flows and of their parts on both sides, and the spare capacity of nodes.
 
-    ``share`` and its parts are inf where nothing at all holds a flow back.
+    ``share`` and its parts are inf where nothing holds a flow back.
     """
 
     share: FloatArray  #: (flows,) total rate

@@ -1,14 +1,14 @@
-"""How far everybody's spare rises: progressive filling, with flows that may shift between their nodes.
+"""Progressive filling of the spare capacity, with flows that may be shifted between their nodes.
 
-The *level* is the spare of a tenant, the same for all unless something holds one back.  Each node keeps the level at
-which it is full when flows that others hold back take what they can and the rest takes the node's.  A flow's
-level on a side is the mean over its nodes, weighted by where it lies; the lower of both sides and what it wants count.
-Nodes that this overloads get a smaller scale (``division_fit``), so that flows lie where levels are higher,
-until levels are the same wherever flows connect nodes, and every node is full or nobody wants more of it.
+The *level* is the spare rate of a tenant, the same for all tenants unless something holds one back.  Each node has the
+level at which it is full when flows that others hold back take what they can and the rest takes the node's level.  The
+level of a flow on a side is the mean over its nodes, weighted by its split; the lower one of both sides counts, or what
+it demands.  Nodes that this overloads get a smaller scale (``placement``), so that flows are where levels are higher,
+until levels are the same wherever flows connect nodes, and every node is full or no flow demands more of it.
 
-Loads are reckoned as if flows that are held back wanted a bit more than their level.  Without that push a full node
-would keep flows that could as well lie elsewhere.  It is strong at first, when flows find their nodes, and faint at the
-end.
+Loads are computed as if flows that are held back demanded a bit more than their level (the *push*).  Without it a full
+node would keep flows that could as well be elsewhere.  It is strong at first, when flows find their nodes, and faint at
+the end.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sluice_actors.bandwidth.fairness.placement import capacity_ratios, rescale,
 
 ROUNDS: Final = 300
 LEAST_ROUNDS: Final = 32
-#: Levels stand when none that counts changes more than this in a round.
+#: The rounds end when no level changes more than this part of itself in one.
 STILL: Final = 2e-5
-#: A node's level rises at most so much in a round when nobody there wants more.
+#: The level of a node rises at most by this factor in a round when no flow there demands more.
 RISE: Final = 4.0
 #: The push: at first, at the end, after which part of all rounds only a fiftieth of the first is left, and which part
 #: of a base counts as level.
@@ -37,38 +37,37 @@ BASE_PUSH: Final = 0.5
 #: Those below the mean level push so much stronger at most, those above so much weaker.
 LOW: Final = 4.0
 TINY: Final = 1e-200
-#: Who has less pushes as if it had this part of the mean.
+#: A flow below the mean level pushes as if it had this part of the mean.
 HUNGER: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class SpareDemand:
-    """What may rise: (flows,) ``base`` is certain, ``most`` never exceeded; (tenants,) ``bound`` over all flows."""
+    """What flows demand above their floors; rates are bytes per second."""
 
-    base: FloatArray
-    most: FloatArray
-    tenant: IntArray
-    bound: FloatArray
-    endless: float  #: more than anything can be
+    base: FloatArray  #: (flows,) rates that are certain
+    most: FloatArray  #: (flows,) rates that are never exceeded
+    tenant: IntArray  #: (flows,) index of the tenant
+    bound: FloatArray  #: (tenants,) ceiling over all flows of a tenant
+    unlimited: float  #: above every rate
 
     @property
     def room(self) -> FloatArray:
-        """(flows,) how much each may rise."""
+        """(flows,) how far each may rise."""
         return np.maximum(self.most - self.base, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SpareLevels:
-    """(flows,) ``spare`` above the base, (nodes,) scales of both sides, and how many rounds it took."""
+    """(flows,) ``spare`` rate above the base, and (nodes,) scales of both sides."""
 
     spare: FloatArray
     scales: tuple[FloatArray, FloatArray]
-    rounds: int
 
 
 @dataclass(slots=True)
-class _Stand:
-    """One side as it stands: scales and levels of nodes, and the level up to which it carries each flow."""
+class _SideState:
+    """The state of one side: scales and levels of nodes, and the level up to which it carries each flow."""
 
     place: SideParts
     scale: FloatArray
@@ -76,15 +75,15 @@ class _Stand:
     limit: FloatArray
     split: FloatArray
 
-    def move(self, wanted: SpareDemand, part: FloatArray, other: FloatArray) -> None:
-        """Renew splits, levels and limits.
+    def move(self, demand: SpareDemand, part: FloatArray, other: FloatArray) -> None:
+        """Compute splits, levels and limits.
 
-        :param part: (flows,) which part of its tenant's spare a flow takes, 0 when it may not rise
+        :param part: (flows,) the part of its tenant's spare that a flow takes, 0 when it may not rise
         :param other: (flows,) level at which something else holds it back
         """
         place = self.place
         self.split = split = place.split(self.scale)
-        certain = place.per_node(split * (wanted.base * place.copies)[place.flow])
+        certain = place.per_node(split * (demand.base * place.copies)[place.flow])
         room = np.maximum(place.capacity - certain, 0.0)
         pull = split * (part * place.copies)[place.flow]
         elsewhere = other[place.flow]
@@ -94,60 +93,60 @@ class _Stand:
         free = everybody - place.per_node(pull_held)
         used = place.per_node(pull_held * elsewhere)
         with np.errstate(divide="ignore", invalid="ignore"):
-            fair = np.where(everybody > 0, room / everybody, wanted.endless)
+            fair = np.where(everybody > 0, room / everybody, demand.unlimited)
             shared = (room - used) / free
             slack = np.where(used > 0, room / used, RISE)
-        risen = np.maximum(self.level, 1e-12 * wanted.endless) * np.clip(slack, 1 / RISE, RISE)
+        risen = np.maximum(self.level, 1e-12 * demand.unlimited) * np.clip(slack, 1 / RISE, RISE)
         level = np.maximum(np.where(free > 1e-9 * everybody, shared, risen), fair)
-        self.level = np.minimum(level, wanted.endless)
+        self.level = np.minimum(level, demand.unlimited)
         mean = place.per_flow(split * self.level[place.node])
-        self.limit = np.minimum(mean + place.absent(), wanted.endless)
+        self.limit = np.minimum(mean + place.absent(), demand.unlimited)
 
     def relieve(self, rates: FloatArray) -> None:
-        """Renew scales after (flows,) ``rates`` of payload."""
+        """Compute scales after (flows,) ``rates`` of payload."""
         place = self.place
         load = place.per_node(self.split * (rates * place.copies)[place.flow])
         self.scale = rescale(self.scale, capacity_ratios(place.capacity, load))
 
 
 def fill_progressively(
-    wanted: SpareDemand, sides: tuple[SideParts, SideParts], scales: tuple[FloatArray, FloatArray]
+    demand: SpareDemand, sides: tuple[SideParts, SideParts], scales: tuple[FloatArray, FloatArray]
 ) -> SpareLevels:
-    """Find the levels.
+    """Raise the level of all tenants until each is held back.
 
-    :param scales: (nodes,) of both sides that fit the bases
+    :param scales: (nodes,) scales of both sides with which the bases were placed
     """
-    nothing = np.full(len(wanted.base), wanted.endless)
-    stands = tuple(
-        _Stand(place, scale, np.zeros(len(scale)), nothing, place.weight)
+    nothing = np.full(len(demand.base), demand.unlimited)
+    states = tuple(
+        _SideState(place, scale, np.zeros(len(scale)), nothing, place.weight)
         for place, scale in zip(sides, scales, strict=True)
     )
-    tenants = _Tenants.of(wanted)
-    part, level = tenants.even, np.zeros(len(wanted.base))
+    tenants = _Tenants.from_demand(demand)
+    part, level = tenants.even, np.zeros(len(demand.base))
     most_rounds = round_limit(sum(len(place.flow) for place in sides), ROUNDS, LEAST_ROUNDS)
     for number in range(most_rounds):
-        own = tenants.own(wanted, part)
-        for stand, beside in zip(stands, stands[::-1], strict=True):
-            stand.move(wanted, part, np.minimum(own, beside.limit))
-        before, level = level, np.minimum(own, np.minimum(stands[0].limit, stands[1].limit))
+        own = tenants.own(demand, part)
+        for state, beside in zip(states, states[::-1], strict=True):
+            state.move(demand, part, np.minimum(own, beside.limit))
+        before, level = level, np.minimum(own, np.minimum(states[0].limit, states[1].limit))
         spare = part * level
         push = LAST_PUSH + PUSH * 0.02 ** (number / (PUSHED * most_rounds))
         held = tenants.rises & (level < own)
         mean = level[held].mean() if held.any() else 0.0
         pushing = push * np.clip(mean / np.maximum(level, TINY), 1 / LOW, LOW)
-        above = spare + pushing * (np.maximum(spare, HUNGER * part * mean) + BASE_PUSH * wanted.base)
-        above = wanted.base + np.minimum(above, wanted.room)
-        for stand in stands:
-            stand.relieve(np.where(held & (stand.limit <= level), above, wanted.base + spare))
+        above = spare + pushing * (np.maximum(spare, HUNGER * part * mean) + BASE_PUSH * demand.base)
+        above = demand.base + np.minimum(above, demand.room)
+        for state in states:
+            state.relieve(np.where(held & (state.limit <= level), above, demand.base + spare))
         if number > 8 and np.all(np.abs(level - before) <= STILL * np.maximum(level, before)):
             break
         part = tenants.parts(part, level)
-    return SpareLevels(tenants.within(spare, wanted), (stands[0].scale, stands[1].scale), number + 1)
+    return SpareLevels(tenants.within(spare, demand), (states[0].scale, states[1].scale))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tenants:
-    """How a tenant's spare is shared among its flows: equally; what one cannot take the others do."""
+    """How the spare of a tenant is shared among its flows: equally, and what one cannot take the others do."""
 
     index: IntArray
     count: int
@@ -157,21 +156,21 @@ class _Tenants:
     several: bool
 
     @classmethod
-    def of(cls, wanted: SpareDemand) -> _Tenants:
-        count = len(wanted.bound)
-        rises = wanted.most > wanted.base
-        flows = np.bincount(wanted.tenant, rises, minlength=count)
-        bases = np.bincount(wanted.tenant, wanted.base, minlength=count)
-        bound = np.minimum(np.maximum(wanted.bound - bases, 0.0), wanted.endless)
-        even = np.where(rises, 1.0 / np.maximum(flows, 1.0)[wanted.tenant], 0.0)
-        return cls(wanted.tenant, count, rises, even, bound[wanted.tenant], bool((flows > 1).any()))
+    def from_demand(cls, demand: SpareDemand) -> _Tenants:
+        count = len(demand.bound)
+        rises = demand.most > demand.base
+        flows = np.bincount(demand.tenant, rises, minlength=count)
+        bases = np.bincount(demand.tenant, demand.base, minlength=count)
+        bound = np.minimum(np.maximum(demand.bound - bases, 0.0), demand.unlimited)
+        even = np.where(rises, 1.0 / np.maximum(flows, 1.0)[demand.tenant], 0.0)
+        return cls(demand.tenant, count, rises, even, bound[demand.tenant], bool((flows > 1).any()))
 
-    def own(self, wanted: SpareDemand, part: FloatArray) -> FloatArray:
-        """(flows,) the level at which a flow has all that it wants, or may have."""
-        return np.minimum(np.where(self.rises, wanted.room / np.where(self.rises, part, 1.0), 0.0), self.bound)
+    def own(self, demand: SpareDemand, part: FloatArray) -> FloatArray:
+        """(flows,) the level at which a flow has all that it demands, or may have."""
+        return np.minimum(np.where(self.rises, demand.room / np.where(self.rises, part, 1.0), 0.0), self.bound)
 
     def parts(self, part: FloatArray, level: FloatArray) -> FloatArray:
-        """Half of the way to parts in which flows that can rise further take those of others that cannot."""
+        """(flows,) half of the way to parts where flows that can rise take those of flows that cannot."""
         if not self.several:
             return part
         top = np.zeros(self.count)
@@ -183,9 +182,9 @@ class _Tenants:
         aim = np.where(high, np.maximum(left[self.index], self.even), self.even)
         return np.where(self.rises, 0.5 * (part + aim), 0.0)
 
-    def within(self, spare: FloatArray, wanted: SpareDemand) -> FloatArray:
-        """(flows,) ``spare`` reduced where it goes beyond a tenant's bound."""
-        sums = np.bincount(self.index, wanted.base + spare, minlength=self.count)
+    def within(self, spare: FloatArray, demand: SpareDemand) -> FloatArray:
+        """(flows,) ``spare``, cut where it exceeds the bound of a tenant."""
+        sums = np.bincount(self.index, demand.base + spare, minlength=self.count)
         spares = np.bincount(self.index, spare, minlength=self.count)
-        over = np.maximum(sums - wanted.bound, 0.0)
+        over = np.maximum(sums - demand.bound, 0.0)
         return spare * np.where(over > 0, 1.0 - over / np.maximum(np.maximum(spares, over), 1e-300), 1.0)[self.index]

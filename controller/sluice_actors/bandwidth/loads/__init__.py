@@ -1,1 +1,1 @@
-"""What nodes report of their traffic, decoded and kept in arrays by flow and node."""
+"""What nodes reported lately, in arrays."""

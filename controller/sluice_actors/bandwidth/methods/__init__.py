@@ -1,1 +1,1 @@
-"""The shares of one method (GET, PUT, replication) in one second."""
+"""The allocation of one method (GET, PUT, replication) in one round."""

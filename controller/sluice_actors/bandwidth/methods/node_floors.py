@@ -1,7 +1,7 @@
-"""Floors of each object server (``node_get_bw``): laid there, not where most of a flow's transfers happen to be.
+"""Floors of each object server (``node_get_bw``), placed there and not where most of a flow's transfers happen to be.
 
-What a tenant wants of its value on an object server is the first that this server carries; where values that meet there
-are more than it carries, they are cut in proportion.  What is left of nodes and of promises is divided as ever.
+What a tenant demands of its floor on an object server comes first there.  Where the floors on a server exceed its
+capacity, they are cut in proportion.  The capacity and the demand that remain are allocated as ever.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def node_floor_demand(parts: FlowParts, value: FloatArray, groups: IntArray, wai
 
 
 def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) -> MaxMinAllocation:
-    """Lay ``least`` (of parts at the storage nodes, of flows without copies) as far as it fits, divide the rest."""
+    """Place node floors as far as they fit, and allocate the rest.
+
+    :param least: (parts at the storage nodes,) bytes per second, of flows without copies
+    """
     least = least * _fitting(problem.storage, least)
     wanted = np.bincount(problem.storage.flow, least, minlength=len(problem.floor))
     most = np.minimum(wanted, np.minimum(problem.ceiling, problem.demand))
@@ -56,7 +59,7 @@ def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) ->
     most *= np.minimum(problem.bound / np.maximum(together, 1e-300), 1.0)[problem.tenant]
     there = sort_parts(problem.proxies)
     laid = place_rates(there, most)
-    below = there.given(laid.rates)
+    below = there.unsorted(laid.rates)
     sums = laid.carried
     least *= np.divide(sums, wanted, out=np.zeros_like(sums), where=wanted > 0)[problem.storage.flow]
     rest = allocate_max_min(
@@ -82,14 +85,14 @@ def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) ->
 
 
 def _fitting(side: Side, rates: FloatArray) -> FloatArray:
-    """(parts,) what of these rates their nodes can carry, 0 to 1."""
+    """(parts,) the part of ``rates`` that nodes can carry, 0 to 1."""
     load = np.bincount(side.node, rates, minlength=len(side.capacity))
     found: FloatArray = np.minimum(side.capacity / np.maximum(load, 1e-300), 1.0)[side.node]
     return found
 
 
 def _relieved(side: Side, rates: FloatArray) -> Side:
-    """The side with what is left when ``rates`` lie on its nodes."""
+    """``side`` with the capacity that (parts,) ``rates`` leave."""
     load = np.bincount(side.node, rates, minlength=len(side.capacity))
     return replace(side, capacity=_without(side.capacity, load))
 

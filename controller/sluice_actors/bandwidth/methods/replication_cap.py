@@ -1,8 +1,8 @@
-"""The cap on replication: one ceiling over the cluster, divided among the storage nodes by what they ask for.
+"""The cap on replication: one ceiling over the cluster, divided among the storage nodes by their demand.
 
-A little is for every one, so that who begins to replicate need not wait for the next round.  No node gets more than it
-carries, where that is known; what it cannot carry is for the others.  Where nodes carry less than the cap, each gets
-what it carries.
+Each node gets a little, so that one that begins to replicate need not wait for the next round.  No node gets more than
+its capacity, where that is known; what it cannot carry goes to the others.  Where all nodes carry less than the cap,
+each gets its capacity.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _EVEN: Final = 0.05
 def allocate_replication(
     cap: Objective, table: LoadTable, assigned: FlowNodeValues, capacity: Capacity
 ) -> MethodAllocation:
-    """Divide ``cap`` among all storage nodes, of which each carries what ``capacity`` says (infinite: not known)."""
+    """Divide ``cap`` among all storage nodes.
+
+    :param assigned: bytes per second that each flow-node was allowed in the last second
+    """
     flows, parts = _everywhere(table)
     made = MethodAllocation(table, _demands(cap, flows, parts), governed=True)
     count = len(parts.flow)
@@ -49,10 +52,10 @@ def allocate_replication(
 
 
 def capped_rates(cap: float, parts: FlowParts, carries: FloatArray, wants: FloatArray) -> FloatArray:
-    """(parts,) a little for each, then what they want, then what is left in equal parts; together at most ``cap``.
+    """(parts,) a little for each, then their demand, then equal parts of the rest; together at most ``cap``.
 
-    :param carries: (nodes,) the most that each gets, infinite where it is not known
-    :param wants: (parts,) infinite for those that wait
+    :param carries: (nodes,) capacities, infinite if unknown
+    :param wants: (parts,) demands, infinite for those that wait
     """
     count = len(parts.flow)
     crowd = np.bincount(parts.node, minlength=len(carries))
@@ -65,9 +68,9 @@ def capped_rates(cap: float, parts: FlowParts, carries: FloatArray, wants: Float
 
 
 def _within(parts: FlowParts, limits: FloatArray, room: FloatArray) -> FloatArray:
-    """``limits`` that add up to at most ``room`` on each node: those above a level, which is the node's, are cut to it.
+    """``limits`` cut to the water level of their node, so that they add up to at most (nodes,) ``room`` there.
 
-    So pouring within them, which has one level for all, needs to know nothing of nodes.
+    Water-filling within them, which has one level for all, then needs no nodes.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         portions = limits / room[parts.node]
@@ -78,7 +81,7 @@ def _within(parts: FlowParts, limits: FloatArray, room: FloatArray) -> FloatArra
 
 
 def _everywhere(table: LoadTable) -> tuple[list[Flow], FlowParts]:
-    """All flows of replication, on each of the storage nodes."""
+    """All flows of replication, each with a part on every storage node."""
     names, nodes = table.flow_index, table.serving(STORAGE_NODE)
     told = np.concatenate([table.stats.flow_sides[table.indexes(REPLICATION, side)] for side in SIDES])
     found = {names.flows[number] for number in np.unique(flow_numbers(told)).tolist()}

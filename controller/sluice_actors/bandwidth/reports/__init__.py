@@ -1,1 +1,1 @@
-"""What is shown of a second: floors not met, shares, idle floors."""
+"""Reports of a round for the API: shares, floors that are not met, idle floors."""

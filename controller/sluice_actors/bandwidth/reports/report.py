@@ -1,12 +1,11 @@
-"""The picture of one round, for people.
+"""The rows of the report of one round.
 
-Lists are bounded: each method has an equal part of a list's rows, what one does not need is the others', and of each
-those with objectives are shown first, then the busiest.  Where the list of flows has room left, promises are shown of
-which nothing moves (``sluice_actors.bandwidth.reports.idle_report``).  What is left out is said.  What was measured
-is of nodes that were heard a moment ago.
+Lists are bounded: each method has an equal part of a list's rows, and what one does not need is the others'.  Of each
+method flows with objectives come first, then the busiest.  Where the list of flows has room left, idle floors are
+reported too (``idle_report``).  The number of omitted rows is reported.  Measured rates are of nodes that reported a
+moment ago.
 
-Numbers only, so that it is JSON: a ceiling or capacity of 0 is none or unknown, a negative share is as much as it
-likes.
+Numbers only, so that it is JSON: a ceiling or capacity of 0 means none or unknown, a negative share means no limit.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from sluice_actors.bandwidth.methods.demand import FlowDemand
 from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
 from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
 
-#: Rows that are shown, of each list.
+#: Rows of each list.
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
-#: More than anything moves.
+#: Above every rate.
 _FIRST: Final = 1e18
 Row = dict[str, Any]
 Allocations = Mapping[str, MethodAllocation]
-#: (side, method, node's name) → capacity and where it is known from.
+#: (side, method, name of the node) → capacity in bytes per second, and where it is known from.
 NodeCapacityTable = Mapping[tuple[str, str, str], tuple[float, str]]
 
 
 def flow_rows(made: Allocations, heard: BoolArray) -> tuple[list[Row], int]:
-    """Those that are active, and how many are left out.
+    """Rows of active flows, and how many are omitted.
 
-    :param heard: (nodes,) those that spoke a moment ago
+    :param heard: (nodes,) true for those that reported a moment ago
     """
     rows: list[Row] = []
     counts = [len(divided.demands.flows) for divided in made.values()]
@@ -57,7 +56,7 @@ def flow_rows(made: Allocations, heard: BoolArray) -> tuple[list[Row], int]:
 
 
 def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, heard: BoolArray) -> tuple[list[Row], int]:
-    """What each node carries, beside what it may carry; and how many rows are left out."""
+    """Rows of nodes (measured, assigned, capacity), and how many are omitted."""
     kinds = []
     for side in SIDES:
         serving = [place for place in table.serving(side).tolist() if heard[place]]
@@ -78,7 +77,7 @@ def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, hea
 
 
 def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> list[float]:
-    """(nodes,) what may move there, where that is held back."""
+    """(nodes,) bytes per second that may move there, where that is limited."""
     sums = np.zeros(len(table.nodes))
     for one in () if divided is None else divided.rates:
         which = np.flatnonzero((one.flow_side % METHOD_SIDES == sort) & np.isfinite(one.rate))
@@ -135,7 +134,7 @@ def _shares(table: LoadTable, node: IntArray, places: IntArray, assigned: Mappin
 
 
 def _promised(table: LoadTable, made: Allocations) -> BoolArray:
-    """(all flows) which have an objective."""
+    """(all flows,) true for those with an objective."""
     found = np.zeros(len(table.flow_index.flows), dtype=bool)
     of_them = (one.flow for divided in made.values() for one in divided.demands.flows if not one.objectives.is_empty)
     found[[table.flow_index.number(flow) for flow in of_them]] = True
@@ -173,7 +172,7 @@ def _part(table: LoadTable, place: int, number: int, row: int, share: float) -> 
 
 
 def object_rows(table: LoadTable, heard: BoolArray) -> tuple[list[Row], int]:
-    """The fastest objects on their way, and how many are left out."""
+    """Rows of the fastest objects in transfer, and how many are omitted."""
     several: dict[str, list[tuple[Node, MovedObject]]] = {method: [] for method in METHODS}
     for node, lately in zip(table.nodes, heard.tolist(), strict=True):
         for moved in node.objects if lately else ():

@@ -42,13 +42,13 @@ def test_floors_and_an_equal_part_of_the_spare():
     assert three().run(5) == near(T1=40, T2=30, T3=20)
 
 
-def test_who_has_no_floor_has_a_part_of_the_spare():
+def test_a_flow_without_floor_gets_a_part_of_the_spare():
     cluster = three()
     cluster.asks["T4"] = {"p1": ALL}
     assert cluster.run(6) == near(T1=37.5, T2=27.5, T3=17.5, T4=7.5)
 
 
-def test_a_floor_that_is_not_used_is_with_the_others_within_two_seconds():
+def test_an_unused_floor_goes_to_others_within_two_seconds():
     cluster = three()
     cluster.run(5)
     del cluster.asks["T1"]
@@ -58,7 +58,7 @@ def test_a_floor_that_is_not_used_is_with_the_others_within_two_seconds():
     assert cluster.run(2) == near(T1=40, T2=30, T3=20)
 
 
-def test_who_asks_for_less_gets_that_and_the_rest_is_used():
+def test_a_small_demand_is_met_and_the_rest_is_used():
     cluster = three()
     cluster.asks["T1"] = {"p1": 5.0, "p2": 5.0}
     moved = cluster.run(8)
@@ -86,7 +86,7 @@ def test_a_ceiling_alone_holds_back_nobody_else():
     assert sum(share(shares_of(cluster.last)[p].rows, PROXY, Flow("T1", GET)).ceiling for p in TWO) <= 10.001 * MB
 
 
-def test_a_ceiling_is_kept_for_who_comes_back():
+def test_a_ceiling_is_retained_for_a_flow_that_comes_back():
     cluster = three()
     cluster.set_policies(bandwidth_policy("T1", max_get_bw=10))
     cluster.run(3)
@@ -117,7 +117,7 @@ def test_a_tenants_share_is_where_its_transfers_are():
     assert cluster.run(1) == near(T1=40, T2=30, T3=20)
 
 
-def test_a_proxy_that_dies_and_one_that_joins():
+def test_shares_follow_proxies_that_fail_and_join():
     cluster = three()
     cluster.run(5)
     del cluster.proxies["p2"]
@@ -145,7 +145,7 @@ def silent(cluster, alive):
             del places["p2"]
 
 
-def test_a_proxy_that_dies_with_its_agent_loses_its_part_within_three_seconds():
+def test_a_proxy_that_fails_with_its_agent_loses_its_part_within_three_seconds():
     cluster = three()
     silent(cluster, alive=False)
     assert cluster.run(2) == near(T1=20, T2=15, T3=10)
@@ -178,7 +178,7 @@ def test_a_proxy_whose_agent_alone_is_silent_keeps_its_part_for_half_a_minute(bu
     assert "p2" not in shares_of(cluster.last)
 
 
-def test_who_dies_while_answers_come_out_of_caches_is_known_all_the_same():
+def test_a_failure_is_detected_while_responses_come_from_caches():
     cluster = three(copies=0.5)  # of each byte a half
     silent(cluster, alive=False)
     cluster.storage = dict.fromkeys(FOUR, 11.25)
@@ -197,7 +197,7 @@ def test_where_data_lies_on_a_slow_node_only_that_tenant_gets_less():
     assert report_of(cluster.last).infeasible == {"T1": pytest.approx(10 * MB, rel=0.02)}
 
 
-def test_floors_that_are_more_than_the_cluster_carries_are_said_to_be():
+def test_floors_beyond_the_capacity_are_reported_as_infeasible():
     cluster = three()
     cluster.set_policies(bandwidth_policy("T1", get_bw=120), bandwidth_policy("T2", get_bw=60))
     moved = cluster.run(5)
@@ -242,7 +242,7 @@ def test_a_floor_per_object_server_counts_those_that_serve_the_tenant():
     assert flow["floor"] == 40 * MB
 
 
-def test_new_flows_begin_with_what_others_have():
+def test_new_flows_begin_at_the_rate_of_others():
     cluster = three()
     cluster.run(5)
     told = shares_of(cluster.last)["p1"]
@@ -252,7 +252,7 @@ def test_new_flows_begin_with_what_others_have():
     assert shares_of(cluster.last)["p1"].newcomer == {PROXY: {GET: pytest.approx(45 * MB)}}
 
 
-def test_proxies_hear_which_object_servers_have_time():
+def test_proxies_get_the_read_headroom_of_object_servers():
     cluster = three()
     cluster.lies = {name: {"s1": 0.5, "s2": 0.5} for name in cluster.asks}
     cluster.run(10)
@@ -286,7 +286,7 @@ def test_nothing_is_held_back_where_no_capacity_is_known():
     assert not shares_of(cluster.last)["p1"].newcomer
 
 
-def test_a_floor_that_suffers_where_no_capacity_is_known():
+def test_a_violated_floor_where_no_capacity_is_known():
     cluster = three(known=False)
     cluster.proxies = dict.fromkeys(TWO, 1000.0)
     cluster.storage = dict.fromkeys(FOUR, 25.0)
@@ -299,7 +299,7 @@ def test_a_floor_that_suffers_where_no_capacity_is_known():
     assert sum(sum(one.values()) for one in moved) / 30 > 0.9 * 100
 
 
-def test_a_floor_above_what_nodes_were_estimated_to_carry_is_said_to_be():
+def test_a_floor_above_the_estimated_capacity_is_reported_as_infeasible():
     cluster = three(known=False)
     cluster.proxies = dict.fromkeys(TWO, 1000.0)
     cluster.storage = dict.fromkeys(FOUR, 25.0)
@@ -366,7 +366,7 @@ def test_idle_tenants_with_floors_are_not_looked_at():
     assert report_of(cluster.last).took < 0.5
 
 
-def test_the_picture_is_json_and_bounded(monkeypatch):
+def test_the_report_is_json_and_bounded(monkeypatch):
     monkeypatch.setattr(report, "MAX_ROWS", dict.fromkeys(("flows", "nodes", "parts", "objects"), 1000))
     cluster = three(known=False)
     cluster.asks = {f"T{number}": {"p1": 0.01} for number in range(1500)}

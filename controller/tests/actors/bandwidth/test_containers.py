@@ -75,7 +75,7 @@ def test_containers_of_one_name_are_not_mistaken_for_each_other():
     assert cluster.run(5) == near({"T1/c": 37.5, "T2/c": 25, "T1/d": 27.5})
 
 
-def test_what_a_container_leaves_unused_is_with_the_others_within_two_seconds_and_back_again():
+def test_an_unused_container_floor_goes_to_others_within_two_seconds_and_back():
     cluster = cluster_of("T1/c", "T1", "T2")
     cluster.set_policies(bandwidth_policy("T1/c", get_bw=40), bandwidth_policy("T1", get_bw=20))
     cluster.run(5)

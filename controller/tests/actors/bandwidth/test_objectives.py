@@ -55,14 +55,14 @@ def test_the_narrower_scope_wins(narrow, wide, flow):
     assert floor(holding(wide, narrow, members=["a"]), **flow) == 1
 
 
-def test_who_is_not_in_the_group_gets_what_is_for_all():
+def test_a_tenant_outside_the_group_gets_the_objective_for_all():
     found = holding(
         bandwidth_policy("x", get_bw=1, target=GOLD), bandwidth_policy("y", get_bw=2, target=TENANTS), members=["b"]
     )  # fmt: skip
     assert (floor(found, "a"), floor(found, "b")) == (2, 1)
 
 
-def test_who_joins_a_group_is_in_it_at_once():
+def test_a_new_member_of_a_group_gets_its_objective_at_once():
     groups = GroupIndex()
     found = Objectives(groups)
     found.replace([bandwidth_policy("x", get_bw=1, target=GOLD)])
@@ -139,7 +139,7 @@ SCOPES = {"a": None, "a/c": None, "gold": GOLD, "logs": LOGS, "": TENANTS, "/": 
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(SCOPES)), st.booleans(), RATES, st.integers(0, 3)), max_size=7))
-def test_it_is_what_is_resolved_for_an_object(drawn):
+def test_objectives_are_those_that_resolve_gives_for_an_object(drawn):
     every = []
     for number, (path, gone, rates, created) in enumerate(drawn):
         if gone:
@@ -193,7 +193,7 @@ def test_where_bytes_are_held_back():
     assert (found.has_floors(GET), found.has_ceilings(GET), found.has_ceilings(PUT)) == (True, True, False)
 
 
-def test_what_cannot_be_read_is_left_out_and_said(caplog):
+def test_an_assignment_that_cannot_be_read_is_logged_and_left_out(caplog):
     broken = assignment("bad.0", "b", "bandwidth", "bandwidth", params={"get_bw": "fast"})
     found = holding(broken, bandwidth_policy("a", get_bw=1))
     assert (floor(found), floor(found, "b")) == (1, 0)

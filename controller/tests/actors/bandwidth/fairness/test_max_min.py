@@ -102,7 +102,7 @@ def test_floors_that_cannot_be_carried_are_reduced_in_proportion_and_the_shortfa
     assert found.short == pytest.approx([45, 30, 15], rel=2e-3)
 
 
-def test_nobody_is_short_who_wants_less_than_can_be_met():
+def test_a_flow_with_less_demand_than_is_met_is_not_short():
     found = allocate_max_min(on_90([90, 60, 30], demand=[1, INF, INF]))
     assert found.share == pytest.approx([0.99, 59.3, 29.7], rel=1e-2)
     assert found.short[0] == 0
@@ -147,7 +147,7 @@ def test_a_side_without_reports_of_a_flow_does_not_hold_it_back():
     assert found.share == pytest.approx([45, 45], rel=1e-2)
 
 
-def test_nothing_to_divide_is_divided():
+def test_a_problem_without_flows_has_a_solution():
     nobody = Side(np.array([5.0]), np.array([], int), np.array([], int), np.array([]), np.array([]))
     none = np.array([])
     found = allocate_max_min(AllocationProblem(none, none, none, np.array([], int), none, none, nobody, nobody))
@@ -184,7 +184,7 @@ def test_floors_are_met_whenever_that_is_feasible(seed):
 
 @STEADY
 @given(SEEDS)
-def test_nobody_wants_more_who_has_room_on_all_of_its_path(seed):
+def test_no_flow_with_unmet_demand_has_free_capacity_on_all_of_its_path(seed):
     given = any_problem(seed)
     found = allocate_max_min(given)
     wants = found.share < 0.99 * most(given)
@@ -195,7 +195,7 @@ def test_nobody_wants_more_who_has_room_on_all_of_its_path(seed):
     assert np.all(full | ~wants)
 
 
-def test_hardly_anybody_could_be_given_more_by_shifting_others():
+def test_hardly_any_rate_could_grow_by_shifting_others():
     could = wants = 0
     for seed in range(60):
         given = any_problem(seed)
@@ -223,7 +223,7 @@ def test_the_spare_is_shared_equally_as_far_as_nodes_allow():
 
 @STEADY
 @given(SEEDS)
-def test_order_does_not_matter_and_the_same_is_answered_again(seed):
+def test_the_order_of_flows_and_nodes_does_not_matter(seed):
     given = any_problem(seed)
     other, place = shuffled(given, np.random.default_rng(seed))
     first = allocate_max_min(given).share
@@ -249,7 +249,7 @@ def test_more_capacity_everywhere_gives_no_tenant_less(seed, factor):
 
 @settings(STEADY, max_examples=40)
 @given(SEEDS, st.floats(1.01, 2.0))
-def test_who_is_promised_more_or_wants_more_gets_no_less(seed, factor):
+def test_a_greater_floor_or_demand_gives_no_less(seed, factor):
     """A greater floor that can be met leaves less spare, but never takes more of it than it gives."""
     given = any_problem(seed)
     limit = limits(given)

@@ -48,7 +48,7 @@ def known(loads):
 
 
 @given(st.lists(st.one_of(rows(SOUND), rows(NUMBERS)), min_size=1, max_size=4))
-def test_rows_are_the_same_by_their_bytes_and_unpacked(seconds):
+def test_rows_read_by_their_bytes_equal_unpacked_rows(seconds):
     plain, quick = NodeLoads(), NodeLoads()
     for number, told in enumerate((*seconds, seconds[0], seconds[0]), 1):
         plain.feed(node_load("n", number, *told), float(number))
@@ -70,7 +70,7 @@ def test_known_rows_are_not_unpacked_again(monkeypatch):
     assert {flow_stat(loads, "n", PROXY, Flow(name, GET)).moved for name in "ac"} == {1e6, 3e6}
 
 
-def test_rows_are_known_by_their_new_numbers(monkeypatch):
+def test_rows_are_known_after_flows_are_renumbered(monkeypatch):
     monkeypatch.setattr(node_loads, "_MAX_OVER", 3)
     loads = NodeLoads()
     for number, names in enumerate(("abcdefgh", "h", "h", "h", "h"), 1):
@@ -87,7 +87,7 @@ def test_rows_are_known_by_their_new_numbers(monkeypatch):
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_numbers_may_be_written_otherwise(single):
+def test_numbers_in_other_encodings_are_read(single):
     loads, data = NodeLoads(), node_load("n", 1, flow_row("a", 1), flow_row("b", 2)).to_data()
     data["rows"] = [[*one[:6], 8.0 if single else 8, 4.0, 0.0] for one in data["rows"]]
     body = msgpack.packb({"v": 1, **data}, use_single_float=single)
@@ -99,7 +99,7 @@ def test_numbers_may_be_written_otherwise(single):
     assert flow_stat(loads, "n", PROXY, Flow("b", GET))[:3] == (8.0, 4.0, 0.0)
 
 
-def test_a_name_that_is_no_text_spoils_the_message_and_nothing_else():
+def test_a_name_that_is_not_utf8_refuses_the_message_alone():
     loads = NodeLoads()
     assert loads.feed(PackedNodeLoad.decode(node_load("n", 1, flow_row("a", 1)).encode()), 1.0)
     broken = node_load("n", 2, flow_row("a", 1), flow_row("bb", 2)).encode().replace(b"\xa2bb", b"\xa2\xff\xff")
@@ -110,7 +110,7 @@ def test_a_name_that_is_no_text_spoils_the_message_and_nothing_else():
 
 
 @pytest.mark.parametrize("spoil", [lambda body: body[:-3], lambda body: body + b"\x01", lambda body: b"\x93" + body])
-def test_what_is_no_message_is_refused(spoil):
+def test_invalid_messages_are_refused(spoil):
     body = node_load("n", 1, flow_row("a", 1)).encode()
     with pytest.raises(DecodeError) as refused:
         PackedNodeLoad.decode(spoil(body))
@@ -118,7 +118,7 @@ def test_what_is_no_message_is_refused(spoil):
 
 
 @pytest.mark.parametrize("told", [[1], [["proxy"]], "abc", None, [[PROXY, "a", "", GET, 0, "", 1.0, 1.0, 0.0, 5]]])
-def test_what_are_no_rows_is_refused(told):
+def test_invalid_lists_of_rows_are_refused(told):
     data = {"v": 1, **node_load("n", 1).to_data(), "rows": told}
     with pytest.raises(DecodeError):
         PackedNodeLoad.decode(msgpack.packb(data))
@@ -130,7 +130,7 @@ def test_another_version_is_refused():
         PackedNodeLoad.decode(msgpack.packb(data))
 
 
-def test_an_error_keeps_the_bytes_and_what_was_read_can_be_written():
+def test_errors_keep_the_bytes_and_reports_encode_again():
     raw = node_load("n1", 1, flow_row("a", 3.0)).encode()
     assert PackedNodeLoad.decode(raw).encode() == raw
     broken = msgpack.packb({**msgpack.unpackb(raw), "capacity": {"proxy": {GET: -1.0}}})

@@ -36,7 +36,7 @@ def places(loads, node="n"):
     return {(side, flow) for side, flow in flows if names.flow_side(side, flow) in found}
 
 
-def test_what_comes_over_the_broker_is_the_same(loads):
+def test_a_decoded_report_is_read_like_the_original(loads):
     told = node_load("n", 1, flow_row("a", 1), flow_row("b", 2, STORAGE_NODE, device="sdb1"), policies={"0": "gold"})
     assert loads.feed(PackedNodeLoad.decode(told.encode()), 1.0)
     assert stat(loads, (STORAGE_NODE, Flow("b", GET))).moved == 2 * MB
@@ -46,7 +46,7 @@ def test_what_comes_over_the_broker_is_the_same(loads):
         PackedNodeLoad.decode(short.encode())
 
 
-def test_what_is_known_or_overtaken_is_refused(loads):
+def test_repeated_and_overtaken_reports_are_refused(loads):
     assert loads.feed(node_load("n", 5, flow_row("a", 1)), 10.0)
     assert not loads.feed(node_load("n", 5, flow_row("a", 9)), 10.1)
     assert not loads.feed(node_load("n", 4, flow_row("a", 9)), 10.2)
@@ -62,7 +62,7 @@ def test_another_start_counts_at_once_unless_it_seems_to_lie_before(loads):
     assert stat(loads).moved == 4 * MB
 
 
-def test_what_is_new_counts_in_full_and_then_as_a_mean(loads):
+def test_a_new_flow_counts_in_full_and_then_as_a_mean(loads):
     loads.feed(node_load("n", 1, flow_row("a", 8)), 1.0)
     assert stat(loads).mean_moved == 8 * MB
     loads.feed(node_load("n", 2, flow_row("a", 0.1)), 2.0)
@@ -71,7 +71,7 @@ def test_what_is_new_counts_in_full_and_then_as_a_mean(loads):
     assert stat(loads).mean_moved < 4 * MB
 
 
-def test_a_place_without_transfers_is_left_within_three_seconds(loads):
+def test_a_flow_without_transfers_leaves_a_node_within_three_seconds(loads):
     loads.feed(node_load("n", 1, flow_row("a", 8)), 1.0)
     presence = []
     for number in (2, 3):
@@ -96,7 +96,7 @@ def test_devices_of_one_flow_are_added_up(loads):
     assert rows.moved.tolist() == [MB, 2 * MB]
 
 
-def test_who_is_gone_loses_everything_at_once_and_who_is_silent_after_a_while(loads):
+def test_ended_nodes_are_forgotten_at_once_and_silent_ones_after_a_while(loads):
     loads.feed(node_load("n", 1, flow_row("a", 1)), 1.0)
     loads.feed(node_load("m", 1, flow_row("a", 1)), 1.0)
     loads.feed(node_load("n", 2, flow_row("a", 1), gone=True), 2.0)
@@ -124,7 +124,7 @@ def test_a_side_without_workers_loses_what_it_had(loads):
 
 
 @pytest.mark.parametrize("moved", [math.nan, math.inf, -1.0, 1e30])
-def test_rows_that_make_no_sense_are_left_out(loads, moved):
+def test_invalid_rows_are_refused(loads, moved):
     bad = (
         flow_row("b", moved),
         flow_row("b", 1, "nowhere"),
@@ -137,7 +137,7 @@ def test_rows_that_make_no_sense_are_left_out(loads, moved):
     assert loads.unsound == len(bad)
 
 
-def test_capacities_that_make_no_sense_are_unknown(loads):
+def test_invalid_capacities_are_unknown(loads):
     capacity = {PROXY: {GET: 5.0, "PUT": -1.0}, STORAGE_NODE: {GET: math.nan}, "nowhere": {GET: 1.0}}
     loads.feed(node_load("n", 1, capacity=capacity), 1.0)
     assert loads.nodes["n"].capacity == {PROXY: {GET: 5.0}}
@@ -166,7 +166,7 @@ def test_flows_that_are_over_are_forgotten_and_the_others_keep_what_is_known(loa
     assert loads.forget(12.0) is None
 
 
-def test_places_are_followed_each_by_itself(loads):
+def test_stats_in_columns_equal_stats_of_each_flow_alone(loads):
     """Whatever comes and goes: columns say the same as one place after the other."""
     random = np.random.default_rng(3)
     alone = {name: NodeLoads() for name in "abcdef"}

@@ -41,7 +41,7 @@ def told(names, rows):
 
 
 @given(st.lists(SHARES, min_size=1, max_size=30), st.dictionaries(st.text(max_size=3, alphabet="s1:"), RATES))
-def test_shares_are_packed_as_they_would_be_one_by_one(rows, spares):
+def test_packed_shares_equal_shares_encoded_one_by_one(rows, spares):
     names = FlowIndex()
     both = concatenate([told(names, rows), told(names, rows[:1])])
     found = pack_shares(both, SharePrefixes(names), 5)
@@ -89,7 +89,7 @@ def stats(*rows):
     return np.array([FlowStat(**row) for row in rows]).T
 
 
-def test_who_does_not_take_what_it_may_leaves_it_to_its_other_parts():
+def test_a_part_below_its_rate_leaves_the_rest_to_other_parts_of_its_flow():
     two = {"moved": 9 * MB, "mean_moved": 9 * MB, "open": 4.0, "mean_open": 4.0}
     one = parts(2, values=stats({**two, "waiting": 2.0, "mean_waiting": 2.0}, two))
     before = FlowNodeValues.from_unsorted(one.keys, np.array([0.4, 0.6]))
@@ -98,7 +98,7 @@ def test_who_does_not_take_what_it_may_leaves_it_to_its_other_parts():
     assert one.portions().tolist() == pytest.approx([1 - takes, takes])
 
 
-def test_a_part_that_might_move_nothing_is_not_held_to_that():
+def test_a_part_with_a_rate_of_zero_is_not_limited_to_that():
     two = {"moved": 1 * MB, "mean_moved": 1 * MB, "open": 4.0, "mean_open": 4.0}
     one = parts(2, values=stats(two, two))
     set_throttled_weights(
@@ -108,7 +108,7 @@ def test_a_part_that_might_move_nothing_is_not_held_to_that():
     assert one.portions()[0] > 0.5
 
 
-def test_spots_are_found_in_any_order():
+def test_values_of_flow_nodes_are_found_in_any_order():
     some = FlowNodeValues.from_unsorted(np.array([7, 3, 5]), np.array([0.7, 0.3, 0.5]))
     assert some.get(np.array([5, 9, 3, 1]), -1.0).tolist() == [0.5, -1.0, 0.3, -1.0]
     assert FlowNodeValues().get(np.array([1, 2]), 4.0).tolist() == [4.0, 4.0]

@@ -77,7 +77,7 @@ def test_no_node_gets_more_than_it_carries(cluster):
 
 
 @given(clusters())
-def test_who_does_not_get_all_meets_the_cap_or_a_full_node(cluster):
+def test_demand_is_met_up_to_the_cap_or_a_full_node(cluster):
     total, made, carries, wants = cluster
     rates = capped_rates(total, made, carries, wants)
     more = rates < wants
@@ -93,7 +93,7 @@ def test_all_of_the_cap_is_divided_or_all_that_nodes_carry(cluster):
 
 
 @given(clusters())
-def test_nobody_who_serves_gets_nothing(cluster):
+def test_every_serving_node_gets_something(cluster):
     total, made, carries, wants = cluster
     rates = capped_rates(total, made, carries, wants)
     crowd = np.bincount(made.node, minlength=len(carries))
@@ -102,7 +102,7 @@ def test_nobody_who_serves_gets_nothing(cluster):
 
 
 @given(clusters())
-def test_who_gets_less_than_it_wants_gets_as_much_as_the_others(cluster):
+def test_nodes_with_unmet_demand_get_equal_rates(cluster):
     """As those on its node when that is full, and else as everybody; but for the even part."""
     total, made, carries, wants = cluster
     rates = capped_rates(total, made, carries, wants)
@@ -206,7 +206,7 @@ def test_a_round_gives_no_node_more_than_its_agent_says():
     assert shown["s1"]["assigned"] == pytest.approx(1 * MB)
 
 
-def test_rounds_give_the_cap_to_who_begins_and_can_carry_it():
+def test_the_cap_goes_to_nodes_that_begin_and_can_carry_it():
     copying = Copying(
         {("s1", REPLICATOR): ALL, ("s2", REPLICATOR): 0.0, ("s3", REPLICATOR): 0.0},
         s1=1.0,
@@ -241,7 +241,7 @@ def test_where_nodes_carry_less_than_the_cap_each_gets_that():
     assert flow["share"] == pytest.approx(5 * MB)
 
 
-def test_a_capacity_that_is_told_anew_counts_from_the_next_round_on():
+def test_a_new_capacity_counts_from_the_next_round():
     copying = Copying({("s1", REPLICATOR): ALL, ("s2", REPLICATOR): ALL}, s1=1.0)
     copying.cluster.set_policies(replication_cap(10))
     assert rates(copying.run(3))["s1", REPLICATOR] == pytest.approx(1)

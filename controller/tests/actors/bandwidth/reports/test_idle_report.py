@@ -104,7 +104,7 @@ def test_what_is_lacking_of_idle_floors_costs_nothing_while_it_stays_the_same(wo
     assert work["json"] < 3000
 
 
-def test_who_begins_and_ends_leaves_the_others_rows_as_they_are(work):
+def test_flows_that_begin_and_end_leave_the_rows_of_others_as_they_are(work):
     allocator = divided(*floors())
     first, then = told(allocator, 1), told(allocator, 2, flow_row("I7", 1))
     assert written(then)[1] is written(first)[1]
@@ -139,7 +139,7 @@ def test_rows_follow_the_objectives_and_the_object_servers():
     assert idle(second(allocator, 3, servers=3)).keys() == {"B", "C"}
 
 
-def test_of_everybody_only_who_is_new_is_looked_up(work):
+def test_under_all_only_new_flows_are_looked_up(work):
     allocator = divided(bandwidth_policy("all", get_bw=0.1, target=EVERYBODY))
     second(allocator, 1, *(flow_row(f"I{number}", 1) for number in range(MANY)))
     for number in range(2, 14):
@@ -155,7 +155,7 @@ def test_of_everybody_only_who_is_new_is_looked_up(work):
     assert work["rows"] == 1
 
 
-def test_of_everybody_who_is_forgotten_is_not_shown_any_more(monkeypatch):
+def test_forgotten_flows_under_all_are_not_reported(monkeypatch):
     allocator = divided(bandwidth_policy("all", get_bw=1, target=EVERYBODY))
     second(allocator, 1, flow_row("A", 1), flow_row("B", 1))
     for number in range(2, 14):
@@ -173,7 +173,7 @@ def test_of_everybody_who_is_forgotten_is_not_shown_any_more(monkeypatch):
     assert idle(picture).keys() == {"C"}
 
 
-def test_who_is_active_is_never_left_out_for_who_is_idle(monkeypatch):
+def test_active_flows_are_never_omitted_for_idle_ones(monkeypatch):
     monkeypatch.setitem(report.MAX_ROWS, "flows", 6)
     allocator = divided(*floors(), bandwidth_policy("P", put_bw=1))
     picture = second(allocator, 1, *(flow_row(name, 1) for name in "ABC"), flow_row("D", 1, method=PUT))
@@ -182,7 +182,7 @@ def test_who_is_active_is_never_left_out_for_who_is_idle(monkeypatch):
     assert picture.left_out == {"flows": MANY - 1}
 
 
-def test_methods_take_turns_where_there_is_no_room_for_all(monkeypatch):
+def test_methods_take_turns_where_rows_are_omitted(monkeypatch):
     monkeypatch.setitem(report.MAX_ROWS, "flows", 5)
     allocator = divided(*floors(), *(bandwidth_policy(f"P{number}", put_bw=1) for number in range(2)))
     shown = [(one["account"], one["method"]) for one in second(allocator, 1).flows]
@@ -197,7 +197,7 @@ ROWS = [{"account": f"AUTH_{number}", "floor": 1.0, "policies": ["\ud800", "ü"]
 
 
 @pytest.mark.parametrize("stands", [True, False])
-def test_a_picture_reads_the_same_whatever_of_it_stands(stands):
+def test_a_report_decodes_the_same_whatever_of_it_is_cached(stands):
     missing, kind = {"p": {"get_bw": 5.0}}, CachedJson if stands else dict
     picture = BandwidthReport(1.0, "h", 1, 7, flows=tuple(ROWS), infeasible=kind(p=5.0), lacking=kind(missing))
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_a_picture_reads_the_same_whatever_of_it_stands(stands):
 
 @pytest.mark.parametrize("standing", [(), (0,), (3,), (0, 1, 3), (0, 1, 2, 3)])
 @pytest.mark.parametrize("count", [0, 1, 4])
-def test_promises_read_the_same_whatever_of_them_stands(standing, count):
+def test_idle_rows_decode_the_same_whatever_of_them_is_cached(standing, count):
     rows = tuple(CachedJson(one) if number in standing else one for number, one in enumerate(ROWS[:count]))
     promises = IdleFlowReport(rows)
     for _ in range(2):
@@ -218,5 +218,5 @@ def test_promises_read_the_same_whatever_of_them_stands(standing, count):
     assert bool(promises.digest) == bool(count)
 
 
-def test_promises_that_differ_have_another_name():
+def test_different_idle_rows_have_different_digests():
     assert len({IdleFlowReport(tuple(ROWS[:count])).digest for count in range(5)}) == 5

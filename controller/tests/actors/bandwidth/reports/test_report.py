@@ -37,7 +37,7 @@ def flow(picture, account, method=GET):
     return found
 
 
-def test_a_silent_node_shows_nothing_after_a_moment_but_keeps_its_share():
+def test_a_silent_node_is_not_reported_but_keeps_its_share():
     allocator = divided(bandwidth_policy("T1", get_bw=30))
     moved = MovedObject("sdb1", 0, "T1", "T1/c/o", GET, "0-end", 5 * MB)
     for number in (1, 2):
@@ -55,7 +55,7 @@ def test_a_silent_node_shows_nothing_after_a_moment_but_keeps_its_share():
     assert share(shares_of(made)["p1"].rows, PROXY, Flow("T1", GET)).rate > 0
 
 
-def test_a_list_that_is_cut_shows_promised_flows_and_each_method(monkeypatch):
+def test_a_cut_list_has_flows_with_objectives_and_each_method(monkeypatch):
     monkeypatch.setattr(report, "MAX_ROWS", {"flows": 6, "nodes": 6, "parts": 6, "objects": 6})
     allocator = divided(bandwidth_policy("small", get_bw=1))
     busy = [flow_row(f"T{number}", 50 + number, STORAGE_NODE, device="sdb1") for number in range(20)]
@@ -151,7 +151,7 @@ def test_a_floor_that_is_lost_to_replication_shows_what_it_gets():
     assert lost(80, waiting=0.0, seconds=4).infeasible == {}
 
 
-def test_who_waits_and_moves_less_is_short_and_who_is_slow_by_itself_is_not():
+def test_a_waiting_flow_below_its_floor_is_short_and_a_slow_one_is_not():
     assert flow(lost(0, waiting=3.0), "A")["short"] == pytest.approx(30 * MB)
     assert flow(lost(1, waiting=0.0), "A")["short"] == 0.0
 

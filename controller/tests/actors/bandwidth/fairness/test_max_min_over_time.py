@@ -65,7 +65,7 @@ def test_skewed_clusters_get_what_is_expected_nearly():
 
 
 @pytest.mark.parametrize(("joins", "told"), [(True, False), (False, True), (False, False)])
-def test_shares_are_right_again_three_seconds_after_a_proxy_died_or_joined(joins, told):
+def test_shares_are_right_three_seconds_after_a_proxy_failed_or_joined(joins, told):
     one = cluster(3, EVEN)
     if joins:
         one.live(0, False)
@@ -82,7 +82,7 @@ def test_shares_are_right_again_three_seconds_after_a_proxy_died_or_joined(joins
         assert np.abs(one.measured() / right - 1).mean() < 0.02
 
 
-def test_what_a_tenant_leaves_is_with_the_others_within_two_seconds():
+def test_an_unused_share_goes_to_others_within_two_seconds():
     one = cluster(5, EVEN)
     one.run(8.0)
     one.switch(0, False)
@@ -92,7 +92,7 @@ def test_what_a_tenant_leaves_is_with_the_others_within_two_seconds():
     assert one.measured().sum() >= 0.97 * one.problem.proxies.capacity.sum()
 
 
-def test_shares_that_are_not_renewed_hold_on():
+def test_shares_hold_while_no_new_ones_arrive():
     one = cluster(7, EVEN)
     one.run(8.0)
     one.measured()
@@ -103,7 +103,7 @@ def test_shares_that_are_not_renewed_hold_on():
     assert one.measured() == pytest.approx(before, rel=0.1)
 
 
-def test_the_same_seed_tells_the_same_story():
+def test_the_same_seed_gives_the_same_rates():
     faults = Faults(lost=0.2, doubled=0.2, late=0.2, churn=0.3)
     first, second = (cluster(9, EVEN, faults) for _ in range(2))
     for one in (first, second):

@@ -38,14 +38,14 @@ def second(allocator, number, *rows, side=PROXY):
     return report_of(allocator.allocate(100.2 + number))
 
 
-def test_members_who_never_moved_anything_count():
+def test_floors_of_members_that_never_moved_anything_count():
     allocator, _ = divided([bandwidth_policy("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
     picture = second(allocator, 1)
     assert picture.lacking == {"p": {"get_bw": pytest.approx(100 * MB)}}
     assert {one["account"]: one["short"] for one in picture.flows} == dict.fromkeys("abcd", 25 * MB)
 
 
-def test_who_moves_something_counts_once():
+def test_an_active_member_counts_once():
     allocator, _ = divided([bandwidth_policy("p", get_bw=50, target=GOLD)], *entries("gold", "a", "b", "c", "d"))
     for number in range(1, 4):
         picture = second(allocator, number, flow_row("a", 40))
@@ -58,7 +58,7 @@ def test_who_moves_something_counts_once():
     assert sorted(one["account"] for one in picture.flows) == list("abcd")
 
 
-def test_who_joins_and_leaves_counts_from_the_next_second():
+def test_members_that_join_or_leave_count_from_the_next_second():
     allocator, groups = divided([bandwidth_policy("p", get_bw=60, target=GOLD)], *entries("gold", "a"))
     assert second(allocator, 1).infeasible == {}
     for number, (more, drops, short) in enumerate(
@@ -70,7 +70,7 @@ def test_who_joins_and_leaves_counts_from_the_next_second():
         assert sum(second(allocator, number).infeasible.values()) == pytest.approx(short * MB)
 
 
-def test_what_is_promised_to_a_member_by_name_takes_the_place_of_the_groups():
+def test_an_objective_by_name_replaces_that_of_the_group():
     members = entries("gold", "a", "b", "c", "d")
     group, low = bandwidth_policy("p", get_bw=70, target=GOLD), bandwidth_policy("a", get_bw=20)
     none = assignment("d.0", "c", "bandwidth", "bandwidth", verb="delete")
@@ -79,7 +79,7 @@ def test_what_is_promised_to_a_member_by_name_takes_the_place_of_the_groups():
     assert floors == [("a", 20), ("b", 0), ("d", 70)]
 
 
-def test_everybody_as_a_group_of_its_own_counts_those_who_were_seen():
+def test_a_floor_for_all_counts_for_tenants_that_were_seen():
     everybody = bandwidth_policy("all", get_bw=60, target=Target("tenant", "all"))
     allocator, _ = divided([everybody, bandwidth_policy("p", put_bw=60, target=GOLD)], *entries("gold", "a", "b", "c"))
     assert second(allocator, 1).lacking.keys() == {"p"}
@@ -118,14 +118,14 @@ def test_a_ceiling_of_a_group_promises_nothing():
     assert (picture.infeasible, picture.flows) == ({}, ())
 
 
-def test_so_many_are_looked_up_and_no_more(monkeypatch):
+def test_the_number_of_members_looked_up_is_bounded(monkeypatch):
     monkeypatch.setattr(objectives, "MAX_MEMBERS", 5)
     promises = [bandwidth_policy("p", get_bw=50, target=GOLD), bandwidth_policy("q", get_bw=50, target=SILVER)]
     allocator, _ = divided(promises, *entries("gold", "a", "b", "c"), *entries("silver", *map(str, range(9))))
     assert sum(second(allocator, 1).infeasible.values()) == pytest.approx(150 * MB)
 
 
-def test_members_who_never_moved_anything_are_shown_where_there_is_room(monkeypatch):
+def test_unseen_members_are_reported_where_there_is_room(monkeypatch):
     monkeypatch.setitem(report.MAX_ROWS, "flows", 6)
     promises = [bandwidth_policy("p", get_bw=50, put_bw=1, target=GOLD), bandwidth_policy("z", get_bw=1)]
     allocator, _ = divided(promises, *entries("gold", *map(str, range(9))))
@@ -151,7 +151,7 @@ def test_each_of_many_groups_is_looked_up_once():
     assert len(allocator.objectives.member_floors(GET)) == 20
 
 
-def test_groups_tell_who_belongs_to_them():
+def test_groups_know_their_members():
     groups = GroupIndex()
     groups.replace([*entries("gold", "a", "b"), *entries("gold", "x/c", kind=CONTAINER_MEMBER)])
     assert (groups.members("tenant", "gold"), groups.members("container", "gold")) == (("a", "b"), ("x/c",))

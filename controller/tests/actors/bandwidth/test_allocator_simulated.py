@@ -104,7 +104,7 @@ def test_shares_hold_where_clients_go_to_servers_at_random(connections, sizes, s
     assert sum(sum(each.values()) for each in seconds) / len(seconds) > 0.97 * 90 * MB
 
 
-def test_few_clients_get_their_shares_in_the_mean_and_nothing_lies_idle():
+def test_few_clients_get_their_shares_in_the_mean_and_no_capacity_is_idle():
     one = loop(32, lambda random: 2 * MIB)
     one.seconds(6)
     seconds = one.seconds(24)
@@ -114,7 +114,7 @@ def test_few_clients_get_their_shares_in_the_mean_and_nothing_lies_idle():
     assert sum(mean.values()) > 0.97 * 90
 
 
-def test_a_server_with_fewer_who_wait_seems_to_have_more_room():
+def test_a_server_with_fewer_waiting_transfers_has_more_headroom():
     known = NodeLoads()
     for second in (1, 2, 3):
         for name, waiting in (("s0", 8.0), ("s1", 24.0), ("s2", 16.0)):
@@ -134,7 +134,7 @@ def rooms_of(*moved):
     return list(read_headroom(LoadTable.from_loads(known), np.full(len(moved), 100 * MB)).values())
 
 
-def test_servers_with_about_as_much_room_as_all_have_the_same():
+def test_small_differences_in_headroom_are_ignored():
     assert rooms_of(40, 46, 50, 44) == [0.55] * 4
     assert rooms_of(30, 46, 40, 44) == [0.7, 0.6, 0.6, 0.6]
     assert rooms_of(0, 0) == [1.0, 1.0]

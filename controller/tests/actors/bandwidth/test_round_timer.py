@@ -162,7 +162,7 @@ def played(tell):
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, DAY, -DAY, 0.6, -1.0, HOUR + 0.4, 0.4 - DAY])
 @pytest.mark.parametrize("after", [0.3, 0.74, 0.9])
-def test_the_host_goes_on_each_second_when_its_clock_jumps(jump, after):
+def test_a_round_is_made_each_second_when_the_clock_jumps(jump, after):
     """The node tells 0.75 s after the beginning: the jump comes long before, just before the round, and after it."""
 
     async def tell(world):
@@ -176,7 +176,7 @@ def test_the_host_goes_on_each_second_when_its_clock_jumps(jump, after):
     played(tell)
 
 
-def test_a_clock_that_jumps_every_second_makes_nobody_spin():
+def test_rounds_do_not_spin_when_the_clock_jumps_every_second():
     async def tell(world):
         for second in range(20):
             world.jump(DAY * (-1) ** second, second + 0.75)
@@ -189,7 +189,7 @@ def test_a_clock_that_jumps_every_second_makes_nobody_spin():
 
 
 @JUMPS
-def test_who_divides_again_in_the_same_term_goes_on_counting_though_its_clock_went_back(jump):
+def test_round_numbers_grow_within_a_term_though_the_clock_went_back(jump):
     async def tell(world):
         begin = len(world.said)
         world.owner.owning = False
@@ -207,7 +207,7 @@ def test_who_divides_again_in_the_same_term_goes_on_counting_though_its_clock_we
 
 
 @pytest.mark.parametrize("jump", [-HOUR, -DAY])
-def test_another_process_whose_clock_lies_before_is_believed_after_some_seconds(jump):
+def test_shares_of_a_process_whose_clock_is_behind_are_accepted_after_some_seconds(jump):
     async def tell(world):
         left = world.took[-1][0]
         world.ahead += jump
@@ -222,7 +222,7 @@ def test_another_process_whose_clock_lies_before_is_believed_after_some_seconds(
     played(tell)
 
 
-def test_another_process_whose_clock_is_right_is_believed_at_once():
+def test_shares_of_a_process_whose_clock_is_right_are_accepted_at_once():
     async def tell(world):
         left, begin = world.took[-1][0], len(world.said)
         world.restart()
@@ -234,7 +234,7 @@ def test_another_process_whose_clock_is_right_is_believed_at_once():
 
 
 @JUMPS
-def test_a_node_whose_clock_jumps_is_heard_as_before(jump):
+def test_reports_of_a_node_whose_clock_jumps_are_accepted(jump):
     async def tell(world):
         begin = len(world.said)
         world.node_ahead += jump
@@ -250,7 +250,7 @@ def test_a_node_whose_clock_jumps_is_heard_as_before(jump):
 
 
 @JUMPS
-def test_an_agent_that_is_restarted_by_another_clock_is_heard_within_some_seconds(jump):
+def test_reports_of_an_agent_restarted_with_another_clock_are_accepted_within_seconds(jump):
     async def tell(world):
         begin = len(world.said)
         world.restart_agent(world.node_ahead + jump)
@@ -265,7 +265,7 @@ def test_an_agent_that_is_restarted_by_another_clock_is_heard_within_some_second
     played(tell)
 
 
-def test_what_a_node_told_before_is_known_by_its_number_whatever_its_clock_says():
+def test_an_old_report_is_known_by_its_number_whatever_its_time():
     async def tell(world):
         old = node_load("p1", world.number - 1, flow_row("a", 99.0), started=world.started, sides=(PROXY,))
         world.host.receive(load_routing_key("p1"), replace(old, at=world.steady + world.node_ahead + DAY).encode())

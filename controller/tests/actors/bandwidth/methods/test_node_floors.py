@@ -48,7 +48,7 @@ def each(rate):
     return [bandwidth_policy(name, node_get_bw=rate, place=STORAGE_NODE) for name in ("T1", "T2")]
 
 
-def test_values_that_fill_the_servers_are_met_on_each():
+def test_node_floors_that_fill_the_servers_are_met_on_each():
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *each(10))
     for account in ("T1", "T2"):
         assert rates(made, account) == pytest.approx([10] * 4, rel=0.01)
@@ -56,7 +56,7 @@ def test_values_that_fill_the_servers_are_met_on_each():
     assert report_of(made).infeasible == {}
 
 
-def test_what_is_above_the_values_goes_where_transfers_are():
+def test_capacity_above_node_floors_goes_where_transfers_are():
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *each(5))
     for account in ("T1", "T2"):
         assert min(rates(made, account)) >= 5
@@ -64,7 +64,7 @@ def test_what_is_above_the_values_goes_where_transfers_are():
     assert np.add(rates(made, "T1"), rates(made, "T2")) == pytest.approx([20] * 4, rel=0.01)
 
 
-def test_values_that_do_not_fit_on_a_server_are_cut_there_in_proportion():
+def test_node_floors_beyond_a_servers_capacity_are_cut_in_proportion():
     promises = [bandwidth_policy(name, node_get_bw=rate, place=STORAGE_NODE) for name, rate in (("T1", 30), ("T2", 10))]
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *promises, moved=15.0)
     assert rates(made, "T1") == pytest.approx([15] * 4, rel=0.01)
@@ -73,7 +73,7 @@ def test_values_that_do_not_fit_on_a_server_are_cut_there_in_proportion():
     assert report_of(made).infeasible == missing
 
 
-def test_who_wants_its_value_on_one_server_alone_takes_no_more_of_it_there():
+def test_a_node_floor_demanded_on_one_server_alone_is_not_exceeded_there():
     made = divided({("T1", 0): {"s1": 40.0}, ("T2", 0): MANY}, *each(10))
     assert [rates(made, name)[0] for name in ("T1", "T2")] == pytest.approx([10, 10], rel=0.01)
     assert report_of(made).infeasible == {}
@@ -81,7 +81,7 @@ def test_who_wants_its_value_on_one_server_alone_takes_no_more_of_it_there():
     assert (flow["floor"], flow["met"], flow["short"]) == (10 * MB, 10 * MB, 0.0)
 
 
-def test_a_value_comes_before_a_floor_over_the_cluster():
+def test_a_node_floor_comes_before_a_floor_over_the_cluster():
     promises = (
         bandwidth_policy("T1", node_get_bw=10, place=STORAGE_NODE),
         bandwidth_policy("T2", get_bw=70, place=STORAGE_NODE),
@@ -91,14 +91,14 @@ def test_a_value_comes_before_a_floor_over_the_cluster():
     assert sum(rates(made, "T2")) == pytest.approx(40, rel=0.01)
 
 
-def test_two_storage_policies_of_one_promise_have_one_value_together():
+def test_storage_policies_of_one_objective_share_its_node_floor():
     made = divided({("T1", 0): FEW, ("T1", 1): MANY, ("T2", 0): MANY}, *each(10))
     both = np.add(rates(made, "T1", what="floor"), rates(made, "T1", 1, what="floor"))
     assert both == pytest.approx([10] * 4, rel=0.01)
     assert rates(made, "T2", what="floor") == pytest.approx([10] * 4, rel=0.01)
 
 
-def test_who_asks_for_less_leaves_the_rest_to_others():
+def test_unused_node_floors_go_to_others():
     allocator = Allocator()
     allocator.objectives.replace(each(10))
     given = {"sides": (STORAGE_NODE,), "capacity": {STORAGE_NODE: {GET: 20 * MB}}}
@@ -113,7 +113,7 @@ def test_who_asks_for_less_leaves_the_rest_to_others():
     assert rates(made, "T2")[0] > 17
 
 
-def test_values_are_cut_to_a_ceiling_and_to_what_proxies_carry():
+def test_node_floors_are_cut_to_ceilings_and_to_the_capacity_of_proxies():
     promises = [bandwidth_policy("T1", node_get_bw=10, max_get_bw=16, place=STORAGE_NODE), each(10)[1]]
     made = divided({("T1", 0): FEW, ("T2", 0): MANY}, *promises)
     assert sum(rates(made, "T1")) <= 16.01
