@@ -1,4 +1,4 @@
-"""Who asks: whom Keystone vouches for, or the holder of the static token, or nobody.
+"""The identity of a request: a user of Keystone's, or the administrator who holds the static token.
 
 With ``auth = keystone`` the middleware of :mod:`sluice_controller.identity.keystone` stands before Django and leaves
 an :class:`Identity` in the request's environment, where no client can put one.  Headers are never looked at.

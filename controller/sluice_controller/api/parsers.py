@@ -1,4 +1,4 @@
-"""One body format: JSON, of which every fault is the caller's and never a 500."""
+"""Parsers of request bodies: strict JSON, whose every error is a 400, and raw bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.parsers import BaseParser
 
 
 class StrictJSONParser(BaseParser):
-    """UTF-8 JSON without NaN, repeated names and bottomless nesting."""
+    """UTF-8 JSON; NaN, repeated names, half surrogate pairs and too deep nesting are refused."""
 
     media_type = "application/json"
 
@@ -30,12 +30,12 @@ class StrictJSONParser(BaseParser):
 
 
 class RawParser(BaseParser):
-    """A body that the view reads by itself, whatever its type."""
+    """A body of any type, which the view reads from the stream."""
 
     media_type = "*/*"
 
     def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Called by REST framework when a view looks at ``data``, which such a view does not."""
+        """Called by REST framework when a view reads ``data``, which such a view does not."""
         return stream
 
 
@@ -52,7 +52,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def _refuse_surrogates(found: Any) -> None:
-    """What holds one can be neither stored nor answered."""
+    """A text with half a surrogate pair can be neither stored nor answered."""
     try:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -50,7 +50,7 @@ def current_rules() -> Rules:
 
 
 def authorize(request: Request, rule: str, target: Target) -> None:
-    """Does nothing when whoever asks may do what ``rule`` guards to ``target``.
+    """Check that the request may do what ``rule`` guards to ``target``.
 
     :raises Forbidden: naming the rule and what was missing
     """
@@ -77,7 +77,7 @@ def authorize_plans(request: Request, rule: str, plans: Iterable[Plan], uploads:
 
 
 def plan_target(plan: Plan, config: Config, uploads: Mapping[str, Upload]) -> dict[str, str]:
-    """What rules see of a plan; only what is named by itself can be somebody's own."""
+    """What rules see of a plan; only a target named by itself can belong to a project."""
     found = {"level": plan.target.level if plan.target.select == NAME else plan.target.select}
     if plan.target.select == NAME:
         found |= project_target(plan.target.name.partition("/")[0], config.reseller_prefix)
@@ -140,7 +140,7 @@ def undecided_rule(request: Request, view: Any) -> str:
 
 
 def faults(views: Iterable[type]) -> Iterator[str]:
-    """What is wrong with the tables of ``views``: a method without a rule, or a rule that is none."""
+    """The errors in the rules of ``views``: a method without a rule, or an unknown rule."""
     for view in views:
         table: Mapping[str, str] = getattr(view, "rules", {})
         for method in getattr(view, "http_method_names", ()):
@@ -164,7 +164,7 @@ def _decide(identity: Identity, rule: str, target: Target) -> None:
 
 
 def _best(identity: Identity) -> dict[str, str]:
-    """The thing that an identity may do most to."""
+    """The target to which an identity has the most rights."""
     own = {"project_id": identity.project_id} if identity.project_id else {}
     return {"level": "container", "self_service": "True", **own}
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads of this API and of the cluster.
+"""Metrics of this API and of the cluster, in Prometheus' text format.
 
 Requests are counted in files that all worker processes share (``PROMETHEUS_MULTIPROC_DIR``, which
 ``sluice_controller.app.server`` makes before it forks), so it does not matter which worker is asked.  The cluster's
@@ -100,7 +100,7 @@ class ClusterCollector(Collector):
             yield family
 
     def _bandwidth(self) -> Metric:
-        """Nothing while nobody measures; what is not held back has nothing assigned, what is unknown no capacity."""
+        """Rows of the newest report; without limit there is no `assigned`, without knowledge no `capacity`."""
         labels = ("node", "side", "method", "what")
         family = GaugeMetricFamily(
             "sluice_bandwidth_bytes_per_second", "payload that a side of a node moves, may and can move", labels=labels

@@ -1,8 +1,8 @@
 """Bandwidth of tenants for Prometheus: the rows of ``/bw/flows`` and ``/bw/parts`` as gauges.
 
 Names of tenants and containers are in it, so that it takes a token and is no part of ``/metrics``.  All of it comes
-from Redis: without that it is an error, and the target is down for Prometheus.  A page without tenants would say that
-nothing moves.  The number of series is bounded as the rows of the report are.
+from Redis: without that it is an error, and the target is down for Prometheus.  An answer without tenants would
+mean that nothing moves.  The number of series is bounded as the rows of the report are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 
 def exposition(backend: Backend, **wanted: str) -> bytes:
-    """Rows in whose columns stands what is ``wanted``, in Prometheus' text format.
+    """The rows whose columns have the ``wanted`` values, in Prometheus' text format.
 
     A flow is on no one node: where a node, side or device is wanted there are parts alone.
 
@@ -37,7 +37,7 @@ def exposition(backend: Backend, **wanted: str) -> bytes:
 
 
 class ReportCollector(Collector):
-    """One report, ``age`` seconds old; nothing but that when nobody measures."""
+    """One report, ``age`` seconds old; without a report only the age."""
 
     def __init__(self, report: BandwidthReport | None, age: float, wanted: Mapping[str, str]) -> None:
         self._report = report
@@ -78,7 +78,7 @@ _IF_ANY: Final = frozenset({"floor", "short", "ceiling"})
 
 
 def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...], rows: Iterable[Row]) -> Metric:
-    """A series of each of ``whats`` that applies to a row; of rows that no label tells apart their sum."""
+    """A series of each of ``whats`` that applies to a row; rows with equal labels are summed."""
     merged: dict[tuple[str, ...], dict[str, float | None]] = {}
     for row in rows:
         key = tuple(_label(row, label) for label in labels)
@@ -93,7 +93,7 @@ def _rates(name: str, text: str, labels: tuple[str, ...], whats: tuple[str, ...]
 
 
 def _sum(one: float | None, other: float | None) -> float | None:
-    """As much as it likes and something is as much as it likes."""
+    """The sum of two rates; unlimited when one of them is."""
     return None if one is None or other is None else one + other
 
 

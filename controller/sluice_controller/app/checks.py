@@ -22,13 +22,13 @@ LEVELS = ("debug", "info", "warning", "error")
 
 @register("sluice")
 def check_options(**_: Any) -> list[CheckMessage]:
-    """Everything that is wrong with ``settings.SLUICE``."""
+    """The errors of ``settings.SLUICE``."""
     return list(faults(settings.SLUICE))
 
 
 @register("views")
 def check_views(**_: Any) -> list[CheckMessage]:
-    """Views that name no rule, which would refuse everybody."""
+    """The methods of views that name no rule or an unknown one."""
     from sluice_controller.app.urls import urlpatterns
 
     views = [pattern.callback.view_class for pattern in urlpatterns]
@@ -61,7 +61,7 @@ def faults(config: Config) -> Iterator[CheckMessage]:
 
 
 def auth_faults(config: Config) -> Iterator[CheckMessage]:
-    """Errors of whoever says who asks."""
+    """Errors of the options of authentication."""
     if config.auth == KEYSTONE:
         yield from identity_checks.keystone_faults(config)
     elif config.auth == STATIC:

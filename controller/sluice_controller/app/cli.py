@@ -62,7 +62,7 @@ def print_sample_policy() -> None:
 
 
 def usable(config: Config) -> bool:
-    """Whether the system checks find nothing; what they find goes to standard error."""
+    """Whether the system checks pass; their errors are written to standard error."""
     from sluice_controller.app.checks import faults
 
     found = list(faults(config))

@@ -1,7 +1,6 @@
-"""What gunicorn itself refuses, before the API sees it: answered like every other error, and logged without content.
+"""A gunicorn worker that answers requests which gunicorn refuses like every other error of the API.
 
-A request line, or a header that is none, may hold a token or a name that nobody wants in a log; so neither the log
-nor the answer repeats what was sent.
+A malformed request line or header may hold a token; so neither the log nor the answer repeats what was sent.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _REASONS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
 
 
 class Worker(ThreadWorker):
-    """gunicorn's threads, which say in our words what is wrong."""
+    """gunicorn's threaded worker with the API's error bodies."""
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Called by gunicorn with what it, or the application, raised."""
@@ -63,7 +62,7 @@ def describe_error(error: Exception) -> tuple[int, str]:
 
 
 def error_response(status: int, message: str, name: str) -> bytes:
-    """A whole answer, after which the connection is closed."""
+    """A whole HTTP response with an error body, after which the connection is closed."""
     body = json.dumps(error_body(status, message)).encode()
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""Checks of what says who asks and what they may: Keystone's options, the policy file, self-service."""
+"""System checks of identity and rules: Keystone's options, the policy file, self-service."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def policy_file_faults(path: str) -> Iterator[CheckMessage]:
 
 
 def _user_of(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the usual way to log in needs; other ways check it themselves."""
+    """The options that a login by password needs; other plugins check their own."""
     if given.get("auth_type") not in ("password", "v3password"):
         return ()
     return ("user_id" if given.get("user_id") else "username", "password")

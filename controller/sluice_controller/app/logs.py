@@ -1,8 +1,8 @@
-"""What the API logs, and how: a line for people, or one JSON object per line for machines.
+"""Log records of the API, formatted as text lines or as one JSON object per line.
 
 * One record of logger ``sluice_controller.requests`` for each request says method, route, path, status, milliseconds,
-  who asked, and the request's id.  The query is left out, and so are headers and bodies: they may hold what
-  nobody wants in a log.
+  who asked, and the request's id.  The query is left out, and so are headers and bodies: they may hold
+  secrets.
 * Every other record carries the id of the request that it was written for.
 * A record is one line, whatever a caller put into a name; only tracebacks have more, and not in JSON.
 """
@@ -28,8 +28,8 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def request_id(given: str) -> str:
-    """``given``, when it is an id as OpenStack's services make them, so that one call can be followed through all
-    of them; else a new one."""
+    """``given``, when it is a valid request id of OpenStack, so that one call can be followed through all services;
+    else a new one."""
     return given if _GIVEN.fullmatch(given) else f"req-{uuid.uuid4()}"
 
 

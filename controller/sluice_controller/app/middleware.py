@@ -1,4 +1,4 @@
-"""What stands around every request: an id, a line in the log, and a limit on the body."""
+"""Django middlewares: a request id with a log record and counters, and a limit on bodies."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class RequestIdMiddleware:
             response = self._next(request)
             response["X-Request-Id"] = response["X-Openstack-Request-Id"] = request.request_id
             response["Cache-Control"] = "no-store"
-            _measure(request, response)
-            _tell(request, response.status_code, time.monotonic() - begun)
+            _set_length(request, response)
+            _record(request, response.status_code, time.monotonic() - begun)
             return response
         finally:
             current_request.reset(before)
 
 
-def _tell(request: HttpRequest, status: int, seconds: float) -> None:
-    """One line in the log and one more in the counters."""
+def _record(request: HttpRequest, status: int, seconds: float) -> None:
+    """Write one log record and count the request."""
     route = route_of(request)
     count_request(request.method, route, status, seconds)
     access = {
@@ -68,13 +68,13 @@ def _tell(request: HttpRequest, status: int, seconds: float) -> None:
 
 
 def route_of(request: HttpRequest) -> str:
-    """The call's path as the description has it; the same for all that lead nowhere."""
+    """The path template of the route, as the schema has it; ``unknown`` for a path without route."""
     match = getattr(request, "resolver_match", None)
     return "/" + _parameter.sub(r"{\1}", match.route) if match is not None else "unknown"
 
 
-def _measure(request: HttpRequest, response: HttpResponse) -> None:
-    """Say how long the body is, so that it need not go in chunks; HEAD gets the length alone."""
+def _set_length(request: HttpRequest, response: HttpResponse) -> None:
+    """Set ``Content-Length``, so that the body is not sent in chunks; a HEAD gets no body."""
     if response.status_code == HTTPStatus.NO_CONTENT:
         return
     if response.streaming:
@@ -85,7 +85,7 @@ def _measure(request: HttpRequest, response: HttpResponse) -> None:
 
 
 class BodyLimitMiddleware:
-    """Refuses a body before it is read: of unknown length, or too large."""
+    """Refuses a body of unknown length or above the limit before it is read."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self._next = get_response
@@ -104,7 +104,7 @@ class BodyLimitMiddleware:
 
 
 def _limit(path: str) -> int:
-    """Code, and a whole configuration, may be larger than what people write."""
+    """The largest body in bytes; uploaded code and imported configurations have limits of their own."""
     config = settings.SLUICE
     if path.startswith(_CODE) and path.endswith("/data"):
         return int(config.code_limit)

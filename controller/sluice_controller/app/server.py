@@ -47,7 +47,7 @@ class Server(BaseApplication):
 
 
 def gunicorn_settings(config: Config) -> dict[str, Any]:
-    """Everything that differs from gunicorn's defaults, or that its environment could change."""
+    """The settings that differ from gunicorn's defaults, and those that its environment could change."""
     return {
         "bind": config.bind,
         "workers": config.workers,
@@ -70,12 +70,12 @@ def gunicorn_settings(config: Config) -> dict[str, Any]:
 
 
 def create_counter_folder(server: Any) -> None:
-    """Called by gunicorn in the master before it forks: where the workers count together."""
+    """Called by gunicorn in the master before it forks: where all workers keep their counters."""
     os.environ[MULTIPROCESS] = tempfile.mkdtemp(prefix="sluice-api-")
 
 
 def keep_counters_of_worker(server: Any, worker: Any) -> None:
-    """Called by gunicorn in the master when a worker has ended: what it counted stays counted."""
+    """Called by gunicorn in the master when a worker has ended; its counters are kept."""
     from prometheus_client import multiprocess
 
     multiprocess.mark_process_dead(worker.pid)
@@ -87,7 +87,7 @@ def remove_counter_folder(server: Any) -> None:
 
 
 def hide_arguments(server: Any, worker: Any) -> None:
-    """Called by gunicorn in each worker first: what is imported there finds no arguments of ours."""
+    """Called by gunicorn in each worker first: imported modules must not parse our arguments."""
     sys.argv = ["sluice-api"]
 
 
@@ -110,7 +110,7 @@ def load_application(config: Config) -> Callable[..., Any]:
 
 
 def refuse_faulty_views() -> None:
-    """A view without a rule would refuse everybody, at some later time: end here instead.
+    """Refuse to start with a view that names no rule, which would refuse every request.
 
     :raises ImproperlyConfigured: naming it; gunicorn ends with a worker that does not come up
     """

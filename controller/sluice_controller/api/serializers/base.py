@@ -59,12 +59,12 @@ class UnixTimeField(s.DateTimeField):
     per_second: ClassVar[int] = 1
 
     def text(self, value: float) -> str | None:
-        """The time in words."""
+        """The time as text."""
         return None if self.allow_null and not value else iso_time(value / self.per_second)
 
 
 class MillisecondsField(UnixTimeField):
-    """The same of unix milliseconds."""
+    """Unix time in milliseconds, answered in the same way."""
 
     per_second = 1000
 

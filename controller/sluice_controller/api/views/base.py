@@ -1,4 +1,4 @@
-"""What all views share."""
+"""The base of all views: the backend, the rule of each method, and versions as ``ETag``."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class View(APIView):
         cls.rules = {**named_rules(cls), **vars(cls).get("rules", {})}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Called by REST framework before the method: who asks is known after this."""
+        """Called by REST framework before the method; it sets the identity of the request."""
         super().initial(request, *args, **kwargs)
         self.backend = current_backend()
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Called by REST framework with the answer, which stays here when nobody asked whether it may be given."""
+        """Called by REST framework with the answer, which is withheld when its rule was never decided."""
         response = super().finalize_response(request, response, *args, **kwargs)
         if response.status_code < HTTPStatus.BAD_REQUEST and undecided_rule(request, self):
             error = AssertionError(f"rule `{undecided_rule(request, self)}` was never decided")

@@ -55,7 +55,7 @@ class ControllerBase(View):
         return self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
 
     def settled(self, found: RegisteredCode, seconds: float) -> Response:
-        """The controller once actor hosts do what was asked, or say why not."""
+        """The controller once actor hosts have followed the command, or have reported why not."""
         controllers.wait_settled(self.backend, found, seconds)
         return self.answer(found)
 

@@ -1,4 +1,4 @@
-"""What the views of uploaded code share: taking it, giving it, and the words of the description."""
+"""Upload and download of code: reading a request, streaming an answer, and the words of the schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NATIVE_RULES: Final = {
 
 
 def code_authorizer(request: Request) -> Authorize:
-    """What lets nobody bring native code by way of a configuration who may not upload it."""
+    """Decides whether an imported configuration may bring native code: as its upload would be decided."""
 
     def allow(changes: list[Difference]) -> None:
         for one in changes:
@@ -76,7 +76,7 @@ def content_length(request: Request) -> int:
 
 
 def download(backend: Backend, request: Request, upload: Upload) -> StreamingHttpResponse:
-    """The code as it was uploaded; whoever asks for the headers alone does not make Swift send it.
+    """The code as it was uploaded; HEAD does not read it from Swift.
 
     :raises NotFound: when there is none yet
     """
