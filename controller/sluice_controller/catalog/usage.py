@@ -44,24 +44,19 @@ def refuse_used(what: str, users: Iterable[str], force: bool) -> None:
 
 def policies_about_group(contents: CacheContents, name: str, level: str) -> Iterator[str]:
     """Policies about the group of tenants or containers."""
-    for one in contents.ordered:
-        target = one.plan.target
-        if (target.select, target.name, target.level) == (GROUP, name, level):
-            yield one.policy.id
+    wanted = (GROUP, name, level)
+    targets = ((one.policy.id, one.plan.target) for one in contents.ordered)
+    return (policy for policy, target in targets if (target.select, target.name, target.level) == wanted)
 
 
 def policies_of_origin(contents: CacheContents, origin: str) -> Iterator[str]:
     """Policies that a stereotype or a deployment wrote."""
-    for one in contents.ordered:
-        if one.policy.origin == origin:
-            yield one.policy.id
+    return (one.policy.id for one in contents.ordered if one.policy.origin == origin)
 
 
 def policies_watching(contents: CacheContents, name: str) -> Iterator[str]:
     """Policies that watch the metric."""
-    for one in contents.ordered:
-        if name in one.plan.metrics:
-            yield one.policy.id
+    return (one.policy.id for one in contents.ordered if name in one.plan.metrics)
 
 
 def policies_using_term(contents: CacheContents, term: str) -> Iterator[str]:

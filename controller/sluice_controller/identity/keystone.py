@@ -53,7 +53,7 @@ class KeystoneMiddleware(auth_token.AuthProtocol):
     def fetch_token(self, token: str, **kwargs: Any) -> Any:
         """Called by keystonemiddleware for each token.
 
-        :raises KeystoneAwayError: instead of calling the token invalid when Keystone could not be asked
+        :raises KeystoneUnreachable: instead of calling the token invalid when Keystone could not be asked
         """
         try:
             return super().fetch_token(token, **kwargs)

@@ -13,7 +13,7 @@ from sluice_controller.catalog import reference_guards
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.catalog.groups import resolve_member
 from sluice_controller.catalog.policy_cache import CacheContents, CachedPolicy
-from sluice_controller.catalog.vocabulary_index import path_target
+from sluice_controller.catalog.vocabulary_index import parameter_text, path_target
 from sluice_controller.policies import generated_policies
 from sluice_controller.policies.generated_policies import GeneratedPolicies
 from sluice_controller.policies.services import Authorize, allow_all
@@ -90,15 +90,12 @@ def deployment_sentence(target: Target, keyword: str, data: Any) -> str:
     body = Body(data, *FIELDS)
     place = body.one_of("place", PLACES) if body.has("place") else ""
     params = tuple(
-        ast.Parameter(ast.Word(name.lower()), ast.Word(_value(value))) for name, value in body.scalars("params").items()
+        ast.Parameter(ast.Word(name.lower()), ast.Word(parameter_text(value)))
+        for name, value in body.scalars("params").items()
     )
     action = ast.Action("set", ast.Word(keyword), params, place)
     name = ast.Word(target.label or target.name)
     return str(ast.Sentence(ast.Target(target.level, target.select, name), (action,)))
-
-
-def _value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def deploy(

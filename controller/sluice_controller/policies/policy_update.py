@@ -20,7 +20,8 @@ from sluice_controller.errors import check_version
 from sluice_controller.policies.bandwidth_checks import check_bandwidth
 from sluice_controller.policies.freeze import assignments_in_force
 from sluice_controller.policies.services import Authorize, WrittenPolicies, allow_all
-from sluice_controller.validation.parameters import policy_text, refuse_unknown
+from sluice_controller.validation.bodies import policy_text
+from sluice_controller.validation.parameters import refuse_unknown
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import Firing, Policy, PolicyState
 from sluice_core.store.records import Draft

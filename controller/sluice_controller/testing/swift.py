@@ -53,6 +53,18 @@ class FakeSwift:
 
 
 @contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Answer requests in a thread until the end of the block."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
 def fake_swift() -> Iterator[FakeSwift]:
     """One that listens until the end of the block."""
     fake = FakeSwift()
@@ -73,12 +85,6 @@ def fake_swift() -> Iterator[FakeSwift]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base's name
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, serving(server):
         fake.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield fake
-        finally:
-            server.shutdown()
-            thread.join()
+        yield fake

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from sluice_controller.testing.swift import serving
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 
 
@@ -57,11 +57,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def fake_code_swift() -> Iterator[FakeCodeSwift]:
     """One that listens until the end of the block."""
-    with FakeCodeSwift() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with FakeCodeSwift() as server, serving(server):
+        yield server

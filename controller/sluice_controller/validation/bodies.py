@@ -115,3 +115,28 @@ def shortened(value: Any) -> str:
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return shown.encode("utf-8", "replace").decode()
+
+
+def policy_text(body: Any, limit: int) -> str:
+    """The sentences in the body ``{"policy": "FOR …"}``.
+
+    :raises CallerError: when the body has another shape, or its text cannot be one
+    """
+    if not isinstance(body, Mapping):
+        raise CallerError('the body is no object, expected `{"policy": "FOR …"}`')
+    refuse_unknown(body, ("policy",), "field")
+    text = body.get("policy")
+    if not isinstance(text, str):
+        raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is no text")
+    plain_text(text, "policy", limit)
+    if not text.strip():
+        raise CallerError("`policy` is empty, expected a sentence")
+    return text
+
+
+def empty_body(body: Any) -> None:
+    """A request that takes nothing.
+
+    :raises CallerError: when it brings something
+    """
+    Body(body)

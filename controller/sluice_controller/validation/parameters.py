@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from sluice_core.errors import CallerError
 
@@ -79,35 +78,3 @@ class Query:
         if not (value.isascii() and value.isdigit() and len(value) < 10 and low <= int(value) <= high):
             raise CallerError(f"`{name}` is `{value}`, expected a whole number from {low} to {high}")
         return int(value)
-
-
-def policy_text(body: Any, limit: int) -> str:
-    """The sentences in the body ``{"policy": "FOR …"}``.
-
-    :raises CallerError: when the body has another shape, or its text cannot be one
-    """
-    if not isinstance(body, Mapping):
-        raise CallerError('the body is no object, expected `{"policy": "FOR …"}`')
-    refuse_unknown(body, ("policy",), "field")
-    text = body.get("policy")
-    if not isinstance(text, str):
-        raise CallerError("`policy` is missing, expected a sentence" if text is None else "`policy` is no text")
-    if len(text) > limit:
-        raise CallerError(f"`policy` has {len(text)} characters, expected at most {limit}")
-    if not text.strip():
-        raise CallerError("`policy` is empty, expected a sentence")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise CallerError("`policy` holds half a surrogate pair, which is no character") from None
-    return text
-
-
-def empty_body(body: Any) -> None:
-    """A request that takes nothing.
-
-    :raises CallerError: when it brings something
-    """
-    if not isinstance(body, Mapping):
-        raise CallerError("the body is no object, expected none")
-    refuse_unknown(body, (), "field")

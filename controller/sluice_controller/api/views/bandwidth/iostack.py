@@ -16,7 +16,7 @@ from sluice_controller.api.views.resources import render_entry
 from sluice_controller.bandwidth import iostack, promises, services
 from sluice_controller.catalog import bandwidth_report, selectors
 from sluice_controller.catalog.waiting import wait_acknowledged
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 from sluice_controller.validation.times import iso_time
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"

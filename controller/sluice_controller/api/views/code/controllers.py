@@ -36,7 +36,7 @@ from sluice_controller.api.views.resources import no_content, render_entry, rend
 from sluice_controller.catalog.waiting import LONGEST
 from sluice_controller.code import controllers, revisions
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 
 _NAME = in_path("controller", "the controller's name")
 _OK = {200: shapes.ControllerSerializer}

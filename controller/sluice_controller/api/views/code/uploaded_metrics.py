@@ -40,7 +40,7 @@ from sluice_controller.code import revisions
 from sluice_controller.code.revisions import RegisteredCode
 from sluice_controller.code.rollout import wait_rolled_out
 from sluice_controller.registry import metrics
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 
 _METRIC = in_path("metric", "the metric's name")
 _INSISTING = query("force", OpenApiTypes.BOOL, "even while policies watch it, which then see silence", default=False)

@@ -16,7 +16,7 @@ from sluice_controller.catalog.selectors import LARGEST_PAGE
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.configuration import changes
 from sluice_controller.configuration.configuration import configuration_at, replace_configuration
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 from sluice_core.errors import CallerError, NotFound
 
 PLAN = query("plan", OpenApiTypes.BOOL, "only say what would change", default=False)

@@ -14,7 +14,7 @@ from sluice_controller.api.serializers.nodes import NODE_STATES, HeadSerializer,
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog import selectors
 from sluice_controller.policies import services
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 
 
 class NodesView(View):

@@ -13,7 +13,7 @@ from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import render_entry, render_page
 from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.policies import deployments
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 from sluice_dsl.plan import Plan
 
 TARGET = in_path("target", "`account`, `account/container` or `account/container/object`")

@@ -26,7 +26,7 @@ from sluice_controller.catalog import selectors
 from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
 from sluice_controller.registry import activations
-from sluice_controller.validation.parameters import policy_text
+from sluice_controller.validation.bodies import policy_text
 
 LOCATION = header("Location", "path of the new policy, or of the list when there are several", 201)
 REPEATED = OpenApiParameter(

@@ -29,7 +29,7 @@ from sluice_controller.api.views.base import View, expected_version
 from sluice_controller.api.views.resources import CollectionView, EntryView, no_content, render_entry, render_page
 from sluice_controller.catalog import groups
 from sluice_controller.catalog.groups import CONTAINERS, TENANTS, GroupKind
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 
 _GROUP = in_path("group", "the group's name")
 _TENANT = in_path("member", "an account, or the name that it was added by")

@@ -31,7 +31,7 @@ from sluice_controller.api.views.resources import CollectionView, EntryView, no_
 from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.policies import deployments
 from sluice_controller.registry import stereotypes
-from sluice_controller.validation.parameters import empty_body
+from sluice_controller.validation.bodies import empty_body
 from sluice_core.errors import CallerError
 from sluice_core.messages.policies import CONTAINER, TENANT, Target
 from sluice_dsl.plan import Plan
