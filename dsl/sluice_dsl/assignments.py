@@ -1,4 +1,4 @@
-"""From a plan to the assignments that agents and the data plane read."""
+"""Assignments of a plan, which agents and the data plane read."""
 
 from __future__ import annotations
 

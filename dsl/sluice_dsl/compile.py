@@ -1,4 +1,4 @@
-"""The door of the language: a text of sentences to plans, or all that is wrong with it."""
+"""Compiles a text of sentences to plans, or reports everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def compile_text(
         with policies that exist
     """
     reporter = Reporter(text)
-    neighbours = [] if callable(existing) else list(existing)
+    earlier = [] if callable(existing) else list(existing)
     plans: list[tuple[Sentence, Plan]] = []
     for sentence in parse(text, reporter):
         meant = expand_aliases(sentence, catalogue)
         plan = check_sentence(meant, catalogue, reporter)
         if plan is not None:
             new = ExistingPolicy("", plan, line=text.count("\n", 0, sentence.span[0]) + 1)
-            others = [*existing(new.account), *neighbours] if callable(existing) else neighbours
+            others = [*existing(new.account), *earlier] if callable(existing) else earlier
             check_conflicts(plan, meant, others, catalogue, reporter)
-            neighbours.append(new)
+            earlier.append(new)
             plans.append((sentence, plan))
     errors = reporter.all(ERROR)
     if errors:

@@ -1,7 +1,7 @@
-"""What is wrong or doubtful in a text, where, and how it is shown.
+"""Errors and warnings of a text: where they are and how they are shown.
 
-Cedar and rustc taught the form: one line that says the thing and what was expected, the line of
-the source, and carets below the words that are meant.
+The form follows Cedar and rustc: one line that names the fault and what was expected, the line of the source, and
+carets below the words that are meant.
 """
 
 from __future__ import annotations

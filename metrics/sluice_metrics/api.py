@@ -10,18 +10,18 @@ request and each target it concerns, in this order:
     sent(method, size)       size bytes of a response body were sent (plain, client side)
     ended(method)            once for each admitted request, also when it was cut off
 
-Bytes are told while a body passes, at least once a second and never twice: in how many portions is the host's choice.
+The host reports bytes while a body passes, at least once a second and never twice; it chooses the portions.
 
-Each answers by how much the total grows.  Answers must depend on the arguments only; a method
-that raises is counted and logged by the host, and the request goes on.
+Each method returns the growth of the total.  The result must depend on the arguments only.  The host counts and logs a
+method that raises, and the request goes on.
 
-A metric with a ``sample_size`` looks into what is uploaded.  The host collects the first bytes (plain,
-whatever filters then make of them) of one upload in several, never more than some each second, and asks
+A metric with a ``sample_size`` samples uploads.  The host collects the first bytes (plain, before any filter) of one
+upload in several, with an upper bound per second, and calls
 
     sampled(data)            amount and weight of these bytes
 
-The metric's value is the mean ``sum of amounts / sum of weights`` over the last samples, at each
-level.  It stands for some minutes after the last sample, and then there is none.
+The metric's value is the mean ``sum of amounts / sum of weights`` over the last samples, at each level.  It is reported
+for some minutes after the last sample.
 
 A metric whose ``info.granularities`` hold ``object`` is also counted for single objects: the busiest of
 each worker (``sluice_metrics.meter.busiest`` says which are).  That is for totals only.
@@ -44,7 +44,7 @@ class Metric:
     info: ClassVar[MetricInfo]
     #: True for a level (requests at work now): the value is reported as it stands, not as growth.
     gauge: ClassVar[bool] = False
-    #: How many bytes of an upload's beginning it wants to see; 0 for none.
+    #: Bytes of an upload's beginning that the metric samples; 0 for none.
     sample_size: ClassVar[int] = 0
 
     def admitted(self, method: str) -> float:
@@ -64,7 +64,7 @@ class Metric:
         return 0
 
     def sampled(self, data: bytes) -> tuple[float, float]:
-        """``data`` began an upload, ``sample_size`` bytes of it or all; the weight is more than zero.
+        """Amount and weight of the first ``sample_size`` bytes of an upload (or all of it); the weight is above zero.
 
         It is called on the request path and must be quick.
         """

@@ -1,7 +1,7 @@
-"""Uploaded workload metrics: what the registration says of them, and the class out of verified code.
+"""Uploaded workload metrics: their description in the registration, and their class out of verified code.
 
-What the code says of itself was found by a trial (``sluice_metrics.trial``) and is in ``Upload.info``: the fields of
-``MetricInfo`` but its name, and ``gauge`` and ``sample_size`` of the class.
+A trial (``sluice_metrics.trial``) writes the description into ``Upload.info``: the fields of ``MetricInfo`` other than
+its name, and ``gauge`` and ``sample_size`` of the class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LISTS: Final = ("granularities", "aliases")
 
 
 def describe_metric(found: type[Metric]) -> dict[str, Any]:
-    """What a metric says of itself, as ``Upload.info`` keeps it: JSON data."""
+    """The description of a metric for ``Upload.info``: JSON data."""
     said = {name: getattr(found.info, name) for name in _TOLD}
     lists = {name: list(said[name]) for name in _LISTS}
     return {**said, **lists, "gauge": found.gauge, "sample_size": found.sample_size}
@@ -47,7 +47,7 @@ def metric_info(upload: Upload) -> MetricInfo:
 
 
 def load_metric(upload: Upload, code: bytes) -> type[Metric]:
-    """The metric that ``code`` (verified) is.
+    """The metric class in ``code`` (verified).
 
     :raises BadUpload: when it cannot be loaded, or is not what was registered
     """
@@ -59,7 +59,7 @@ def load_metric(upload: Upload, code: bytes) -> type[Metric]:
 
 
 def create_metric(upload: Upload, code: bytes) -> Metric:
-    """What a host puts into its meter.
+    """A metric for the host's meter.
 
     :raises BadUpload: when it cannot be
     """
@@ -71,7 +71,7 @@ def create_metric(upload: Upload, code: bytes) -> Metric:
 
 
 def refusal_reason(found: type[Metric], name: str = "") -> str:
-    """Why a class of uploaded code cannot be the metric ``name``; empty when it can, by what it says of itself."""
+    """Why a class cannot be the metric ``name``, by its description; empty when it can."""
     info = getattr(found, "info", None)
     if not isinstance(info, MetricInfo):
         return f"class `{found.__name__}` has no `info` that is a MetricInfo"

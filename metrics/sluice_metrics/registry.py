@@ -1,4 +1,4 @@
-"""Which metrics there are: ours in one literal list, strangers by entry point.
+"""The installed metrics: built-in ones in one literal list, third-party ones by entry point.
 
 A plugin is a distribution with an entry point in the group ``sluice.metrics`` that names a
 :class:`~sluice_metrics.api.Metric`.  One that cannot be loaded is reported and left out.

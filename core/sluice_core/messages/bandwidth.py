@@ -1,11 +1,11 @@
-"""Bandwidth as all rooms speak of it: flows, objectives, and what agents and the dividing host tell each other.
+"""Bandwidth: flows, objectives, and the messages between agents and the dividing host.
 
-A *flow* is what is held back as one: the bytes that one tenant (or one of its containers, when an objective speaks of
-that) moves by one method under one storage policy.  Rates are bytes of client payload per second, counted once at
-the proxies; at the object servers each copy counts.
+A *flow* is the unit of limiting: the bytes that one tenant (or one of its containers, when an objective names it) moves
+by one method under one storage policy.  Rates are bytes of client payload per second, counted once at the proxies; at
+the object servers each copy counts.
 
-What changes every second travels over the broker: each agent tells its :class:`NodeLoad`, one actor host divides and
-answers every node with its :class:`Shares`.  What people look at is in ``sluice_core.messages.bandwidth_report``.
+What changes every second travels over the broker.  Each agent sends its :class:`NodeLoad`; one actor host allocates and
+sends every node its :class:`Shares`.  Documents for people are in ``sluice_core.messages.bandwidth_report``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GET: Final = "GET"
 PUT: Final = "PUT"
 REPLICATION: Final = "REPLICATION"
 METHODS: Final = (GET, PUT, REPLICATION)
-#: Where bytes can be held back, and counted.
+#: Where bytes are held back and counted.
 SIDES: Final = (PROXY, STORAGE_NODE)
 
 #: The parameters of ``SET bandwidth`` that are rates, by method: floor, ceiling, floor of each object server.
@@ -32,15 +32,15 @@ CEILINGS: Final = {GET: "max_get_bw", PUT: "max_put_bw"}
 NODE_FLOORS: Final = {GET: "node_get_bw"}
 STORAGE_POLICY: Final = "storage_policy"
 CLASS: Final = "class"
-#: Priority classes, and the level of best effort that each stands for (0 is for those below their floor).
+#: Priority class → level of best effort (Linux I/O class); level 0 is for flows below their floor.
 CLASSES: Final[Mapping[str, int]] = {"gold": 1, "silver": 4, "bronze": 7}
-#: The level of those that no objective names.
+#: Level of a flow without an objective.
 NO_CLASS: Final = 4
 #: The parameter of ``SET replication``.
 MAX_REPLICATION: Final = "max_bw"
-#: A storage policy that is not known (yet).
+#: Index of a storage policy that is not known (yet).
 ANY_POLICY: Final = -1
-#: What replication is accounted to: it moves everybody's bytes.
+#: The account of replication, which moves the bytes of all accounts.
 NO_ACCOUNT: Final = ""
 
 #: Bounds of what is measured on the wire.
@@ -51,7 +51,7 @@ _SHARE_BOUNDS: Final[Bounds] = dict.fromkeys(("rate", "floor", "ceiling"), (NO_B
 
 
 class Flow(NamedTuple):
-    """What is held back as one; ``policy`` is the storage policy's index, ``container`` mostly empty."""
+    """The unit of limiting; ``policy`` is the storage policy's index, ``container`` mostly empty."""
 
     account: str
     method: str
@@ -64,17 +64,17 @@ class Flow(NamedTuple):
         return f"{self.account}/{self.container}" if self.container else self.account
 
 
-#: What is copied between storage nodes, of whatever storage policy.
+#: The flow of replication between storage nodes, of all storage policies.
 REPLICATION_FLOW: Final = Flow(NO_ACCOUNT, REPLICATION)
 
 
 @dataclass(frozen=True, slots=True)
 class Objective(Message):
-    """What one assignment of kind ``bandwidth`` promises for one method; rates in bytes per second, 0 for none.
+    """What one assignment of kind ``bandwidth`` guarantees for one method; rates in bytes per second, 0 for none.
 
     ``level`` is tenant or container, ``select`` name, group or all, ``name`` the path, the group's name, or empty.
-    ``storage_policy`` is a name or an index as it was written, empty for all.  ``node_floor`` is promised on each
-    object server that the flow is active on.  ``side`` says where it is held back.  ``rank`` as
+    ``storage_policy`` is a name or an index as it was written, empty for all.  ``node_floor`` is the floor on each
+    object server on which the flow is active.  ``side`` is where the flow is limited.  ``rank`` is
     ``messages.Target.rank``; among equals the newer ``created`` wins.
     """
 
@@ -101,7 +101,7 @@ def priority_level(name: object) -> int:
 
 
 def objectives(assignment: Assignment) -> Iterator[Objective]:
-    """What an assignment of kind ``bandwidth`` promises, one for each method that it speaks of."""
+    """The objectives of an assignment of kind ``bandwidth``, one for each method that has a rate."""
     if assignment.kind != BANDWIDTH or assignment.verb == "delete":
         return
     given = assignment.params
@@ -132,10 +132,10 @@ def _rate(given: Mapping[str, Any], name: str | None) -> float:
 
 
 class Load(NamedTuple):
-    """How one flow fared on one side of one node, on one device, in the last second.
+    """The traffic of one flow on one side of one node, on one device, in the last second.
 
-    ``device`` is empty at proxies.  ``moved`` bytes of payload passed; ``open`` is the mean number of transfers, of
-    which ``waiting`` were held back by us (mean over the second; 0 when none is open any more at its end).
+    ``device`` is empty at proxies.  ``moved`` is bytes of payload.  ``open`` is the mean number of transfers, and
+    ``waiting`` the mean number that we held back (0 when none is open at the end of the second).
     """
 
     side: str
@@ -154,9 +154,9 @@ class Load(NamedTuple):
 
 
 class MovedObject(NamedTuple):
-    """One object on its way through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``.
+    """One object in transfer through an object server: ``rate`` in bytes per second, ``range`` as in ``0-end``.
 
-    ``server`` is ``ip:port`` of that object server.  It does not travel with the object: :class:`NodeLoad` knows it.
+    ``server`` is ``ip:port`` of that object server; it does not travel, :class:`NodeLoad` fills it in.
     """
 
     device: str
@@ -173,19 +173,19 @@ class MovedObject(NamedTuple):
         return self[:-1]
 
 
-#: Objects that a node tells of, the fastest first.
+#: Objects in one report of a node, the fastest first.
 MOST_OBJECTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad(Message):
-    """What one node's workers moved in one second.
+    """The traffic of one node's workers in one second.
 
-    ``number`` counts the agent's messages from its ``started`` (unix time) on, so that doubled and overtaken ones are
-    known.  ``server`` is ``ip:port`` of an object server of it; ``servers`` maps devices that another one serves (where
-    each has a port of its own, say) to that one's.  ``capacity`` maps ``side`` to method → bytes per second as
-    configured or calibrated; what is missing is to be estimated.  ``sides`` are those that workers serve here now;
-    ``gone`` says that there were some, and none is left.
+    ``number`` counts the agent's messages since ``started`` (unix time), so that duplicates and overtaken messages are
+    recognised.  ``server`` is ``ip:port`` of the node's object server; ``servers`` maps a device to another server's
+    ``ip:port`` (where each device has a port of its own).  ``capacity`` maps a side to method → bytes per second as
+    configured or calibrated; the dividing host estimates what is missing.  ``sides`` are those that workers serve here
+    now; ``gone`` says that there were some and none is left.
     """
 
     node: str
@@ -214,11 +214,11 @@ class NodeLoad(Message):
 
 
 class Share(NamedTuple):
-    """What one flow may move on one side of one node, in bytes of payload at that side per second.
+    """The share of one flow on one side of one node, in bytes of payload at that side per second.
 
-    ``rate`` negative: as much as it likes.  ``floor`` is the part of its floor that lies on this node, ``ceiling`` what
-    it must not exceed here though others leave theirs unused (0: none).  ``priority`` is the level of best effort
-    of its I/O while it is not below its floor.
+    A negative ``rate`` is no limit.  ``floor`` is the part of the flow's floor on this node.  ``ceiling`` is its limit
+    here even when other flows leave their shares unused (0: none).  ``priority`` is the level of best effort of its I/O
+    while it is not below its floor.
     """
 
     side: str
@@ -238,12 +238,12 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shares(Message):
-    """One node's part of what was divided in one round; all of it takes the place of what was before.
+    """One node's part of one allocation round; it replaces the part of the round before.
 
     ``term`` and ``number`` order the rounds: a greater term, or the same and a greater number, is newer.  ``newcomer``
-    maps side → method → the rate that a flow not in ``rows`` begins with; where a method is missing, flows that are
-    not in ``rows`` move as they like.  ``spares`` maps ``ip:port`` → unused part (0 to 1) of each object
-    server's capacity to read, for the choice among replicas; of servers that are used up, the more the fewer wait.
+    maps side → method → the first rate of a flow that is not in ``rows``; flows of a missing method are not limited.
+    ``spares`` maps ``ip:port`` → unused part (0 to 1) of each object server's capacity to read, for the choice among
+    replicas; among servers without capacity left it is greater where fewer transfers wait.
     """
 
     node: str

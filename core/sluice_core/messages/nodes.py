@@ -11,7 +11,7 @@ from sluice_core.messages.base import Message
 
 @dataclass(frozen=True, slots=True)
 class NodeReport(Message):
-    """What an agent says of its node: the cumulative ACK, refusals and health.
+    """An agent's report about its node: the cumulative ACK, refusals and health.
 
     ``state`` is ``ok``, ``stale_history`` (another history or a smaller epoch was seen and not
     adopted; ``detail`` names both) or ``failed`` (snapshot cannot be written; ``detail`` says why).
@@ -40,7 +40,7 @@ class NodeReport(Message):
 
 @dataclass(frozen=True, slots=True)
 class Hello(Message):
-    """First message of a Swift worker to its agent: who it is and what it can enforce.
+    """First message of a Swift worker to its agent: its identity and what it can enforce.
 
     ``actions`` maps each installed keyword to its version; ``gauges`` names the metrics whose
     values are levels rather than running totals.  ``disk_file`` is the version of our disk files in a process
@@ -59,7 +59,7 @@ class Hello(Message):
     binary: ClassVar[bool] = True
 
 
-#: What the agent's socket is called, and this: where it leaves its :class:`StorageState`.
+#: Suffix, behind the path of the agent's socket, of the file with its :class:`StorageState`.
 STORAGE_STATE_SUFFIX: Final = ".storage"
 
 
@@ -77,7 +77,7 @@ class StorageState(Message):
 
 @dataclass(frozen=True, slots=True)
 class Counters(Message):
-    """Running totals of a worker, sent each second: only rows that changed since they got through.
+    """Running totals of a worker, sent each second: the rows that changed since they were last delivered.
 
     ``rows`` are ``[path, born, [value, ...]]``: ``path`` is ``account`` or ``account/container``,
     ``born`` changes when the worker forgot the path and began again at zero (it is

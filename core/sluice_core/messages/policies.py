@@ -31,7 +31,7 @@ def policy_of_assignment(assignment: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target(Message):
-    """What a sentence is about.
+    """The target of a sentence.
 
     ``level`` object, container, tenant, cluster or volume; ``select`` name, group or all;
     ``name`` is ``account[/container[/object]]`` for a name, the group's name for a group,
@@ -45,7 +45,7 @@ class Target(Message):
     label: str = ""
 
     def rank(self) -> int:
-        """Narrowness: 0 is one object, then a group of objects, ALL OBJECTS, one container …
+        """The scope's rank, narrowest first: 0 is one object, then a group of objects, ALL OBJECTS, one container …
 
         Design section 5: object > ALL OBJECTS > container > ALL CONTAINERS > tenant >
         ALL TENANTS > CLUSTER, and at one scope a name before a group before ALL.
@@ -108,7 +108,7 @@ class Policy(Message):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Message):
-    """One thing in the registry (``sluice_core.messages.registry``); ``created`` in unix milliseconds."""
+    """One entry of the registry (``sluice_core.messages.registry``); ``created`` in unix milliseconds."""
 
     kind: str
     name: str
@@ -118,13 +118,13 @@ class Entry(Message):
 
     @property
     def key(self) -> str:
-        """What it is filed under."""
+        """Its key in the registry."""
         return f"{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Firing(Message):
-    """One thing that a policy actor did: ``what`` is set, changed or taken_back."""
+    """One action of a policy actor: ``what`` is set, changed or taken_back."""
 
     at: float
     what: str
@@ -134,7 +134,7 @@ class Firing(Message):
 
 @dataclass(frozen=True, slots=True)
 class PolicyState(Message):
-    """What an actor (family) must know to continue after a restart.
+    """The state that an actor (or family of actors) continues from after a restart.
 
     ``members`` maps a member's path ("" when the policy has one fixed target) to the data of
     its live machine: the residual predicates of its last windows and what is in force now.
@@ -157,7 +157,7 @@ class Change(Message):
     ``puts`` are assignments (new or replacing), ``drops`` assignment ids; ``policies`` are the
     ids of policies created, replaced or deleted, so that actor hosts read them anew.  ``uploads``
     are filters, metrics and controllers registered or replaced, ``upload_drops`` the keys of those taken away.
-    ``entries`` are what is new or replaced in the registry, ``entry_drops`` the ``kind/name`` of what was taken out.
+    ``entries`` are new or replaced registry entries, ``entry_drops`` the ``kind/name`` of deleted ones.
     """
 
     epoch: int

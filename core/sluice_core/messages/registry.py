@@ -1,7 +1,7 @@
-"""The registry: words and groups that administrators make, one message for all kinds of them.
+"""The registry: words and groups that administrators define, one message for all kinds of them.
 
-What stands in Redis and travels in the change stream is a ``messages.Entry``; the classes here say what the
-``data`` of each kind is.  An entry is known by ``<kind>/<name>``.
+Redis and the change stream hold ``messages.policies.Entry``; the classes here define the ``data`` of each kind.  The
+key of an entry is ``<kind>/<name>``.
 
 ======================  ===============================================================================
 kind                    what it is
@@ -19,9 +19,9 @@ kind                    what it is
 ``dependency``          a file that uploaded filters may need: :class:`Dependency`
 ======================  ===============================================================================
 
-A group's members are entries of their own, so that who comes or goes is one small entry, whatever the size of
-the group, on each of the ways that entries go.  **Whoever writes a member writes the group's entry too**, as it is: so
-its version is that of the whole group, and two who change one group at once are told from each other.
+A group's members are entries of their own, so that a new or removed member is one small entry everywhere, whatever the
+size of the group.  **A writer of a member also writes the group's entry**, unchanged: so the version of that entry is
+the version of the whole group, and two concurrent changes of one group conflict.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ HOLE: Final = "{target}"
 
 @dataclass(frozen=True, slots=True)
 class RegistryRecord(Message):
-    """Base of what an entry's data can be; ``kinds`` are those that it serves."""
+    """Base of the data of entries; ``kinds`` are the kinds of entry that a class describes."""
 
     name: str
 
@@ -72,7 +72,7 @@ class RegistryRecord(Message):
         return super(RegistryRecord, cls).from_data(data)
 
     def entry(self, created: int = 0, by: str = "", kind: str = "") -> Entry:
-        """The entry that says this."""
+        """The entry of this record."""
         data = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in self.to_data().items()
@@ -82,7 +82,7 @@ class RegistryRecord(Message):
 
     @classmethod
     def read(cls, entry: Entry) -> Self:
-        """What ``entry`` says.
+        """The record in ``entry``.
 
         :raises DecodeError: when it is of another kind or shape
         """
@@ -126,7 +126,7 @@ class Group(RegistryRecord):
         return {path: self.labels.get(path, "") for path in self.members}
 
     def with_members(self, labelled: Mapping[str, str]) -> Self:
-        """This group with just the members of a :meth:`labels_by_member`."""
+        """This group with exactly the members of ``labelled`` (as of :meth:`labels_by_member`)."""
         labels = {path: label for path, label in sorted(labelled.items()) if label}
         return replace(self, members=tuple(sorted(labelled)), labels=labels)
 
@@ -137,7 +137,7 @@ class Group(RegistryRecord):
     def changes_from(
         self, old: Group | None, created: int = 0, by: str = ""
     ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-        """What to put, and the ``kind/name`` of what to drop, so that ``old`` (None: nothing) becomes this."""
+        """The entries to put and the ``kind/name`` of those to drop, to turn ``old`` (None: nothing) into this."""
         before, after = {} if old is None else old.labels_by_member(), self.labels_by_member()
         come = ((path, label) for path, label in after.items() if before.get(path) != label)
         members = (Member(f"{self.name}/{path}", label).entry(kind=self.member_kind) for path, label in come)
@@ -205,7 +205,7 @@ class Placement(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Activation(RegistryRecord):
-    """What is called over HTTP when a policy sets the filter ``name`` (``url``) and takes it back (``undo``).
+    """The URLs that are called when a policy sets the filter ``name`` (``url``) and deletes it (``undo``).
 
     Both may hold ``{target}`` and ``{filter}``; parameters go into the body as JSON.  ``timeout`` in seconds.
     """
@@ -219,7 +219,7 @@ class Activation(RegistryRecord):
 
 @dataclass(frozen=True, slots=True)
 class Metric(RegistryRecord):
-    """A metric that is published by something else than a plugin of the proxies.
+    """A metric that another publisher than a plugin of the proxies sends.
 
     ``unit``, ``granularities`` and ``period`` as in ``describe.MetricInfo``; ``type`` is gauge, counter or rate;
     ``location`` is the routing key under which its batches come.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from sluice_core.messages.base import Message
 
-#: What uploaded code can be.
+#: Kinds of uploaded code.
 FILTER_CODE: Final = "filter"
 METRIC_CODE: Final = "metric"
 CONTROLLER_CODE: Final = "controller"
@@ -18,7 +18,7 @@ REVISIONS: Final = 10
 
 
 def upload_key(kind: str, keyword: str) -> str:
-    """What uploaded code is filed under."""
+    """The key of uploaded code: a filter's keyword, else ``kind/name``."""
     return keyword if kind == FILTER_CODE else f"{kind}/{keyword}"
 
 
@@ -40,7 +40,7 @@ class Revision(Message):
 
 @dataclass(frozen=True, slots=True)
 class Upload(Message):
-    """Something that was registered at run time, and the code it consists of.
+    """A filter, metric or controller that was registered at run time, and its code.
 
     ``kind`` is ``filter``, ``metric`` (of the proxies' workload) or ``controller`` (global, run by actor hosts).
     ``keyword`` is what sentences call it, a controller's name.  ``environment`` is one of
@@ -81,7 +81,7 @@ class Upload(Message):
 
     @property
     def key(self) -> str:
-        """What it is filed under: a filter's keyword, ``metric/<NAME>``, ``controller/<name>``."""
+        """Its key: a filter's keyword, ``metric/<NAME>``, ``controller/<name>``."""
         return upload_key(self.kind, self.keyword)
 
     @property
@@ -95,7 +95,7 @@ class Upload(Message):
         return tuple(dict.fromkeys((self.sha256, *self.dependencies.values(), *self.earlier)))
 
     def at(self, revision: Revision) -> Upload:
-        """This, as it was in ``revision``."""
+        """This upload as it was in ``revision``."""
         return replace(
             self,
             sha256=revision.sha256,

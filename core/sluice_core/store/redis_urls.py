@@ -51,7 +51,7 @@ _SENTINEL_TIMEOUT: Final = 1.0
 
 
 class RedisAddress:
-    """Where Redis is.
+    """The address of Redis.
 
     :raises OptionError: naming the forms, when ``url`` is none of them
     """
@@ -83,27 +83,23 @@ class RedisAddress:
 
     def client(self, timeout: float) -> redis.Redis:
         """A client for threads; it does not connect yet."""
-        retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-        settings = {**self._settings(timeout), "retry": retry}
-        if not self.master:
-            pool = redis.ConnectionPool(connection_class=self._class(redis.connection), **settings)
-            return redis.Redis.from_pool(pool)
-        asking = {**self._sentinel_settings(timeout), "retry": retry}
-        sentinels = _Sentinels(self._sentinels(), sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-        client: redis.Redis = sentinels.master_for(self.master, ssl=self.secure, **settings)  # type: ignore[no-untyped-call]
-        return client
+        made: redis.Redis = self._client(redis, redis.retry.Retry, _Sentinels, timeout)
+        return made
 
     def async_client(self, timeout: float) -> redis.asyncio.Redis:
         """The same for asyncio."""
-        retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 0)
-        settings = {**self._settings(timeout), "retry": retry}
+        made: redis.asyncio.Redis = self._client(redis.asyncio, redis.asyncio.retry.Retry, _AsyncSentinels, timeout)
+        return made
+
+    def _client(self, module: Any, retry: Any, sentinels: Any, timeout: float) -> Any:
+        never = {"retry": retry(redis.backoff.NoBackoff(), 0)}
+        settings = {**self._settings(timeout), **never}
         if not self.master:
-            pool = redis.asyncio.ConnectionPool(connection_class=self._class(redis.asyncio.connection), **settings)
-            return redis.asyncio.Redis.from_pool(pool)
-        asking = {**self._sentinel_settings(timeout), "retry": retry}
-        sentinels = _AsyncSentinels(self._sentinels(), sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-        client: redis.asyncio.Redis = sentinels.master_for(self.master, ssl=self.secure, **settings)
-        return client
+            pool = module.ConnectionPool(connection_class=self._class(module.connection), **settings)
+            return module.Redis.from_pool(pool)
+        hosts = [(host.name, host.port) for host in self._link.hosts]
+        manager = sentinels(hosts, sentinel_kwargs={**self._sentinel_settings(timeout), **never})
+        return manager.master_for(self.master, ssl=self.secure, **settings)
 
     async def blocking_connection(self, client: redis.asyncio.Redis, timeout: float) -> BlockingConnection:
         """A connection for blocking reads to where ``client`` is connected.
@@ -128,13 +124,13 @@ class RedisAddress:
     def close(self, client: redis.Redis) -> None:
         """Close all connections that ``client`` has, those to Sentinels too."""
         client.close()
-        for sentinel in _watchers(client):
+        for sentinel in _sentinels_of(client):
             sentinel.close()
 
     async def aclose(self, client: redis.asyncio.Redis) -> None:
         """The same for asyncio."""
         await client.aclose()
-        for sentinel in _watchers(client):
+        for sentinel in _sentinels_of(client):
             await sentinel.aclose()
 
     def peer_error(self, error: BaseException) -> PeerError:
@@ -153,7 +149,7 @@ class RedisAddress:
     def _settings(self, timeout: float) -> dict[str, Any]:
         options = self._link.options
         wanted: dict[str, Any] = {
-            **self._way(timeout),
+            **self._transport(timeout),
             "db": int(self._db),
             "username": options.get("username", self._link.user) or None,
             "password": options.get("password", self._link.password) or None,
@@ -170,24 +166,25 @@ class RedisAddress:
     def _sentinel_settings(self, timeout: float) -> dict[str, Any]:
         options = self._link.options
         return {
-            **self._way(min(timeout, _SENTINEL_TIMEOUT)),
+            **self._transport(min(timeout, _SENTINEL_TIMEOUT)),
             "ssl": self.secure,
             "username": options.get("sentinel_username") or None,
             "password": options.get("sentinel_password") or None,
         }
 
-    def _way(self, timeout: float) -> dict[str, Any]:
+    def _transport(self, timeout: float) -> dict[str, Any]:
         """Time-outs and TLS, the same on every connection."""
-        way: dict[str, Any] = {"protocol": 2, "socket_timeout": timeout, "socket_connect_timeout": timeout}
+        transport: dict[str, Any] = {"protocol": 2, "socket_timeout": timeout, "socket_connect_timeout": timeout}
         if self.secure:
             files = {name: self._link.options[name] for name in TLS_OPTIONS[:3] if name in self._link.options}
-            way |= {"ssl_cert_reqs": "required", "ssl_check_hostname": check_hostname(self._link.options), **files}
+            transport |= {
+                "ssl_cert_reqs": "required",
+                "ssl_check_hostname": check_hostname(self._link.options),
+                **files,
+            }
         if not self._link.hosts:
-            del way["socket_connect_timeout"]
-        return way
-
-    def _sentinels(self) -> list[tuple[str, int]]:
-        return [(host.name, host.port) for host in self._link.hosts]
+            del transport["socket_connect_timeout"]
+        return transport
 
     def _class(self, module: Any) -> Any:
         if not self._link.hosts:
@@ -200,7 +197,7 @@ class _Sentinels(redis.sentinel.Sentinel):
         try:
             return super().discover_master(service_name)  # type: ignore[no-untyped-call]
         except redis.sentinel.MasterNotFoundError:
-            raise _nobody(service_name) from None  # the original prints all settings, passwords too
+            raise _no_master(service_name) from None  # the original prints all settings, passwords too
 
 
 class _AsyncSentinels(redis.asyncio.sentinel.Sentinel):
@@ -208,13 +205,13 @@ class _AsyncSentinels(redis.asyncio.sentinel.Sentinel):
         try:
             return await super().discover_master(service_name)
         except redis.asyncio.sentinel.MasterNotFoundError:
-            raise _nobody(service_name) from None
+            raise _no_master(service_name) from None
 
 
-def _watchers(client: Any) -> list[Any]:
+def _sentinels_of(client: Any) -> list[Any]:
     manager = getattr(client.connection_pool, "sentinel_manager", None)
     return [] if manager is None else list(manager.sentinels)
 
 
-def _nobody(master: str) -> redis.exceptions.ConnectionError:
+def _no_master(master: str) -> redis.exceptions.ConnectionError:
     return redis.exceptions.ConnectionError(f"no sentinel answers that knows a living master `{master}`")

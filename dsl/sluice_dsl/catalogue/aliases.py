@@ -1,4 +1,4 @@
-"""Further words for actions: a sentence that uses one is checked as if it said what the word stands for.
+"""Aliases of actions: a sentence that uses one is checked as if it used the action that the alias stands for.
 
 Spans stay where the sentence has its words, so that an error points at what was written; a parameter
 that comes with the alias points at the alias.  The canonical text keeps the alias.

@@ -1,8 +1,8 @@
-"""Words that the project knows: what is no filter, coined terms, and a catalogue for offline use.
+"""Built-in vocabulary: actions that are no filters, terms for media types, and a catalogue for offline use.
 
-``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe
-themselves and take the place of a known word of the same name.  ``default_catalogue`` is for
-``sluice-dsl`` alone, which may run where no filter is installed.
+``KNOWN_ACTIONS`` and ``TERMS`` go into every catalogue; installed filters and metrics describe themselves and replace a
+known action of the same name.  ``default_catalogue`` is for ``sluice-dsl`` alone, which may run where no filter is
+installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``DO`` what: from the actions of a sentence to planned actions, checked one by one and together."""
+"""``DO``: the actions of a sentence become planned actions, checked one by one and together."""
 
 from __future__ import annotations
 

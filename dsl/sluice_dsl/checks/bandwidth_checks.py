@@ -1,7 +1,7 @@
-"""``bandwidth`` and ``replication``: what can be promised, to whom, and what would make no sense.
+"""``bandwidth`` and ``replication``: what can be guaranteed, to whom, and which guarantees make no sense.
 
-A promise speaks of all bytes that its target moves over the whole cluster, never of single requests.  Tenants and
-containers are promised bandwidth, each by itself; what background replication may take is one rate for the cluster.
+A guarantee is about all bytes that its target moves over the whole cluster, never about single requests.  Tenants and
+containers have guarantees of bandwidth, each by itself; background replication has one ceiling for the cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``WHEN`` what: from the nodes of a condition to the plan's negation normal form.
+"""``WHEN``: the nodes of a condition become the plan's negation normal form.
 
 NOT is folded into the operators of metrics and OBJECT_SIZE; before a type, a tag or a method it
 stays on that leaf.  An attribute without a value (a silent metric, the size of a chunked PUT) makes

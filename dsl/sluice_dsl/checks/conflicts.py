@@ -1,4 +1,4 @@
-"""What a new policy means for those that exist: conflicts, and pipelines that it would replace."""
+"""A new policy against the existing ones: conflicts, and pipelines that it would replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sentence against a catalogue: its plan, and everything that is wrong with it."""
+"""Checks one sentence against a catalogue: its plan, and everything that is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``FOR`` whom: from the words of a sentence to a :class:`~sluice_core.messages.policies.Target`."""
+"""``FOR``: the words of a sentence become a :class:`~sluice_core.messages.policies.Target`."""
 
 from __future__ import annotations
 

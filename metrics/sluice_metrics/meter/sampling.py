@@ -1,9 +1,9 @@
-"""Which uploads are looked into, and what becomes of what was seen.
+"""Samples of uploads: which are taken, and what becomes of them.
 
-Looking costs (a codec over 64 KiB takes some 100 µs), so it is rationed: of a container's uploads the first
-and then one in :data:`ONE_IN`, and of all uploads of a worker at most :data:`PER_SECOND`.  Each sample
-counts for its container and its tenant, in two columns, amounts and weights, which an agent adds up
-over its workers and divides.  Older samples fade: each new one leaves :data:`KEPT` of what was.
+A sample costs time (a codec over 64 KiB takes some 100 µs), so samples are rationed: of a container's uploads the first
+and then one in :data:`ONE_IN`, and of all uploads of a worker at most :data:`PER_SECOND`.  Each sample counts for its
+container and its tenant, in two columns, amounts and weights; an agent adds them up over its workers and divides.
+Older samples fade: each new one multiplies the sums by :data:`KEPT`.
 """
 
 from __future__ import annotations
