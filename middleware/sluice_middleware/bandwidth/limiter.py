@@ -95,7 +95,7 @@ class BandwidthLimiter:
     ) -> ThrottledInput | Transfer | None:
         """Throttle or count the body of a PUT; what it returns is to be closed when the PUT is answered.
 
-        :param candidates: as of :meth:`download`
+        :param candidates: as of :meth:`throttle_download`
         """
         if self.client is None or _REPLICATION_ENV in env:
             return None

@@ -61,7 +61,7 @@ _ENVELOPED: Final = ("HTTP_X_BACKEND_OBJ_METADATA_FOOTER", "HTTP_X_BACKEND_OBJ_M
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What ``X-Backend-Sluice-Read`` asks for."""
+    """The read-time filters that ``X-Backend-Sluice-Read`` requests."""
 
     steps: Sequence[Mapping[str, Any]]
     asked: Mapping[str, str]
@@ -70,7 +70,7 @@ class ReadRequest:
     @classmethod
     def parse(cls, text: str) -> ReadRequest:
         """
-        :raises CallerError: when it is not what ``reads`` writes
+        :raises CallerError: when it is not what :mod:`read_filters` writes
         """
         try:
             data = json.loads(text)
@@ -227,7 +227,7 @@ def _is_partial(answer: UpstreamResponse) -> bool:
 
 
 def _refusal(env: Env, error: SluiceError) -> UpstreamResponse:
-    """409 with the reason, of an upload after its body: see ``metadata``."""
+    """409 with the reason, of an upload after its body (see :mod:`sysmeta`)."""
     if env["REQUEST_METHOD"] == "PUT":
         source = env["wsgi.input"]
         announce = getattr(source, "set_hundred_continue_response_headers", None)

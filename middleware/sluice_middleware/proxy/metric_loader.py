@@ -35,7 +35,7 @@ class WorkerMetrics:
         )
 
     def apply_uploads(self, uploads: tuple[Upload, ...]) -> bool:
-        """Count the running metrics of ``uploads`` beside those installed; True when the agent must be told."""
+        """Count the running metrics of ``uploads`` beside those installed; True when the agent needs a new hello."""
         if self._uploaded is None or not self._uploaded.take(uploads):
             return False
         try:

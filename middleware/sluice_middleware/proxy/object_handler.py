@@ -50,10 +50,10 @@ from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest,
 
 Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
-#: In the environment of requests that came through ``reads``.
+#: Set in the environment of requests that passed :mod:`read_filters`.
 THROUGH_READS: Final = "sluice.reads"
-#: In the cache that Swift's middlewares hand on to requests of their own: keywords of the filters that ``reads``
-#: may have run, if the object that the client asked for is one that their conditions want.
+#: In the cache that Swift's middlewares hand on to requests of their own: keywords of the filters that
+#: :mod:`read_filters` may have run, if the object that the client requested meets their conditions.
 COVERED: Final = "sluice.reads.covered"
 #: Who asks for what a client will get: the client, and those who follow links and manifests for it.
 _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
@@ -65,7 +65,7 @@ _TRIES: Final = 3
 
 
 class ObjectHandler:
-    """What a worker answers object requests with."""
+    """Handles the object requests of one worker."""
 
     def __init__(self, app: App, lookup: PolicyLookup, filters: dict[str, type[Filter]], logger: Logger) -> None:
         self.app = app
@@ -75,9 +75,9 @@ class ObjectHandler:
         self.range_index = RangeIndex(filters)
 
     def handle(self, env: Env, target: Target, passed: Collection[str] = ()) -> UpstreamResponse:
-        """The answer for the plain object ``target``, which ``env`` is a request for.
+        """The response to ``env``, a request for the plain object ``target``.
 
-        :param passed: request filters that need not see it any more
+        :param passed: request filters that have seen the request already
         :raises SluiceError: when it cannot be answered; 503 with the reason
         """
         candidates = self.lookup.candidates(target)
@@ -92,7 +92,7 @@ class ObjectHandler:
         return answer
 
     def _plain(self, env: Env, target: Target, candidates: Candidates) -> UpstreamResponse:
-        """As ``ask``, without request filters."""
+        """As :meth:`handle`, without request filters."""
         method = env["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
             return self._read(env, target)
@@ -106,7 +106,7 @@ class ObjectHandler:
     def _accompanied(
         self, env: Env, target: Target, candidates: Candidates, passed: Collection[str]
     ) -> UpstreamResponse:
-        """As ``ask``, with the request filters that hold."""
+        """As :meth:`handle`, with the request filters that hold."""
         name = logical_object(target)[2]
         putting = env["REQUEST_METHOD"] == "PUT"
         facts = upload_facts(env, name) if putting else request_facts(env, name)
@@ -147,7 +147,7 @@ class ObjectHandler:
         return answer
 
     def _encode(self, env: Env, target: Target, candidates: Candidates) -> encoding.EncodedInput | None:
-        """Put the policies' filters before the body; None when none of them may change it.
+        """Encode the body by the policies' filters; None when none of them may change it.
 
         :raises SluiceError: when a policy wants what this node cannot do
         """

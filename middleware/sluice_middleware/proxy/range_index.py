@@ -1,4 +1,4 @@
-"""Where ranges of objects lie that were read before."""
+"""Remembers where ranges of transformed objects are stored, so that a range needs one request."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Records = tuple[dict[str, Any], ...]
 
 
 class RangeIndex:
-    """Lets the first request for a range ask for the right stored bytes.
+    """Maps a range of a known object to the stored bytes that contain it.
 
-    Only a guess: an answer that does not carry the chain remembered is thrown away and the client's own
-    request is made.  One per worker; the oldest of ``limit`` entries goes first.
+    An entry is a guess: a response with another chain is dropped, and the client's own request is
+    made.  One per worker; the oldest of ``limit`` entries goes first.
     """
 
     def __init__(self, filters: Mapping[str, type[Filter]], limit: int = 1000) -> None:
@@ -28,7 +28,7 @@ class RangeIndex:
         self._known: dict[str, tuple[str, Records]] = {}
 
     def remember(self, env: Env, value: str, records: Records) -> None:
-        """A range of the object was answered."""
+        """Remember the chain of an object of which a range was read."""
         path = env["PATH_INFO"]
         if self._known.pop(path, None) is None and len(self._known) >= self._limit:
             del self._known[next(iter(self._known))]

@@ -2,7 +2,7 @@
 
 It must stand left of ``slo`` and ``dlo``, so that a large object is one stream, and right of ``copy``, so that
 a copy is a copy of what the copying client may read.  Filters that storage nodes shall run are offered to
-them (``X-Backend-Sluice-Read``, see ``metadata``) and run here where they did not: manifests, fragments
+them (``X-Backend-Sluice-Read``, see :mod:`sysmeta`) and run here where they did not: manifests, fragments
 of erasure-coded objects, objects that the proxy transformed.  The bytes are the same either way.
 
 What a client may expect of an answer that a filter changed:

@@ -1,4 +1,4 @@
-"""Requests that the proxy makes for request filters, and what Swift would say of a client's."""
+"""Sub-requests of request filters, and whether Swift would accept a client's request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def authorize(app: App, env: Env) -> Reply | None:
 
 
 def would_be_accepted(app: App, env: Env) -> bool:
-    """Whether Swift would let an upload in: the client may, and the container is there."""
+    """Whether Swift would accept an upload: the client is authorized and the container exists."""
     denial = authorize(app, env)
     if denial is not None:
         drain_and_close(denial.body)

@@ -113,7 +113,7 @@ def run_rate(size: float, rate: float) -> float:
 
 
 class FifoLock:
-    """One at a time, first come, first served; for green threads."""
+    """A lock of green threads that serves them first come, first served."""
 
     def __init__(self) -> None:
         self._queue: deque[green.InterruptibleSleep] = deque()
@@ -141,7 +141,7 @@ class FifoLock:
 
 
 class RsyncMeter:
-    """Counts what one run of rsync moves, while it runs; a context manager around it."""
+    """Records what one run of rsync moves while it runs; a context manager around the run."""
 
     def __init__(self, log: Path, copy: ThrottledCopy) -> None:
         """

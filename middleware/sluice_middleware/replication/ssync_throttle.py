@@ -1,7 +1,8 @@
-"""SSYNC that pays for the bytes of objects as it sends them, so that a changed cap holds at once.
+"""SSYNC whose sender waits for credit before it sends a piece, so that a changed cap holds at once.
 
-The sender pays, the receiver does not.  It pays when a piece was read and before it is sent, outside of the time-outs
-that Swift sets for what goes over the wire; the other node waits as long as its ``client_timeout``, 60 seconds.
+The sender is charged, the receiver is not.  A piece is charged after it was read and before it is sent, outside of
+the time-outs that Swift sets for what goes over the wire; the other node waits as long as its ``client_timeout``, 60
+seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Sender(SwiftSender):  # type: ignore[misc]
 
 
 class ThrottledFile:
-    """What a sender asks of a disk file, with each piece paid for ``times`` times."""
+    """A disk file for a sender; each piece is charged ``times`` times."""
 
     def __init__(self, file: Any, copy: ThrottledCopy, times: int = 1) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What the cache takes from Swift: its own way of answering for an object that it has."""
+"""What the cache imports from Swift: conditional responses and ranges of an object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to Swift's daemons that copy objects between storage nodes; servers never load what stands here."""
+"""What is imported from Swift's replication daemons; servers never load this module."""
 
 from __future__ import annotations
 

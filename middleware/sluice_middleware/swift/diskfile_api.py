@@ -1,6 +1,6 @@
-"""The door to Swift's object server: everything that the disk files and their tools take from it.
+"""Everything that the disk files and their tools import from Swift's object server.
 
-A second door beside ``swift_door``, so that a proxy never loads what only storage nodes need.
+Separate from :mod:`proxy_api`, so that a proxy never loads what only storage nodes need.
 """
 
 from __future__ import annotations

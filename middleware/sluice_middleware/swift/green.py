@@ -1,7 +1,7 @@
-"""The one place that knows about green threads.
+"""Green threads and real threads; the only module that knows them.
 
 Swift is about to leave eventlet; it moved every use behind ``swift.common.concurrency``, and so
-all that we need stands here: hand a call to a real thread, and call something again and again.
+everything of that kind is here: calls in real threads, timers, wake-ups between threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pending(Protocol):
         """Its result; raises what it raised."""
 
     def kill(self) -> None:
-        """Nobody wants the result."""
+        """Abandon the call: its result is not needed."""
 
 
 def run_in_thread(function: Callable[..., T], *args: Any) -> T:
@@ -45,7 +45,7 @@ def start_in_thread(function: Callable[..., T], *args: Any) -> Pending:
 
 
 def hub_id() -> int:
-    """Which hub runs the timers of this thread now; Swift takes another one after it first loaded a server."""
+    """Identifies the hub that runs the timers of this thread; Swift replaces it after loading a server."""
     return id(hubs.get_hub())
 
 
@@ -84,7 +84,7 @@ _seconds: WeakKeyDictionary[Any, _Seconds] = WeakKeyDictionary()
 
 
 def each_second(function: Callable[[], None]) -> None:
-    """Call ``function`` just after each wall-clock second, for ever; others that are due do not wait for it."""
+    """Call ``function`` just after each wall-clock second, for ever, in a green thread of its own."""
     here = hubs.get_hub()
     if here not in _seconds:
         _seconds[here] = _Seconds()
@@ -115,7 +115,7 @@ def on_readable(connection: socket.socket, function: Callable[[], bool]) -> None
 
 
 class InterruptibleSleep:
-    """A wait of one green thread, of limited length, that others may cut short; may be waited again."""
+    """A sleep of one green thread that others may end early; may be used again."""
 
     __slots__ = ("_event",)
 
@@ -131,7 +131,7 @@ class InterruptibleSleep:
             self._event = None
 
     def wake(self) -> None:
-        """Wake who waits; nothing when nobody does."""
+        """Wake the waiting green thread, if there is one."""
         if self._event is not None and not self._event.ready():
             self._event.send()
 
@@ -171,7 +171,7 @@ def _leave_hub() -> None:
 
 
 class Notifier:
-    """Wakes green threads of the present hub out of real threads."""
+    """Wakes green threads of the present hub from real threads, through one eventfd."""
 
     def __init__(self) -> None:
         self._file = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -179,11 +179,11 @@ class Notifier:
         spawn_n(self._listen)
 
     def event(self) -> ThreadEvent:
-        """Something that a green thread will wait for."""
+        """An event that a green thread of this hub will wait for."""
         return ThreadEvent(self)
 
     def notify(self, event: Event) -> None:
-        """Wake who waits for ``event``; out of any thread."""
+        """Wake the waiter of ``event``; from any thread."""
         self._pending.append(event)
         os.eventfd_write(self._file, 1)
 
@@ -196,21 +196,21 @@ class Notifier:
 
 
 class ThreadEvent:
-    """One green thread waits until another, real one has rung."""
+    """An event that a real thread sets and one green thread waits for."""
 
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
         self._event = Event()
 
     def set(self) -> None:
-        """It is over; once, out of any thread."""
+        """Wake the waiting green thread; once, from any thread."""
         self._notifier.notify(self._event)
 
     def wait(self) -> None:
-        """Let other green threads go on until it rang."""
+        """Let other green threads run until :meth:`set`."""
         self._event.wait()
 
 
 def yield_control() -> None:
-    """Let other green threads have their turn."""
+    """Let other green threads run."""
     sleep(0)

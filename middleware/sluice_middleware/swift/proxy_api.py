@@ -1,6 +1,6 @@
-"""The one door to Swift's code: everything that this package takes from it.
+"""What all parts of the middleware import from Swift.
 
-``green.py`` alone takes green threads, from ``swift.common.concurrency``.
+The other modules of this package import what only one part needs.
 """
 
 from __future__ import annotations

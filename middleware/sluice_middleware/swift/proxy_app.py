@@ -1,4 +1,4 @@
-"""The door to Swift's proxy server, for what takes its place at the end of the pipeline."""
+"""What :mod:`replica_choice` imports from Swift's proxy server."""
 
 from __future__ import annotations
 

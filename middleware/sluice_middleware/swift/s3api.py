@@ -1,4 +1,4 @@
-"""The one door to Swift's s3api: everything that S3 Select takes from it.
+"""What S3 Select imports from Swift's s3api.
 
 s3api has no registry of operations.  What it offers is a class whose ``handle_request`` gets a
 request of which everything is parsed and of which the signature is locked in; :class:`SelectApi` is

@@ -1,4 +1,4 @@
-"""What the proxy tells storage nodes to do, and what they answer when they will not."""
+"""Headers between proxy and storage nodes: steps to run, and refusals."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def encode_steps(chosen: Sequence[SelectedFilter]) -> list[dict[str, Any]]:
 
 
 def write_steps(env: Env, chosen: Sequence[SelectedFilter]) -> None:
-    """Send what storage nodes shall do along with a PUT."""
+    """Name the filters that storage nodes run, in a header of the PUT."""
     if chosen:
         env[NODE_ENV] = json.dumps(encode_steps(chosen), separators=(",", ":"), sort_keys=True)
 
 
 def raise_if_refused(answer: UpstreamResponse) -> None:
-    """Close an answer that says no.
+    """Close a response that is a refusal.
 
     :raises Refused: when storage nodes refused, with their reason
     """

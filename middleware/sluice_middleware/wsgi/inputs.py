@@ -1,4 +1,4 @@
-"""Small stand-ins for ``wsgi.input``: bytes seen on their way, put back, or watched to their end."""
+"""Wrappers of ``wsgi.input``: observed by filters, rewound after a sample, tracked to the end, or an iterable."""
 
 from __future__ import annotations
 

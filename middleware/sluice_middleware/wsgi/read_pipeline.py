@@ -1,4 +1,4 @@
-"""Running read-time filters over one answer: what ``reads`` and ``storage`` share.
+"""Runs read-time filters over one response, on proxies and on storage nodes.
 
 What a filter makes of an object has no length, no ETag and no ranges that anybody knows before.  So
 the answer is 200 without them, whatever Swift said; and since a filter may learn only from the first

@@ -1,6 +1,6 @@
 """The host of request filters (``sluice_filters.visits``), on the proxy and on storage nodes.
 
-Theory of operation.  A :class:`RequestFilters` is what accompanies one request.  On the way in each filter is asked
+Theory of operation.  A :class:`RequestFilters` are those of one request.  On the way in each filter is asked
 for its visit and the visit for its ``request()`` before the next filter is asked; bodies are
 wrapped in the same order, so that the first filter stands next to the client.  On the way out the
 visits are told of the answer backwards, and each may wrap its body.  Whatever happens, ``end`` is

@@ -1,4 +1,4 @@
-"""What the application to the right answered, and its body on the way through a filter."""
+"""Responses of the application to the right, and bodies that pass through filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SKIP: Final = 256 * 1024
 
 
 class RetryRequest(PeerError):
-    """The request must be sent once more; the message says why, should it not help."""
+    """The request must be repeated; the message is the reason given if that does not help."""
 
 
 class ObjectChanged(RetryRequest):
@@ -30,7 +30,7 @@ class ObjectChanged(RetryRequest):
 
 
 class UpstreamResponse:
-    """What the application to the right answered."""
+    """The response of the application to the right."""
 
     __slots__ = ("body", "exc_info", "filters", "headers", "status")
 
@@ -45,7 +45,7 @@ class UpstreamResponse:
 
     @classmethod
     def build(cls, status: str, headers: Headers, body: Iterable[bytes]) -> Self:
-        """An answer that no application gave."""
+        """A response that no application gave."""
         made = cls.__new__(cls)
         made.status, made.headers, made.body = status, headers, body
         made.exc_info, made.filters = None, ()

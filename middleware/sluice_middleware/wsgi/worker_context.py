@@ -1,4 +1,4 @@
-"""What every host of filters in a Swift worker needs: its options, its plugins, and the node's snapshot."""
+"""Options, plugins and snapshot of a worker, shared by its middlewares."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class WorkerContext:
             green.each_second(self.refresh)
 
     def refresh(self) -> None:
-        """Use the newest snapshot and the filters that it registers; what is wrong is logged once."""
+        """Use the newest snapshot and the filters that it registers; a problem is logged once."""
         self.reader.refresh()
         if self._installed.take(self.reader.uploads):
             self.lookup.rebuild()

@@ -1,4 +1,4 @@
-"""What the disk files of one process work with: its options, filters and keys.
+"""Options, filters and keys of the disk files of one process.
 
 Every daemon builds its own managers out of its own section of object-server.conf, so our options stand in
 ``[DEFAULT]`` there, with the prefix ``sluice_``.
@@ -59,7 +59,7 @@ class Unreadable(ReplicationException):  # type: ignore[misc]
 
 
 class DiskFilters:
-    """The filters of this process, and what they are asked to do."""
+    """The filters of this process, and the encoders made of them."""
 
     def __init__(self, conf: Mapping[str, Any], logger: logging.Logger | logging.LoggerAdapter[Any]) -> None:
         """
@@ -91,7 +91,7 @@ class DiskFilters:
         return self._installed.filters
 
     def refresh(self) -> bool:
-        """Take the filters that the newest snapshot registers; True when they are others than before."""
+        """Load the filters that the newest snapshot registers; True when they have changed."""
         self._looked = time.monotonic()
         if self._snapshot is None:
             return False
@@ -102,7 +102,7 @@ class DiskFilters:
         return changed
 
     def _look_for(self, wanted: Iterable[tuple[str, int]]) -> None:
-        """Look at the snapshot when one of these is unknown or older: this process may have no timer (a fork)."""
+        """Refresh when one of these is missing or older than ``wanted``: a forked process has no timer."""
         lacking = any(self._version(keyword) < version for keyword, version in wanted)
         if lacking and time.monotonic() - self._looked > _LOOK_AGAIN:
             self.refresh()
@@ -112,7 +112,7 @@ class DiskFilters:
         return 0 if known is None else known.info.version
 
     def encoder(self, intent: RequestedTransform, hint: Hint) -> ChainEncoder | None:
-        """What ``intent`` makes of an object; None when it leaves this one as it is.
+        """The encoder for the transform ``intent``; None when it leaves this object as it is.
 
         :raises Refused: with the reason why that cannot be done here
         """
@@ -125,7 +125,7 @@ class DiskFilters:
             raise Refused(str(error)) from error
 
     def unreadable_reason(self, stored: StoredMetadata) -> str:
-        """Why a file's content cannot be had here; empty when it can, damaged or not."""
+        """Why a file cannot be decoded here; empty when it can be, damaged or not."""
         if stored.version > VERSION:
             return f"written by disk files of version {stored.version}, these are of version {VERSION}"
         try:
@@ -142,7 +142,7 @@ class DiskFilters:
         return "; ".join(faults)
 
     def is_heavy(self, stored: StoredMetadata) -> bool:
-        """Whether undoing some 100 KB takes longer than a thread switch."""
+        """Whether decoding some 100 KB takes longer than a thread switch."""
         return any(self.filters[keyword].heavy for keyword in stored.filters() if keyword in self.filters)
 
     def _pipeline(self, value: str) -> list[Filter]:

@@ -1,4 +1,4 @@
-"""``egg:sluice#replication.fs``: the disk files of replicated storage policies (``disk_common`` says how)."""
+"""``egg:sluice#replication.fs``: the disk files of replicated storage policies (see :mod:`mixins`)."""
 
 from __future__ import annotations
 

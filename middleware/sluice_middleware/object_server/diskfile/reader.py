@@ -1,4 +1,4 @@
-"""How Swift's readers get the plain bytes of a transformed file, and what others get to see of them.
+"""Readers of Swift over a decoded file, and the reader that the object server sees.
 
 Swift's reader works on a file object; a :class:`~sluice_middleware.object_server.diskfile.decoded_file.DecodedFile`
 stands in for it and speaks of plain offsets only.  What the object server and middlewares are given is

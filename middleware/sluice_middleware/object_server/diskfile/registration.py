@@ -1,4 +1,4 @@
-"""Telling the node's agent that this process runs our disk files, and hearing when all of its node do.
+"""Registers this process with the node's agent, which reports when all daemons of the node run these disk files.
 
 A stock daemon beside us would quarantine every transformed object, so each process that builds a manager says
 hello to the agent and stays connected.  The agent leaves its verdict in a file beside its socket

@@ -1,4 +1,4 @@
-"""Whether a request is a copy between storage nodes: its bytes are no tenant's, and have the priority of copies.
+"""Whether a request is replication: its bytes belong to no tenant and have the I/O level of replication.
 
 SSYNC makes its requests below all paste filters, so that only the object server's own ``__call__`` sees them all.
 """

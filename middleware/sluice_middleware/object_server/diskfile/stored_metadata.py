@@ -1,4 +1,4 @@
-"""What a transformed file says of itself: one private entry in its own metadata.
+"""The private metadata entry of a transformed file: how its stored bytes are decoded.
 
 The entry stands among Swift's own metadata of the ``.data`` file, under their checksum, so rsync and hard
 links carry it with the bytes it describes.  It is taken off when metadata are read and never leaves

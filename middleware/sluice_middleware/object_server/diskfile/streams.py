@@ -1,11 +1,9 @@
-"""What readers and writers do differently while their stream has a thread of its own (:mod:`io_streams`).
+"""What a reader does differently while their stream has a thread of its own (:mod:`stream_scheduler`).
 
-Theory of operation.  Swift's reader and writer stay what they are.  A reader reads a file object, and here that is
+Theory of operation.  Swift's reader stays what it is.  It reads a file object, and here that is
 a :class:`StreamFile`: what the page cache has is taken from there at once; from the first step of 1 MiB on that it has
 not, a thread reads the file, one step ahead of what the client takes, and pieces of the size that Swift asks for are
-cut from that.  A writer's ``write``, with MD5 and all, is called in the thread for 1 MiB at a time while the next is
-coming in; what Swift does at ``put`` (attributes, fsync, link) is caught on its way to Swift's own threads and done in
-the stream's, so that it has the stream's priority.
+cut from that.  Writers: :mod:`stream_writer`.
 
 Rules:
 

@@ -1,6 +1,6 @@
-"""The way of an intent from a request to the disk file that obeys it.
+"""Carries the transform that a PUT requests to the disk file that runs it.
 
-The proxy says in system metadata (``metadata.NODE``) what storage nodes shall do to an object.  SSYNC makes its
+The proxy says in system metadata (``sysmeta.NODE``) what storage nodes shall do to an object.  SSYNC makes its
 requests below all paste filters, so only the object server's own ``__call__`` sees every PUT: it notes the
 intent for the time of the call, and whoever makes a disk file meanwhile takes it from here.
 """
@@ -42,7 +42,7 @@ _AS_IT_IS: Final = nullcontext()
 
 
 def current_transform() -> RequestedTransform | None:
-    """The intent of the PUT that is being served in this thread of control."""
+    """The transform of the PUT that is served in this context."""
     return _current.get()
 
 

@@ -1,8 +1,8 @@
-"""I/O priorities of threads, and which devices heed them.
+"""I/O priorities of threads, and which devices honour them.
 
-A level is one of best effort, 0 (first) to 7, or ``credit_wire.IDLE`` (8), the class *idle*: what the others leave.  Of
-the kernel's schedulers only BFQ heeds them.  A priority goes with what a thread itself asks of a disk, reads and
-fsyncs; what the kernel writes back later on its own account has none.
+A level is one of best effort, 0 (first) to 7, or ``messages.credit.IDLE`` (8), the class *idle*: what the others
+leave.  Of the kernel's schedulers only BFQ heeds them.  A priority goes with what a thread itself asks of a disk,
+reads and fsyncs; what the kernel writes back later on its own account has none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEST_EFFORT: Final = 2
 _IDLE_CLASS: Final = 3
 _CLASS_SHIFT: Final = 13
 
-#: Heeds priorities of reads and fsyncs.
+#: The only scheduler that honours priorities of reads and fsyncs.
 PRIORITY_SCHEDULER: Final = "bfq"
 _DEVICES: Final = Path("/sys/dev/block")
 
@@ -32,7 +32,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def ioprio_value(level: int) -> int:
-    """What the kernel calls ``level``."""
+    """The kernel's ioprio value of ``level``."""
     if level >= IDLE:
         return _IDLE_CLASS << _CLASS_SHIFT
     return _BEST_EFFORT << _CLASS_SHIFT | max(level, 0)

@@ -1,4 +1,4 @@
-"""What of a file the page cache has.
+"""Which bytes of a file are in the page cache.
 
 A read that must not wait (``RWF_NOWAIT``) alone is no way to find out: where something is missing, the kernel begins to
 read ahead for it, on the account and with the priority of whoever only wanted to know.
