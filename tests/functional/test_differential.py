@@ -1,6 +1,6 @@
 """Random histories of requests to plain Swift and to ours while policies come, go and change.
 
-Every answer is compared (``tests.support.cluster.twins``), and at the end every object and every listing.
+Every answer is compared (``tests.support.cluster.differential``), and at the end every object and every listing.
 ``SLUICE_EXAMPLES`` says how many histories are tried, each of up to ``SLUICE_STEPS`` requests.
 """
 
@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from tests.support.cluster.s3_twins import Both, client_of
-from tests.support.cluster.twins import Different, Twins
+from tests.support.cluster.differential import Different, Twins
+from tests.support.cluster.s3_differential import Both, client_of
 from tests.support.sandbox.process import XOR
 
 from sluice_core.errors import SluiceError

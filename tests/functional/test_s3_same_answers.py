@@ -5,7 +5,7 @@ import random
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.cluster.s3_twins import Both, client_of
+from tests.support.cluster.s3_differential import Both, client_of
 
 PART = 5 << 20  # the least that S3 takes for a part that is not the last
 TEXT = b"".join(b"%09d;sensor-%d;21.5;ok\n" % (n, n % 7) for n in range(420_000))

@@ -11,7 +11,7 @@ import pytest
 from castellan import key_manager
 from castellan.common.utils import credential_factory
 from oslo_config import cfg
-from tests.support.cluster.damage import files_of, known_of
+from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import ALL_PARTS, KEYS, KEYSTONE, Setup
@@ -162,8 +162,8 @@ def refused(client, eventually, place, *said):
 def keys_on_disk(cluster, client, place, name):
     """The files of an object, and which of the keys they name."""
     account = client.account.rpartition("/")[2]
-    files = files_of(cluster.device_folders, f"{account}/{place.lower()}/{name}")
-    said = [repr(known_of(path)) for path in files]
+    files = object_files(cluster.device_folders, f"{account}/{place.lower()}/{name}")
+    said = [repr(file_metadata(path)) for path in files]
     return files, {key for key in ("first", "second") if any(f'"{key}"' in one for one in said)}
 
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.cluster.damage import files_of, flip, known_of
+from tests.support.cluster.object_files import file_metadata, flip_bit, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import EC21, GOLD
@@ -140,7 +140,7 @@ ROUNDS = [
 
 
 def test_a_round_of_every_daemon_harms_nothing(box):
-    transformed = [ENTRY in known_of(path) for path in data_files(box.cluster.device_folders)]
+    transformed = [ENTRY in file_metadata(path) for path in data_files(box.cluster.device_folders)]
     assert transformed.count(True) >= 2 * 3 * 7
     before = {container: box.files(container).keys() for container in FOLDERS}
     for name, given in ROUNDS:
@@ -173,7 +173,7 @@ def test_a_lost_disk_is_rebuilt_as_small_as_it_was(box, daemon, options, contain
         # another salt and other padding, but nothing of the plain size
         assert places[lost].st_size <= before[name][lost].st_size + 64, name
         assert places[lost].st_blocks <= before[name][lost].st_blocks + 8, name
-    (text,) = (path for path in files_of([device_of(box, lost)], f"AUTH_test/{container}/text"))
+    (text,) = (path for path in object_files([device_of(box, lost)], f"AUTH_test/{container}/text"))
     assert text.stat().st_blocks * 512 < len(TEXT) // 4
     without = [others] if container == GOLD else [[one] for one in others]  # two fragments must be left
     for servers in without:
@@ -221,9 +221,9 @@ def other_metadata(path):
 
 
 DAMAGES = {
-    "text": lambda path: flip(path, 0),
-    "noise": lambda path: flip(path, 123_456),
-    "tiny": lambda path: flip(path, -1),
+    "text": lambda path: flip_bit(path, 0),
+    "noise": lambda path: flip_bit(path, 123_456),
+    "tiny": lambda path: flip_bit(path, -1),
     "posted": cut,
     "part0": emptied,
     "part1": lengthened,
@@ -236,7 +236,7 @@ def test_every_damaged_byte_is_put_away_and_repaired(box):
     victims = []
     for container in FOLDERS:
         for number, (name, damage) in enumerate(DAMAGES.items()):
-            victim = files_of(box.cluster.device_folders, f"AUTH_test/{container}/{name}")[number % 3]
+            victim = object_files(box.cluster.device_folders, f"AUTH_test/{container}/{name}")[number % 3]
             damage(victim)
             victims.append(victim)
     box.cluster.run_daemon("object-auditor")
@@ -321,12 +321,12 @@ def test_what_expired_is_deleted_from_disks_and_listings(box, eventually):
         box.put(f"{container}/expiring", TEXT, x_delete_at=str(due))
     for container in FOLDERS:
         eventually(lambda name=container: box.client.request("GET", f"{name}/expiring").status == 404, 30)
-        assert len(files_of(box.cluster.device_folders, f"AUTH_test/{container}/expiring")) == 3
+        assert len(object_files(box.cluster.device_folders, f"AUTH_test/{container}/expiring")) == 3
     box.round("object-updater")
     box.round("container-updater")  # only then does the account know of the expirer's queue
     log = box.round("object-expirer", options={"dequeue_from_legacy": "true"})
     for container in FOLDERS:
-        assert files_of(box.cluster.device_folders, f"AUTH_test/{container}/expiring") == [], log
+        assert object_files(box.cluster.device_folders, f"AUTH_test/{container}/expiring") == [], log
         assert "expiring" not in [row["name"] for row in box.client.listing(container)]
     box.unchanged()
 
@@ -336,9 +336,9 @@ def test_without_the_policy_everything_stays_readable(box):
     box.api.delete_policy(box.policy)
     box.unchanged()
     box.put(f"{GOLD}/new", TEXT)
-    assert [ENTRY in known_of(path) for path in files_of(box.cluster.device_folders, f"AUTH_test/{GOLD}/new")] == [
-        False
-    ] * 3
+    assert [
+        ENTRY in file_metadata(path) for path in object_files(box.cluster.device_folders, f"AUTH_test/{GOLD}/new")
+    ] == [False] * 3
     for name in ("object-auditor", "object-replicator", "object-reconstructor"):
         box.round(name)
     assert box.quarantined() == []

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.support.cluster.damage import files_of
-from tests.support.cluster.turns import Turns
+from tests.support.cluster.background_loop import BackgroundLoop
+from tests.support.cluster.object_files import object_files
 
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import KEYS, PROXY, READS, Setup
@@ -28,14 +28,14 @@ TEXT = b"".join(b"%d: a line that compresses\n" % number for number in range(20_
 POLICY = "FOR CONTAINER AUTH_test/load DO SET compression ON PROXY, SET encryption ON PROXY"
 
 
-class Load(Turns):
+class Load(BackgroundLoop):
     """Requests through both proxies in turn, all the time; what failed is remembered."""
 
     def __init__(self, clients):
         super().__init__(0.02)
         self._clients = itertools.cycle(clients)
 
-    def turn(self):
+    def step(self):
         body = TEXT[self.count % 5000 :]
         path = f"load/{self.count}"
         for method, given, expected, content in (
@@ -47,7 +47,7 @@ class Load(Turns):
         ):
             answer = self._ask(method, path, given)
             if answer is None or answer.status != expected or content not in (None, answer.body):
-                self.wrong.append((method, path, answer and (answer.status, len(answer.body))))
+                self.failures.append((method, path, answer and (answer.status, len(answer.body))))
 
     def _ask(self, method, path, given):
         for client in itertools.islice(self._clients, 2):
@@ -73,16 +73,18 @@ def test_proxies_change_one_by_one_and_back_and_no_client_notices(cluster, event
     assert direct.request("PUT", "load").status == 201
 
     def is_stored_plain(path):
-        return all(file.stat().st_size >= len(TEXT) for file in files_of(cluster.device_folders, f"AUTH_test/{path}"))
+        return all(
+            file.stat().st_size >= len(TEXT) for file in object_files(cluster.device_folders, f"AUTH_test/{path}")
+        )
 
     def roll(setup, load):
         write_swift(cluster.layout, setup)
         for name in names:
             cluster.restart(name)
-            load.go_on(2, eventually)
+            load.wait_for_steps(2, eventually)
 
     with contextlib.closing(Client(cluster.api_url, cluster.token)) as api, Load(clients) as load:
-        load.go_on(2, eventually)
+        load.wait_for_steps(2, eventually)
         roll(SLUICE, load)
         eventually(lambda: all(one["workers"] for one in api.nodes()), 20)  # as the documentation says
         assert api.create_policy(POLICY, wait=10)["enforced"]["nodes"] == 2
@@ -90,7 +92,7 @@ def test_proxies_change_one_by_one_and_back_and_no_client_notices(cluster, event
             client.close()  # this thread's connection, from before
             assert client.request("PUT", "load/under", TEXT, content_type="text/plain").status == 201
             assert not is_stored_plain("load/under")
-        load.go_on(2, eventually)
+        load.wait_for_steps(2, eventually)
         for policy in api.policies():
             api.delete_policy(policy["id"], wait=10)
     direct.close()
@@ -101,7 +103,7 @@ def test_proxies_change_one_by_one_and_back_and_no_client_notices(cluster, event
         assert is_stored_plain(path) or row["bytes"] < len(TEXT)
     before = {row["name"]: row["hash"] for row in direct.listing("load")}
     with Load(clients) as load:
-        load.go_on(2, eventually)
+        load.wait_for_steps(2, eventually)
         roll(STOCK, load)
     direct.close()
     for name, etag in before.items():

@@ -5,7 +5,7 @@ import secrets
 import time
 
 import pytest
-from tests.support.cluster.damage import files_of
+from tests.support.cluster.object_files import object_files
 
 from sluice_aio.base.setup import EC21, GOLD
 from sluice_aio.base.swift_http import SwiftHttp
@@ -109,9 +109,9 @@ def test_a_missing_key_is_503_with_the_reason_for_its_tenant_and_nothing_for_oth
             assert get(theirs, path, range="bytes=5-9").body == BODY[5:10]
             assert theirs.request("PUT", f"keys-{path}-new", BODY, content_type="text/plain").status == 201
     for container in (GOLD, EC21):
-        assert files_of(cluster.device_folders, f"AUTH_test/keys-{container}/o-new") == []
+        assert object_files(cluster.device_folders, f"AUTH_test/keys-{container}/o-new") == []
         assert [row["name"] for row in swift.listing(f"keys-{container}")] == ["o"]
-        assert len(files_of(cluster.device_folders, f"AUTH_test/keys-{container}/o")) == 3
+        assert len(object_files(cluster.device_folders, f"AUTH_test/keys-{container}/o")) == 3
     for name, length in logs.items():
         assert not SUPPRESSED.search(cluster.log(name)[length:]), name
     ring(two_tenants)
@@ -126,7 +126,7 @@ def test_another_key_of_the_same_name_is_no_damage(cluster, swift, theirs, ring,
         assert {answer.status for answer in answers} == {503}
         assert not [answer for answer in answers if BODY[:10] in answer.body]
         assert get(theirs, f"{container}/o").body == BODY
-        assert len(files_of(cluster.device_folders, f"AUTH_test/keys-{container}/o")) == 3
+        assert len(object_files(cluster.device_folders, f"AUTH_test/keys-{container}/o")) == 3
     ring(two_tenants)
 
     def both():

@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 import zstandard
-from tests.support.cluster.damage import files_of, known_of, replace, take
+from tests.support.cluster.object_files import download, file_metadata, object_files, replace_content
 
 from sluice_aio.base.setup import EC21, GOLD
 from sluice_filters.compression.layout import pack_lengths, unpack_lengths
@@ -80,27 +80,27 @@ def test_on_the_proxy_nobody_ever_gets_a_wrong_byte(cluster, swift, policies, bo
     policies(f"FOR CONTAINER AUTH_test/{box} DO SET {PIPELINES[pipeline]} ON PROXY")
     path = f"{box}/{pipeline}"
     assert swift.request("PUT", path, BODY).status == 201
-    files = files_of(cluster.device_folders, f"AUTH_test/{path}")
-    content, known = files[0].read_bytes(), known_of(files[0])
+    files = object_files(cluster.device_folders, f"AUTH_test/{path}")
+    content, known = files[0].read_bytes(), file_metadata(files[0])
     assert len(files) == 3
     assert [file.read_bytes() == content for file in files] == [True] * 3
     for name, damaged in damages(content, json.loads(known[CHAIN])).items():
         for file in files:
-            replace(file, damaged, restamped(known, damaged))
-        found = take(swift, path)
+            replace_content(file, damaged, restamped(known, damaged))
+        found = download(swift, path)
         assert found.status in (200, 503), name
         if found.status == 200:
             assert not found.whole, name
             assert BODY.startswith(found.body), name
             assert len(found.body) < len(BODY), name
-        parts = [(begin, end, take(swift, path, range=f"bytes={begin}-{end}")) for begin, end in RANGES]
+        parts = [(begin, end, download(swift, path, range=f"bytes={begin}-{end}")) for begin, end in RANGES]
         for begin, end, part in parts:
             right = BODY[begin : end + 1]
             assert part.status in (206, 503), name
             assert part.status == 503 or right.startswith(part.body), name
             assert part.status == 503 or part.whole == (part.body == right), name
     for file in files:
-        replace(file, content, known)
+        replace_content(file, content, known)
     assert swift.request("GET", path).body == BODY
 
 
@@ -109,16 +109,16 @@ def test_an_encrypted_segment_of_another_object_does_not_open(cluster, swift, po
     found = {}
     for name in ("one", "other"):
         assert swift.request("PUT", f"{box}/{name}", BODY).status == 201
-        found[name] = files_of(cluster.device_folders, f"AUTH_test/{box}/{name}")
+        found[name] = object_files(cluster.device_folders, f"AUTH_test/{box}/{name}")
     foreign = found["other"][0].read_bytes()[:SEGMENT]
     for file in found["one"]:
         content = foreign + file.read_bytes()[SEGMENT:]
-        replace(file, content, restamped(known_of(file), content))
-    refused = take(swift, f"{box}/one")
+        replace_content(file, content, restamped(file_metadata(file), content))
+    refused = download(swift, f"{box}/one")
     assert (refused.status, b"segment 0" in refused.body) == (503, True)
-    part = take(swift, f"{box}/one", range=f"bytes={FRAME}-{FRAME + 99}")  # what was left alone
+    part = download(swift, f"{box}/one", range=f"bytes={FRAME}-{FRAME + 99}")  # what was left alone
     assert (part.status, part.body) == (206, BODY[FRAME : FRAME + 100])
-    assert take(swift, f"{box}/other").body == BODY
+    assert download(swift, f"{box}/other").body == BODY
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -130,30 +130,30 @@ def test_on_storage_nodes_another_replica_answers_and_the_file_is_put_away(
     names = damages(*sample(cluster, swift, path)).keys()
     for turn, name in enumerate(names):
         assert swift.request("PUT", path, BODY).status == 201
-        victim = files_of(cluster.device_folders, f"AUTH_test/{path}")[turn % 3]
-        known = known_of(victim)
+        victim = object_files(cluster.device_folders, f"AUTH_test/{path}")[turn % 3]
+        known = file_metadata(victim)
         content = victim.read_bytes()
         stored = json.loads(known[ENTRY])
         damaged = damages(content, stored["chain"])[name]
         stored |= {"size": len(damaged), "crc": zlib.crc32(damaged)}
-        replace(victim, damaged, {**known, ENTRY: json.dumps(stored)})
+        replace_content(victim, damaged, {**known, ENTRY: json.dumps(stored)})
         device = next(one for one in cluster.device_folders if victim.is_relative_to(one))
         away = device / "quarantined" / "objects" / victim.parent.name
 
         def asked(away=away, name=name):
-            found = take(swift, path)
+            found = download(swift, path)
             assert (found.status, found.whole, found.body == BODY) == (200, True, True), name
             return away.exists()
 
         eventually(asked, 60)
-        part = take(swift, path, range="bytes=300000-500000")
+        part = download(swift, path, range="bytes=300000-500000")
         assert part.body == BODY[300_000:500_001]
 
 
 def sample(cluster, swift, path):
     assert swift.request("PUT", path, BODY).status == 201
-    file = files_of(cluster.device_folders, f"AUTH_test/{path}")[0]
-    return file.read_bytes(), json.loads(known_of(file)[ENTRY])["chain"]
+    file = object_files(cluster.device_folders, f"AUTH_test/{path}")[0]
+    return file.read_bytes(), json.loads(file_metadata(file)[ENTRY])["chain"]
 
 
 def test_a_damaged_fragment_is_put_away_and_the_object_read_from_the_others(cluster, swift, policies, box, eventually):
@@ -161,19 +161,19 @@ def test_a_damaged_fragment_is_put_away_and_the_object_read_from_the_others(clus
     policies(f"FOR CONTAINER AUTH_test/stored-{EC21} DO SET {PIPELINES['both']} ON STORAGE_NODE")
     path = f"stored-{EC21}/o"
     assert swift.request("PUT", path, BODY).status == 201
-    victim = files_of(cluster.device_folders, f"AUTH_test/{path}")[0]
+    victim = object_files(cluster.device_folders, f"AUTH_test/{path}")[0]
     damaged = flipped(victim.read_bytes(), 1000)
-    replace(victim, damaged, known_of(victim))
+    replace_content(victim, damaged, file_metadata(victim))
 
     def asked():
-        found = take(swift, path)
+        found = download(swift, path)
         assert found.status == 200
         assert BODY.startswith(found.body)
         assert found.whole == (found.body == BODY)
         return not victim.exists()
 
     eventually(asked, 60)
-    assert take(swift, path).body == BODY
+    assert download(swift, path).body == BODY
 
 
 # -- objects that want to burst --------------------------------------------------------------
@@ -265,13 +265,13 @@ def planted(cluster, swift, path, bomb, inside):
     content, records = BOMBS[bomb]()
     chain = encode_chain([{"f": "compression", "v": 1, "r": one} for one in records])
     size = records[0]["size"]
-    for file in files_of(cluster.device_folders, f"AUTH_test/{path}"):
-        known = known_of(file)
+    for file in object_files(cluster.device_folders, f"AUTH_test/{path}"):
+        known = file_metadata(file)
         if inside:
             entry = {"v": 1, "size": len(content), "crc": zlib.crc32(content), "chain": json.loads(chain)}
-            replace(file, content, {**known, "Content-Length": str(size), ENTRY: json.dumps(entry)})
+            replace_content(file, content, {**known, "Content-Length": str(size), ENTRY: json.dumps(entry)})
         else:
-            replace(file, content, {**restamped(known, content), CHAIN: chain, ETAG: known["ETag"]})
+            replace_content(file, content, {**restamped(known, content), CHAIN: chain, ETAG: known["ETag"]})
     return size
 
 
@@ -281,13 +281,13 @@ def test_a_compression_bomb_ends_cleanly_in_bounded_memory(cluster, swift, box, 
     path = f"{box}/{bomb}-{inside}"
     size = planted(cluster, swift, path, bomb, inside)
     with no_swelling(cluster, ["object1", "object2", "object3"] if inside else ["proxy"]):
-        first = take(swift, path, size=MIB)  # hangs up
+        first = download(swift, path, size=MIB)  # hangs up
         assert first.status in (404, 503) or not first.body.strip(b"\0")
-        part = take(swift, path, range="bytes=100-199")
+        part = download(swift, path, range="bytes=100-199")
         assert part.status in (404, 503) or part.body in (b"", bytes(100))
         if bomb in LIARS:
-            found = take(swift, path)
+            found = download(swift, path)
             assert found.status in (404, 503) or (not found.whole and len(found.body) < size)
     assert swift.request("PUT", path, b"harmless").status == 201
     assert swift.request("GET", path).body == b"harmless"
-    assert NODE not in known_of(files_of(cluster.device_folders, f"AUTH_test/{path}")[0])
+    assert NODE not in file_metadata(object_files(cluster.device_folders, f"AUTH_test/{path}")[0])

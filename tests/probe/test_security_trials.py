@@ -6,7 +6,7 @@ import random
 import socket
 
 import pytest
-from tests.support.cluster.damage import files_of, known_of
+from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base import code_options as conf_code
 from sluice_aio.base.setup import EC21, GOLD
@@ -71,7 +71,7 @@ def view(cluster, swift, path):
     assert silent(part)
     container, _, name = path.partition("/")
     (row,) = [row for row in swift.listing(container) if row["name"] == name]
-    stored = [known_of(file) for file in files_of(cluster.device_folders, f"AUTH_test/{path}")]
+    stored = [file_metadata(file) for file in object_files(cluster.device_folders, f"AUTH_test/{path}")]
     return {
         "bytes": (got.body, part.status, part.body),
         "headers": sorted((name, value) for name, value in got.headers.items() if name.startswith("x-object")),
@@ -124,11 +124,11 @@ def test_marks_do_not_travel_with_a_copy_to_where_no_policy_is(cluster, swift, p
     policies("FOR CONTAINER AUTH_test/marked DO SET compression, SET encryption ON STORAGE_NODE")
     assert swift.request("PUT", "marked/o", BODY).status == 201
     assert swift.request("COPY", "marked/o", destination="bare/o", **FORGED).status == 201
-    files = files_of(cluster.device_folders, "AUTH_test/bare/o")
+    files = object_files(cluster.device_folders, "AUTH_test/bare/o")
     assert len(files) == 3
     for file in files:
         assert file.read_bytes() == BODY
-        assert filters_of(known_of(file)) == [[], [], []]
+        assert filters_of(file_metadata(file)) == [[], [], []]
 
 
 def lies():
@@ -193,7 +193,7 @@ def test_lies_about_lengths_and_sums_store_nothing(cluster, swift, place, policy
     assert swift.request("GET", f"{container}/fresh").status == 404
     assert swift.request("GET", f"{container}/kept").body == OTHER
     assert [(row["name"], row["bytes"]) for row in swift.listing(container)] == [("kept", len(OTHER))]
-    assert files_of(cluster.device_folders, f"AUTH_test/{container}/fresh") == []
+    assert object_files(cluster.device_folders, f"AUTH_test/{container}/fresh") == []
 
 
 SCRAMBLE = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from tests.support.cluster.damage import files_of, known_of
+from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import EC21, GOLD, Setup
@@ -71,9 +71,9 @@ def inodes(cluster, container):
     """File → what it is, for every file of a container's objects."""
     found = {}
     for name in BODIES:
-        for path in files_of(cluster.device_folders, f"AUTH_test/{container}/{name}"):
+        for path in object_files(cluster.device_folders, f"AUTH_test/{container}/{name}"):
             known = path.stat()
-            found[path] = (known.st_ino, known.st_size, known.st_mtime_ns, sorted(known_of(path).items()))
+            found[path] = (known.st_ino, known.st_size, known.st_mtime_ns, sorted(file_metadata(path).items()))
     return found
 
 
@@ -82,7 +82,7 @@ def ours(cluster):
     return [
         path
         for path in data_files(cluster.device_folders)
-        if any(name.lower().startswith(OURS) for name in known_of(path))
+        if any(name.lower().startswith(OURS) for name in file_metadata(path))
     ]
 
 
@@ -114,7 +114,7 @@ def test_after_the_documented_steps_stock_swift_has_every_byte(layout, capsys):
         for policy in made:
             api.delete_policy(policy, wait=10)
         unwind(layout)
-        assert {CHAIN} == {name for path in ours(cluster) for name in known_of(path) if name in (CHAIN, ENTRY)}
+        assert {CHAIN} == {name for path in ours(cluster) for name in file_metadata(path) if name in (CHAIN, ENTRY)}
         assert seen(client) == before
         capsys.readouterr()
         names = encoded(layout, capsys)

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.support.cluster.damage import files_of, known_of
-from tests.support.cluster.turns import Turns
+from tests.support.cluster.background_loop import BackgroundLoop
+from tests.support.cluster.object_files import file_metadata, object_files
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.setup import EC21, GOLD, KEYS, PROXY, READS, Setup
@@ -81,15 +81,15 @@ class Nodes:
 
         def used():
             assert self.client.request("PUT", "load/witness", name.encode()).status == 201
-            return [known_of(path).get("ETag") for path in files_of(device, "AUTH_test/load/witness")] == [
+            return [file_metadata(path).get("ETag") for path in object_files(device, "AUTH_test/load/witness")] == [
                 self.client.request("HEAD", "load/witness").headers["etag"]
             ]
 
         eventually(used, 60)
-        load.go_on(1, eventually)
+        load.wait_for_steps(1, eventually)
 
     def transformed(self, path):
-        return [ENTRY in known_of(file) for file in files_of(self.cluster.device_folders, f"AUTH_test/{path}")]
+        return [ENTRY in file_metadata(file) for file in object_files(self.cluster.device_folders, f"AUTH_test/{path}")]
 
     def refused(self, policy):
         return self.api.policy(policy)["enforced"]["refused"]
@@ -99,7 +99,7 @@ class Nodes:
         return set(re.findall(r"node `(\w+)` is waiting for object-server", json.dumps(self.refused(policy))))
 
 
-class Load(Turns):
+class Load(BackgroundLoop):
     """Requests of all sorts all the time; what failed is remembered.
 
     Each object is another one: a node that was away still has the old state of what was written meanwhile, and
@@ -110,11 +110,11 @@ class Load(Turns):
         super().__init__(0.05)
         self._client = SwiftHttp(cluster.proxy_url).login("test:tester", "testing")
 
-    def turn(self):
+    def step(self):
         try:
             self._turn(f"load/{self.count}", TEXT[self.count % 5000 :])
         except PeerError as error:
-            self.wrong.append(str(error))
+            self.failures.append(str(error))
 
     def _turn(self, path, body):
         ask = self._client.request
@@ -133,7 +133,7 @@ class Load(Turns):
 
     def _check(self, method, path, answer, expected, content):
         if answer.status != expected or content not in (None, answer.body):
-            self.wrong.append((method, path, answer.status, len(answer.body)))
+            self.failures.append((method, path, answer.status, len(answer.body)))
 
     def __exit__(self, *_):
         try:
@@ -179,7 +179,7 @@ def test_a_rolling_upgrade_and_the_way_back_fail_no_request(nodes, eventually):
         eventually(all_transformed, 30)
         assert nodes.transformed("load/before") == [False] * 3
         before = load.count + 1
-        load.go_on(2, eventually)
+        load.wait_for_steps(2, eventually)
     kept = before + 1 if before % 7 == 0 else before
     assert nodes.transformed(f"load/{kept}") == [True] * 3
     with Load(nodes.cluster) as load:

@@ -1,4 +1,4 @@
-"""The files of one object on the object servers' disks, damaging them, and reading what a client gets of it."""
+"""The files of one object on the object servers' disks: reads and damages them, and downloads the object."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What came of an answer; ``whole`` is False when the transfer was cut."""
+class Download:
+    """A response; ``whole`` is False when the transfer was cut."""
 
     status: int
     headers: Mapping[str, str]
@@ -29,13 +29,13 @@ class Taken:
     whole: bool
 
 
-def files_of(devices: Iterable[Path], name: str) -> list[Path]:
+def object_files(devices: Iterable[Path], name: str) -> list[Path]:
     """The newest data file on each device of the object ``account/container/object``."""
-    return [path for path in data_files(devices) if known_of(path).get("name") == f"/{name}"]
+    return [path for path in data_files(devices) if file_metadata(path).get("name") == f"/{name}"]
 
 
-def known_of(path: Path) -> dict[str, Any]:
-    """What stands in a file's metadata; empty when it is gone or they are damaged."""
+def file_metadata(path: Path) -> dict[str, Any]:
+    """The metadata of a file; empty when the file is missing or they are damaged."""
     try:
         found: dict[str, Any] = read_metadata(str(path))
     except DiskFileError:
@@ -43,7 +43,7 @@ def known_of(path: Path) -> dict[str, Any]:
     return found
 
 
-def flip(path: Path, offset: int) -> None:
+def flip_bit(path: Path, offset: int) -> None:
     """Change one bit in place; a negative ``offset`` counts from the end."""
     with open(path, "r+b") as file:
         place = file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
@@ -52,7 +52,7 @@ def flip(path: Path, offset: int) -> None:
         file.write(bytes([byte ^ 1]))
 
 
-def replace(path: Path, content: bytes, known: Mapping[str, Any] | None = None) -> None:
+def replace_content(path: Path, content: bytes, known: Mapping[str, Any] | None = None) -> None:
     """Put other bytes into the same file; with ``known`` other metadata as well, under a right checksum."""
     with open(path, "r+b") as file:
         file.truncate(0)
@@ -61,7 +61,7 @@ def replace(path: Path, content: bytes, known: Mapping[str, Any] | None = None) 
         write_metadata(str(path), dict(known))
 
 
-def take(client: SwiftHttp, path: str, size: int | None = None, **headers: str) -> Taken:
+def download(client: SwiftHttp, path: str, size: int | None = None, **headers: str) -> Download:
     """GET ``container/object`` on a connection of its own, to the end, to a cut, or to ``size`` bytes."""
     connection = http.client.HTTPConnection(client.address, timeout=60)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -77,6 +77,6 @@ def take(client: SwiftHttp, path: str, size: int | None = None, **headers: str) 
         found = {name.lower(): value for name, value in answer.getheaders()}
         if size is None and len(body) < int(found.get("content-length", 0)):
             whole = False
-        return Taken(answer.status, found, bytes(body), whole)
+        return Download(answer.status, found, bytes(body), whole)
     finally:
         connection.close()
