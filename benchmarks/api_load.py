@@ -33,7 +33,7 @@ Asks = Callable[[int], Ask]
 
 
 @dataclass(slots=True)
-class Download:
+class Taken:
     """What some requests took; CPU in seconds by group of processes."""
 
     latencies: list[float] = field(default_factory=list)
@@ -66,12 +66,12 @@ class Clients:
         self._groups = groups
         self._number = 0
 
-    def run(self, asks: Asks, count: int, clients: int) -> Download:
+    def run(self, asks: Asks, count: int, clients: int) -> Taken:
         """``count`` requests by ``clients`` at a time, each with a connection of its own that is warm.
 
         :raises PeerError: when an answer is wrong, or none comes
         """
-        taken, faults = Download(), list[Exception]()
+        taken, faults = Taken(), list[Exception]()
         first, self._number = self._number, self._number + count
         begun: dict[str, float] = {}
         # the clocks are read when all clients are connected and none has begun
