@@ -4,7 +4,7 @@ Where every line is a record (``select_lines``) Arrow's CSV parser picks the fie
 kernels decide, and lines are kept as they are.  That lines are records is seen by counting: a record that
 holds line ends makes fewer records than lines.  Raw fields for a projection are cut out of what was kept.
 
-Else the text is masked first (``csv_mask``, ``select_masked``).  Whatever does not fit there either (records of
+Else the text is masked first (``mask``, ``select_masked``).  Whatever does not fit there either (records of
 different numbers of fields, irregular quotes) returns None, and the plain engine takes the block.
 """
 

@@ -1,4 +1,4 @@
-"""Conditions on arrow columns; ``csv_plain`` says the same about one record."""
+"""Conditions on arrow columns; ``plain`` says the same about one record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Columns:
         """
         :param raw: binary arrays by position, null where empty without quotes; position -1 is always there
         :param quote: to be taken off, if it still encloses fields
-        :param pairs: stand-ins of ``csv_mask`` and what they stand for
+        :param pairs: stand-ins of ``mask`` and what they stand for
         """
         self._raw = raw
         self._quote = quote

@@ -1,4 +1,4 @@
-"""From the text of a condition to its tree; the language is described in ``csv_language``."""
+"""From the text of a condition to its tree; the language is described in ``language``."""
 
 from __future__ import annotations
 

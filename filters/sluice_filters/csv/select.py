@@ -5,7 +5,7 @@ these columns of these rows, ``X-Csv-Range: bytes=0-9999`` the records that begi
 consecutive ranges hold each record once.  Without these headers nothing changes.  A policy with ``columns`` or
 ``where`` holds for every GET, and clients may only narrow it.
 
-``csv_dialect`` says what CSV is, ``csv_language`` what conditions mean, ``csv_query`` who may see what.
+``dialect`` says what CSV is, ``language`` what conditions mean, ``query`` who may see what.
 """
 
 from __future__ import annotations

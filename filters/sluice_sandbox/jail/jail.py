@@ -1,7 +1,7 @@
 """One jailed process: bubblewrap, seccomp, resource limits, control groups, an unprivileged user.
 
 What is inside: own user, mount, process, network, IPC, host name and control group namespaces, no
-capabilities, a read-only root of our own making (``jail_root``) without ``/proc``, without anything to
+capabilities, a read-only root of our own making (``root``) without ``/proc``, without anything to
 write to, and the descriptors that were given on purpose.  A jail dies with the process that made it.
 """
 

@@ -1,6 +1,6 @@
 """Runs one Python storlet inside a container: a process per run, forked from a daemon that has it loaded.
 
-See ``storlets_agent`` for what differs from Storlets' own daemon, and why.
+See ``agent`` for what differs from Storlets' own daemon, and why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The first process of a tenant's container: starts a daemon per storlet and ends when none is left.
 
-``python3 -m sluice_sandbox.storlets.factory SOCKET IDLE CODE``; see ``storlets_agent`` for what differs from
+``python3 -m sluice_sandbox.storlets.factory SOCKET IDLE CODE``; see ``agent`` for what differs from
 Storlets' own factory, and why.
 """
 

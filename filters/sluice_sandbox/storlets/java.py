@@ -56,16 +56,6 @@ def build(cache: Path, say: Say = lambda line: None) -> Path:
     return target
 
 
-def compile_storlet(source: Path, jars: Path, target: Path) -> None:
-    """The jar ``target`` of the one class in ``source``.
-
-    :raises PeerError: when it does not compile
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        _javac(Path(folder), jars, [source])
-        _run([_tool("jar"), "--create", "--file", str(target), "-C", folder, "."])
-
-
 def _source(work: Path, wanted: str) -> Path:
     """The source distribution, unpacked."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]

@@ -1,7 +1,7 @@
 """What is mounted into every container at ``/usr/local/lib/storlets``: Storlets' agent, and ours around it.
 
 ``python/storlets`` is the installed package without the parts for hosts, ``python/sluice_sandbox`` the few of our
-modules that run in a container; ``java`` is there when it was built (``storlets_java``).  The folder is
+modules that run in a container; ``java`` is there when it was built (``java``).  The folder is
 made once per content and never changed: its name is the digest of what is in it.
 """
 

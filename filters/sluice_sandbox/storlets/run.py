@@ -10,7 +10,7 @@ storlet reads, and never read from it; so
 * a storlet that ends early blocks its writer instead of breaking it, and what it left unread can be counted;
 * one whose daemon ended in the very moment it was asked can be asked again, its input is still there.
 
-A stream has ended when every storlet's daemon has said so (see ``storlets_agent``), nothing is left
+A stream has ended when every storlet's daemon has said so (see ``agent``), nothing is left
 unread in any pipe, and the output is at its end.  Everything else is :class:`SandboxFault`: a trailer with a
 reason, no trailer (killed), no byte in either direction for ``patience`` seconds.
 

@@ -1,8 +1,8 @@
 """Filters written for OpenStack Storlets, in Docker containers: the environment ``storlet``.
 
 A tenant's filters run in that tenant's container only.  Those next to each other in a pipeline enter
-it once: the bytes go from storlet to storlet inside (``storlets_run``).  How a container is confined
-is in ``storlets_container``, what runs in it in ``storlets_agent``.
+it once: the bytes go from storlet to storlet inside (``run``).  How a container is confined
+is in ``container``, what runs in it in ``agent``.
 
 A storlet is told what to do by its parameters: those of the sentence as strings (``true`` and ``false``
 for yes and no), ``sluice_direction`` (``do``, or ``undo`` for what can be undone), and Storlets' own

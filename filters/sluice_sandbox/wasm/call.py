@@ -2,7 +2,7 @@
 
 ``wasmtime.Func`` asks for the function's type and converts each value on every call, which takes longer
 than small filters do.  The types of our exports were checked when the code was admitted
-(``wasm_modules.check``), so the unchecked call of the C interface is right here.  This is the only file
+(``modules.check``), so the unchecked call of the C interface is right here.  This is the only file
 that knows wasmtime's bindings below its public classes.
 """
 

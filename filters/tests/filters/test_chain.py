@@ -217,7 +217,7 @@ def test_a_filter_that_never_has_enough_index_is_stopped():
         ),
     ],
 )
-def test_what_cannot_be_undone_is_named(records, known, faults):
+def test_filters_that_cannot_undo_a_record_are_named(records, known, faults):
     assert missing(records, known) == faults
     assert can_seek(records, known) is not bool(faults)
     if faults:

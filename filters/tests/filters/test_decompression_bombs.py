@@ -31,7 +31,7 @@ def in_order(stream, data):
     return [*out, stream.finish()]
 
 
-def test_a_host_that_asks_for_more_never_gets_much_at_once(bomb):
+def test_a_host_that_reads_more_gets_bounded_pieces(bomb):
     stored, records = bomb
     sizes = [len(piece) for piece in in_order(chain_decoder(records, FILTERS), stored)]
     assert sum(sizes) == SIZE
@@ -39,7 +39,7 @@ def test_a_host_that_asks_for_more_never_gets_much_at_once(bomb):
     assert sizes[-1] == 0
 
 
-def test_a_host_that_does_not_ask_gets_all_the_same(bomb):
+def test_a_host_that_never_reads_more_gets_all_bytes(bomb):
     stored, records = bomb
     decoder = chain_decoder(records, FILTERS)
     assert sum(len(decoder.feed(stored[place : place + 7])) for place in range(0, len(stored), 7)) < SIZE
@@ -47,7 +47,7 @@ def test_a_host_that_does_not_ask_gets_all_the_same(bomb):
     assert not run(chain_decoder(records, FILTERS), [stored]).strip(b"\0")
 
 
-def test_a_range_of_it_is_no_larger(bomb):
+def test_a_range_of_a_bomb_is_bounded(bomb):
     stored, records = bomb
     search = locate(records, FILTERS, 5, SIZE - 5)
     try:

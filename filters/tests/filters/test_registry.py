@@ -42,7 +42,7 @@ def installed(monkeypatch, value):
     monkeypatch.setattr(EntryPoint, "load", lambda self: load(self.value))
 
 
-def test_the_literal_list_is_what_there_is(monkeypatch):
+def test_the_built_in_filters_are_those_of_the_list(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     assert list(registry.load_filters().values()) == list(registry.BUILT_IN)
     assert registry.descriptions()["noop"] is Noop.info
@@ -62,7 +62,7 @@ def test_no_two_built_ins_have_the_same_keyword_and_each_runs_where_it_says():
             assert one.info.places == ("proxy", "storage_node"), one
 
 
-def test_what_a_process_lends_reaches_every_filter_and_no_other_process(monkeypatch):
+def test_surroundings_reach_every_filter_of_one_process_only(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     lent = Surroundings(FakeKeyRing())
     bound = registry.load_filters(surroundings=lent)

@@ -94,7 +94,7 @@ def test_the_record_says_what_ran_and_what_it_made_of_what():
     }  # fmt: skip
 
 
-def test_nothing_out_of_nothing_leaves_no_record():
+def test_an_empty_object_leaves_no_record():
     _, out, record = stored(Stage({}), b"")
     assert (out, record) == (b"", None)
 

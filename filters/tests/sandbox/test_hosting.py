@@ -65,12 +65,12 @@ def test_another_revision_replaces_the_class_and_others_stay(installed, store):
     assert installed.filters["other"] is kept
 
 
-def test_a_registration_without_code_and_one_of_a_native_word_are_passed_over(installed):
+def test_registrations_without_code_or_with_a_built_in_keyword_are_ignored(installed):
     assert not installed.take((replace(registered(), sha256="", size=0), registered("noop")))
     assert installed.filters == {"noop": Noop}
 
 
-def test_what_this_node_cannot_run_is_said_once_and_harms_no_other(installed, store, caplog):
+def test_an_upload_that_this_node_cannot_run_is_logged_once(installed, store, caplog):
     good = registered()
     store.add(XOR, good.sha256)
     bad = upload(b"x", "jailed", "X", "process", "python")

@@ -55,7 +55,7 @@ def one(**values):
     return made(sha256=DIGEST, size=len(CODE), **values)
 
 
-def test_what_is_not_said_is_taken_to_be_the_worst():
+def test_a_description_defaults_to_the_most_restrictive_values():
     info = describe_upload(one(revision=3))
     assert (info.changes_content, info.changes_length, info.random_access) == (True, True, False)
     assert (info.on_put, info.on_get, info.reversible, info.version) == (False, True, False, 3)
@@ -76,7 +76,7 @@ def test_parameters_are_declared_as_dictionaries_and_checked():
         found({"size": 10})
 
 
-def test_parameters_are_short_for_they_are_kept_beside_every_object():
+def test_long_parameters_are_refused():
     found = filter_class(one(info={"parameters": [{"name": "word", "type": "str"}]}), EchoTeam())
     with pytest.raises(BadParameter, match="parameters of filter `tidy` take 1112 bytes, expected at most 1024"):
         found({"word": "x" * 1100})
@@ -167,12 +167,12 @@ def test_code_that_was_changed_on_the_node_is_never_run_and_is_removed(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../etc/passwd", "", "A" * 64, "0" * 63])
-def test_only_digests_are_names(tmp_path, name):
+def test_code_names_must_be_digests(tmp_path, name):
     with pytest.raises(BadUpload, match="is no SHA-256"):
         CodeStore(tmp_path).path(name)
 
 
-def test_what_one_upload_lacks_harms_no_other(tmp_path, caplog):
+def test_an_unusable_upload_does_not_affect_others(tmp_path, caplog):
     store = CodeStore(tmp_path)
     store.add(CODE, DIGEST)
     uploads = [

@@ -43,7 +43,7 @@ print("green")
 """
 
 
-def test_one_of_several_is_enough_and_none_is_an_end_too():
+def test_wait_returns_when_one_descriptor_is_ready_or_at_the_timeout():
     first, second = os.pipe(), os.pipe()
     try:
         assert not wait([first[0], second[0]], [], 0)

@@ -75,7 +75,7 @@ def test_every_level_of_every_engine_works(engine):
         (TEXT, Hint(len(TEXT), None, "unknown"), {"types": "text/plain"}),
     ],
 )
-def test_what_does_not_pay_is_stored_plain_without_a_record(data, hint, params):
+def test_incompressible_objects_are_stored_plain_without_a_record(data, hint, params):
     out, record = stored(data, hint, **params)
     assert out == data
     assert record is None
@@ -208,7 +208,7 @@ def test_lengths_survive_packing(lengths):
 
 
 @given(data=st.binary(max_size=200))
-def test_any_bytes_are_an_index_or_refused(data):
+def test_arbitrary_bytes_are_an_index_or_refused(data):
     try:
         lengths = unpack_lengths(data)
     except CorruptData:

@@ -153,7 +153,7 @@ def test_numbers_are_the_same_to_both_engines(text):
         ("٥", None),
     ],
 )  # fmt: skip
-def test_what_a_number_is(text, number):
+def test_numbers_are_recognised(text, number):
     assert number_of(text.encode()) == number
     assert type(number_of(text.encode())) is type(number)
 
@@ -172,7 +172,7 @@ def test_whole_numbers_are_compared_exactly():
         ("%", "", True), ("_%", "", False), ("a.c", "abc", False), ("%ab", "aab", True), ("a%a", "a", False),
     ],
 )  # fmt: skip
-def test_like(like, text, expected):
+def test_like_patterns_match_as_in_sql(like, text, expected):
     assert pattern(like.encode()).matches(text.encode()) is expected
 
 

@@ -38,11 +38,11 @@ def read(wish="", data=PEOPLE, size=5, byte_range="", **params):
         ("where=1 = 2", "id,name,city,age\n"),
     ],
 )
-def test_a_wish_chooses_columns_and_rows(wish, expected):
+def test_a_request_selects_columns_and_rows(wish, expected):
     assert read(wish) == expected
 
 
-def test_nothing_asked_for_changes_nothing():
+def test_without_a_request_nothing_changes():
     one = CsvSelect()
     assert not one.reads(Hint())
     assert one.reads(asked("columns=id"))
@@ -75,7 +75,7 @@ def test_nothing_asked_for_changes_nothing():
         ("multiline=perhaps", ["`perhaps`"]),
     ],
 )
-def test_a_wish_that_makes_no_sense_is_refused_with_the_near_miss(wish, words):
+def test_an_invalid_request_is_refused_with_the_near_miss(wish, words):
     with pytest.raises(BadParameter) as refused:
         read(wish)
     assert all(word in str(refused.value) for word in words), refused.value
@@ -87,26 +87,26 @@ def test_a_range_in_another_form_is_refused(text):
         CsvSelect().reader(asked(byte_range=text))
 
 
-class TestCeiling:
+class TestPolicySelection:
     """What a policy holds back, a client does not get, whatever it says."""
 
     POLICY = {"columns": "id,age", "where": "age < 80"}
 
-    def test_it_holds_for_who_asks_for_nothing(self):
+    def test_a_policy_applies_without_a_client_request(self):
         assert read(**self.POLICY) == "id,age\n1,36\n3,72\n"
 
-    def test_a_wish_narrows_it(self):
+    def test_a_request_narrows_the_selection_of_the_policy(self):
         assert read("columns=age; where=id > 1", **self.POLICY) == "age\n72\n"
 
     @pytest.mark.parametrize("wish", ["columns=id,name", "columns=_2", "where=name LIKE 'A%'", "where=_3 IS NULL"])
-    def test_a_wish_cannot_reach_or_guess_other_columns(self, wish):
+    def test_a_request_cannot_reach_or_guess_other_columns(self, wish):
         with pytest.raises(BadParameter) as refused:
             read(wish, **self.POLICY)
         assert "id, age" in str(refused.value)
         assert "city" not in str(refused.value)
 
     @pytest.mark.parametrize("wish", ["header=no", "header=ignore", "delimiter=tab", "quote=none", "multiline=no"])
-    def test_a_client_cannot_take_the_records_for_others(self, wish):
+    def test_a_client_cannot_change_the_dialect_of_a_policy(self, wish):
         with pytest.raises(BadParameter, match="set by the policy"):
             read(wish, **self.POLICY)
 

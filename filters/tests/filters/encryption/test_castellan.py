@@ -113,14 +113,14 @@ def test_a_key_manager_that_is_away_is_asked_again_after_a_while_and_takes_no_ke
     assert "key `k3`" in place.ring.problem
 
 
-def test_a_secret_that_is_lost_takes_only_itself(place):
+def test_a_lost_secret_affects_only_its_key(place):
     place.write("k1", k1=place.one, k2="00000000-0000-0000-0000-000000000000")
     assert place.ring.secret("k1") == b"1" * 32
     with pytest.raises(MissingKey, match="key `k2`: ManagedObjectNotFoundError"):
         place.ring.secret("k2")
 
 
-def test_an_id_that_is_none_takes_only_its_own_key(place):
+def test_an_invalid_secret_id_affects_only_its_key(place):
     place.write("k1", k1=place.one, k2="no-uuid")
     assert place.ring.secret("k1") == b"1" * 32
     with pytest.raises(MissingKey, match="key `k2`: expected the id of a secret that is an AES key"):

@@ -317,7 +317,7 @@ def test_an_index_behind_encryption_is_fetched_decrypted(small, known, monkeypat
     assert read_range(out, records, known, 5000, 5100) == TEXT[5000:5100]
 
 
-def test_what_compression_passes_on_is_encrypted_all_the_same(small, known):
+def test_objects_that_compression_passes_on_are_encrypted(small, known):
     noise = random.Random(2).randbytes(5000)
     chain = ChainEncoder([Compression({"min_size": 0}), small()], Hint(len(noise)))
     out = run(chain, cut(noise, 700))

@@ -147,7 +147,7 @@ def test_a_file_that_vanished_leaves_its_keys_and_one_that_appears_is_read(path,
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_no_key_file(tmp_path, clock, make):
+def test_a_key_file_must_be_a_regular_file(tmp_path, clock, make):
     make(tmp_path / "thing")
     ring = KeyFile(tmp_path / "thing", clock)
     with pytest.raises(MissingKey, match=r"not a regular file|Is a directory"):
@@ -182,7 +182,7 @@ def test_options_name_a_key_file(path):
     assert isinstance(open_keys({"key_file": ""}), NoKeys)
 
 
-def test_what_is_wrong_with_a_key_file_is_in_the_log_at_start_and_does_not_keep_a_host_from_starting(tmp_path, caplog):
+def test_a_broken_key_file_is_logged_at_start_and_does_not_stop_the_host(tmp_path, caplog):
     ring = open_keys({"key_file": str(tmp_path / "none")})
     assert "No such file" in caplog.text
     with pytest.raises(MissingKey):
@@ -231,7 +231,7 @@ def test_add_may_activate_at_once_and_names_keys_by_the_day(new):
     assert KeyFile(new).active().startswith("20")
 
 
-def test_list_shows_what_tells_keys_apart_and_no_secret(path, capsys):
+def test_list_shows_checks_of_keys_and_no_secret(path, capsys):
     assert run(path, "list") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["k1", "k2"]
@@ -253,7 +253,7 @@ def test_list_shows_what_tells_keys_apart_and_no_secret(path, capsys):
         (["remove", "k3", "--yes"], "no key `k3`"),
     ],
 )
-def test_what_would_do_harm_is_refused_and_changes_nothing(path, capsys, words, reason):
+def test_harmful_key_commands_are_refused_and_change_nothing(path, capsys, words, reason):
     before = path.read_bytes()
     assert run(path, *words) == 1
     assert reason in capsys.readouterr().err
@@ -296,7 +296,7 @@ def test_a_link_to_a_key_file_stays_a_link(path, tmp_path):
     assert KeyFile(path).identifiers() == ("k1", "k2", "k3")
 
 
-def test_whoever_has_a_key_file_needs_no_key_manager(path):
+def test_a_key_file_does_not_import_castellan(path):
     """Castellan is imported when it is configured, pyarrow when CSV is read."""
     code = (
         "import sys; from sluice_filters.registry import load_filters\n"

@@ -149,7 +149,7 @@ def test_an_object_without_a_date_is_not_deleted(store):
         delete(store)
 
 
-def test_what_is_written_meanwhile_is_kept_and_deleted_in_turn(store):
+def test_an_object_written_meanwhile_is_kept_and_deleted_too(store):
     _, visit = delete(store)
     store.objects[OBJECT] = (b"written meanwhile", dict(store.objects[OBJECT][1]))
     reply = visit.response(Reply("409 Conflict", Headers(), []))
@@ -213,7 +213,7 @@ def test_other_requests_are_of_no_interest(store, more):
     assert delete(store, **more) is None
 
 
-def test_what_is_not_there_and_what_is_not_allowed_is_swifts_to_say(store):
+def test_missing_objects_and_denials_are_answered_by_swift(store):
     reply, _ = delete(store, denial=Reply("403 Forbidden", Headers(), Body(b"no")))
     assert reply is None
     assert store.log == []
@@ -233,7 +233,7 @@ def test_what_is_not_there_and_what_is_not_allowed_is_swifts_to_say(store):
         (("PUT", 2), ["403 Forbidden"], "`deleted` cannot be made: 403"),
     ],
 )
-def test_what_cannot_be_kept_is_not_deleted(store, where, statuses, reason):
+def test_an_object_that_cannot_be_kept_is_not_deleted(store, where, statuses, reason):
     store.dictated[where] = list(statuses)
     with pytest.raises(FilterError, match=reason):
         delete(store)
@@ -246,7 +246,7 @@ def test_a_large_objects_manifest_keeps_the_size_that_listings_show():
     assert found["X-Static-Large-Object"] == "True"
 
 
-def test_what_swift_says_of_fragments_and_times_is_not_kept():
+def test_backend_headers_are_not_kept():
     headers = Headers({"X-Object-Sysmeta-Ec-Etag": "x", "X-Timestamp": "1", "Last-Modified": "x", "X-Delete-At": "9"})
     assert kept_headers(headers) == {}
 
@@ -284,7 +284,7 @@ def test_a_tag_is_set_on_what_is_written(method, overwrite, sent, expected):
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
-def test_what_writes_nothing_is_not_tagged(method):
+def test_requests_that_do_not_write_are_not_tagged(method):
     assert Tagging({"name": "dept", "value": "finance"}).visit(call(method)) is None
 
 

@@ -173,11 +173,11 @@ def test_what_breaks_the_contract_is_refused_with_the_reason(verdict, code, reas
     assert reason in str(refused.value)
 
 
-def test_a_decoder_may_leave_it_to_its_host_to_see_that_bytes_are_missing(verdict):
+def test_a_decoder_may_leave_missing_bytes_to_its_host(verdict):
     assert verdict(reversible()).main == "Mine"
 
 
-def test_code_that_calls_itself_otherwise_is_refused(verdict):
+def test_code_with_another_keyword_is_refused(verdict):
     with pytest.raises(BadUpload, match="calls itself `turn`, expected `twist`"):
         verdict(turn(), "twist")
 
@@ -200,7 +200,7 @@ def test_an_earlier_revision_that_does_not_work_here_is_passed_over(verdict):
     assert verdict(narrow(254), "turn", earlier=(b"import nothing_like_it", reversible())).main == "Turn"
 
 
-def test_a_child_tries_the_same(store):
+def test_a_child_process_reaches_the_same_verdict(store):
     store.add(turn(), digest(turn()))
     good = try_code(Trial("filter", str(store.folder), digest(turn()), "turn"))
     assert (good.reason, good.main) == ("", "Turn")
@@ -238,7 +238,7 @@ def test_two_revisions_stand_side_by_side_and_the_version_is_the_revision(turned
         chain_decoder(chain.records(), {"turn": one})
 
 
-def test_it_is_bound_to_what_its_process_lends_as_ours_are(turned):
+def test_an_uploaded_filter_gets_the_surroundings_of_its_process(turned):
     lent = Surroundings()
     bound = turned(255, 3).bound(lent)
     assert (bound.surroundings, bound.info.version, bound.upload.revision) == (lent, 3, 3)
@@ -253,13 +253,13 @@ def test_it_is_bound_to_what_its_process_lends_as_ours_are(turned):
         ({"info": {"parameters": [{"kind": 1}]}}, "description of filter `turn`"),
     ],
 )
-def test_what_is_not_as_registered_is_not_loaded(verdict, change, reason):
+def test_code_that_differs_from_its_registration_is_not_loaded(verdict, change, reason):
     upload = replace(registered(turn(), verdict(turn()).info), **change)
     with pytest.raises(BadUpload) as refused:
         native_filter(upload, turn())
     assert reason in str(refused.value)
 
 
-def test_what_a_newer_release_says_beyond_our_words_is_passed_over(verdict):
+def test_unknown_fields_of_a_newer_release_are_ignored(verdict):
     info = {**verdict(turn()).info, "colour": "blue"}
     assert native_info(registered(turn(), info)).keyword == "turn"

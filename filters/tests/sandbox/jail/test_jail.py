@@ -109,7 +109,7 @@ def test_in_version_2_the_supervisor_steps_aside_and_passes_controllers_on(tmp_p
     assert [(made / name).read_text() for name in ("memory.max", "pids.max")] == ["1000", "12"]
 
 
-def test_without_groups_it_is_told_and_goes_on(tmp_path, caplog):
+def test_missing_control_groups_are_logged_and_tolerated(tmp_path, caplog):
     groups = ControlGroups(tmp_path, tmp_path / "cgroup")
     groups.open()
     assert groups.available == ()

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "isolated-fast.md"
 STEP = {"name": "step", "type": "int", "minimum": 0, "maximum": 255, "default": 13}
 
 
-class TestTheExampleOfThePage(FilterContract):
+class TestDocumentedExample(FilterContract):
     params = {"step": 200}
 
     @pytest.fixture(scope="class", autouse=True)

@@ -97,7 +97,7 @@ def test_a_fault_fails_its_own_request_only(team, good, name):
     assert run(good().reader(Hint(account="AUTH_bad")), [b"again"]) == b"again"
 
 
-def test_code_that_computes_too_long_in_small_steps_is_ended(team, good):
+def test_code_that_uses_too_much_cpu_in_small_steps_is_ended(team, good):
     slow = bad(team, "end = time.process_time() + 0.03\nwhile time.process_time() < end: pass", "slow")
     with pytest.raises(SandboxFault, match="filter `slow` took too much processor time"):
         answered_one_by_one(slow().reader(Hint(account="AUTH_bad")), 100)
@@ -118,13 +118,13 @@ def answered_one_by_one(stream, count):
         ("", "Worse", "filter `odd` has no class of the name that was registered"),
     ],
 )
-def test_code_that_does_not_load_is_told_apart(team, head, main, message):
+def test_code_that_does_not_load_is_reported_with_its_reason(team, head, main, message):
     one = uploaded(team._store, team, f"{head}\nclass Bad: pass\n".encode(), "odd", main)
     with pytest.raises(SandboxFault, match=message):
         run(one().reader(Hint(account="AUTH_bad")), [b"x"])
 
 
-def test_the_fault_of_a_neighbour_is_told_by_its_name(team, good):
+def test_a_fault_names_the_filter_that_failed(team, good):
     with pytest.raises(SandboxFault, match="filter `second` raised `KeyError`"):
         run(chain_reader([bad(team, "{}[1]", "second")(), good()], Hint(account="AUTH_bad")), [b"x"])
 

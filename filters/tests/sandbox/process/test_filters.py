@@ -192,7 +192,7 @@ def test_code_that_does_not_compile_is_left_out(store, team):
     assert "does not compile" in failures["broken"]
 
 
-def test_without_a_supervisor_the_reason_is_told(store, tmp_path):
+def test_a_missing_supervisor_is_reported(store, tmp_path):
     lonely = uploaded(store, ProcessTeam(store, tmp_path), NOOP, "lonely", "Noop")
     with pytest.raises(FilterError, match="filter `lonely` cannot run: no sandbox supervisor at"):
         lonely().reader(Hint(account="AUTH_a"))

@@ -142,7 +142,7 @@ def test_everything_ends_with_the_supervisor_however_it_ends(store, short):
         say(team, b"x")
 
 
-def test_what_is_left_of_a_killed_supervisor_does_not_keep_the_next_from_starting(store):
+def test_a_supervisor_starts_after_one_that_was_killed(store):
     with supervisor() as folder:
         (folder / "t-left").touch()
         assert say(ProcessTeam(store, folder), b"x") == 1
@@ -165,7 +165,7 @@ def test_a_folder_that_is_too_long_for_sockets_is_refused_at_once(tmp_path):
         (("--owner", "nobody-of-that-name"), "no user `nobody-of-that-name` on this machine"),
     ],
 )
-def test_options_that_cannot_work_are_told(tmp_path, option, reason):
+def test_invalid_options_are_reported(tmp_path, option, reason):
     command = [sys.executable, "-m", "sluice_sandbox.process.cli", "--folder", str(tmp_path), *option]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

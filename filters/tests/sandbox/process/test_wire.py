@@ -48,7 +48,7 @@ def test_frames_are_whole_however_they_are_cut(parts, kind, content, step):
         wire.frame_header(wire.FAULT, 1 << 31),
     ],
 )
-def test_what_is_no_frame_is_refused_before_it_is_gathered(nonsense):
+def test_a_malformed_frame_is_refused_before_it_is_buffered(nonsense):
     with pytest.raises(wire.MalformedFrame, match="frame of kind"):
         taken_apart([nonsense])
 

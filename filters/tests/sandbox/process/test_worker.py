@@ -39,6 +39,6 @@ def encode_message(kind, raw):
         b"\xff" * 5,
     ],
 )
-def test_an_answer_that_is_none_is_told(answer):
+def test_a_malformed_worker_message_is_an_error(answer):
     with pytest.raises(SandboxFault, match="filter `one`"):
         Reached()._parse(answer, [])

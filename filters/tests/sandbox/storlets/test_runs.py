@@ -50,7 +50,7 @@ def contract_filter(request, xor):
 
 
 @pytest.mark.usefixtures("contract_filter")
-class TestAStorletIsAFilterLikeAnyOther(FilterContract):
+class TestStorletXor(FilterContract):
     checked = False
     samples = (b"", b"x", b"the quick brown fox", bytes(range(30)))
     test_every_damaged_byte_is_noticed_or_harmless = None  # needs a stream for each damage
@@ -216,15 +216,15 @@ class TestOptional:
         "body",
         ["raise ValueError", "source.read(); raise ValueError", "time.sleep(600)", "os._exit(1)", "source.read(3)"],
     )
-    def test_one_that_fails_before_its_first_byte_is_left_out(self, team, body):
+    def test_an_optional_filter_that_fails_before_its_first_byte_is_left_out(self, team, body):
         one = team.add("maybe", python_storlet(body), info=self.info)
         assert read_through(one(), b"untouched") == b"untouched"
 
-    def test_one_that_works_is_not(self, team):
+    def test_an_optional_filter_that_works_is_applied(self, team):
         one = team.add("maybe", python_storlet("target.write(source.read().upper())"), info=self.info)
         assert read_through(one(), b"shout") == b"SHOUT"
 
-    def test_later_it_is_an_error(self, team):
+    def test_an_optional_filter_that_fails_later_is_an_error(self, team):
         body = "while data := source.read(100_000): target.write(data)\nraise ValueError"
         one = team.add("maybe", python_storlet(body), info=self.info)
         stream = one().reader(Hint(account=ACCOUNT))
@@ -234,7 +234,7 @@ class TestOptional:
         with pytest.raises(FilterError):
             stream.finish()
 
-    def test_a_policy_may_say_that_it_is_not(self, team):
+    def test_a_policy_may_make_an_optional_filter_mandatory(self, team):
         one = team.add("maybe", python_storlet("raise ValueError"), info=self.info)
         with pytest.raises(FilterError):
             read_through(one({"optional": False}), b"x")
@@ -254,7 +254,7 @@ def explicit(team):
     return invocation_filter(known)({"allow": "times, tail, absent"})
 
 
-class TestExplicit:
+class TestStorletInvocation:
     @pytest.mark.parametrize(
         ("asked", "answer"),
         [

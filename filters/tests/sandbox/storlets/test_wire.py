@@ -12,7 +12,7 @@ from sluice_sandbox.storlets import wire
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.integers(0, 16))
-def test_what_is_packed_is_unpacked(metadata, message, descriptors):
+def test_a_packed_datagram_unpacks_to_its_parts(metadata, message, descriptors):
     assert wire.unpack(wire.pack(metadata, message, descriptors)) == (descriptors, metadata, message)
 
 
@@ -21,7 +21,7 @@ def test_the_head_is_three_integers_and_the_end_a_zero_byte():
     assert data == struct.pack("iii", 5, 2, 3) + b"abcde\0"
 
 
-def test_what_the_receiver_would_cut_is_refused():
+def test_an_oversized_datagram_is_refused():
     room = wire.MAX_MESSAGE - 13
     assert len(wire.pack("", "x" * room, 0)) == wire.MAX_MESSAGE
     with pytest.raises(ValueError, match="4097 bytes, expected at most 4096"):
@@ -62,7 +62,7 @@ def test_a_message_with_other_descriptors_than_it_says_is_refused_and_leaks_none
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_full_queue_is_said_at_once(tmp_path):
+def test_a_full_queue_raises_at_once(tmp_path):
     path = str(tmp_path / "socket")
 
     def fill():
@@ -87,7 +87,7 @@ def test_a_link_is_not_followed(tmp_path):
     ("make", "error"),
     [(lambda path: None, FileNotFoundError), (lambda path: path.write_text(""), ConnectionRefusedError)],
 )
-def test_where_nobody_listens_it_says_so(tmp_path, make, error):
+def test_a_missing_listener_is_an_error(tmp_path, make, error):
     make(tmp_path / "socket")
     with pytest.raises(error):
         wire.send(str(tmp_path / "socket"), b"x", [])
