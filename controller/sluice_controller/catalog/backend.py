@@ -1,4 +1,4 @@
-"""What a request works with: the store, the vocabulary and the clock, made once per process."""
+"""The store, policy cache, catalogue and clock that requests work with, made once per process."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Backend:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What sentences are checked against now.
+        """The catalogue that sentences are checked against now.
 
         :raises PeerError: when Redis is away
         """
         return self.vocabulary(self.policy_cache.contents())
 
     def vocabulary(self, contents: CacheContents) -> Catalogue:
-        """What sentences are checked against at the moment of ``contents``."""
+        """The catalogue at the moment of ``contents``."""
         return contents.vocabulary.extend(with_uploads(self.native, contents.uploads))
 
 

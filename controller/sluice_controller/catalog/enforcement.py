@@ -23,7 +23,7 @@ AWAY: Final = "away"
 
 @dataclass(frozen=True)
 class Cluster:
-    """What stood in Redis at one moment: the newest change and what the nodes say."""
+    """The newest change and the reports of all nodes at one moment."""
 
     head: Head
     nodes: tuple[NodeReport, ...]
@@ -40,7 +40,7 @@ class Cluster:
 
     @cached_property
     def groups(self) -> Groups:
-        """The nodes sorted out, once for all policies that are looked at."""
+        """The nodes grouped by state, once for all policies."""
         found = Groups()
         for node in self.nodes:
             state = self.state(node)
@@ -90,7 +90,7 @@ class Enforcement:
 
 
 def enforcement(policy_id: str, epoch: int, cluster: Cluster) -> Enforcement:
-    """Where ``policy_id``, last changed at ``epoch``, stands on every node."""
+    """The enforcement of ``policy_id``, last changed at ``epoch``, on every node."""
     groups = cluster.groups
     late = [] if groups.slowest >= epoch else [one.node for one in groups.current if one.epoch < epoch]
     # what a node refuses counts once it has acknowledged the change that it is about

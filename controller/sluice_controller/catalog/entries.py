@@ -1,6 +1,7 @@
-"""What all kinds of registry entries share: finding one with its version, writing it, listing them.
+"""Registry records with their versions: find, list, create, update and delete them, for all kinds.
 
-A version is read before what it guards, so whoever writes with it has seen nothing older.
+A version is read before the record that it guards.  A commit that expects this version is therefore refused when
+the record is newer than what the caller saw.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the things fare that the controller depends on."""
+"""The health of what the controller depends on: Redis, actor hosts, broker, nodes and Keystone."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""All policies and the registry, kept in this process and brought up to date before each use.
+"""All policies and the registry, cached in each worker process and refreshed before each use.
 
-Creating a policy looks at every other one, and a list shows many; decoding them all for each
-request would cost a second at 100,000.  So a cache reads them once and then follows the change
-stream: one round trip when nothing happened.  What it hands out is immutable; refreshing replaces it.
+The compiler compares a new policy with every other one, and lists show many.  Decoding all policies for each request
+would take a second at 100,000 policies.  The cache decodes them once and then follows the change stream: one round
+trip when nothing changed.  Its contents are immutable; a refresh replaces them.
 
-* A new history, a smaller epoch or a trimmed stream: everything is read anew.  So it is when a Redis that lost
-  changes has others under their numbers (``sluice_core.store.history_check``); a cache at rest looks for that once
+* A new history, a smaller epoch or a trimmed stream makes the cache read everything again.  So does a Redis that
+  lost changes and numbered others like them (``sluice_core.store.history_check``); an idle cache checks for that once
   a second.
-* ``head`` is read before the documents.  What changes in between is applied a second time, which
-  does no harm.
+* ``head`` is read before the documents.  A change between the two is applied a second time, which does no harm.
 """
 
 from __future__ import annotations

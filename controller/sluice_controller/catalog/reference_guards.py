@@ -1,14 +1,14 @@
-"""What keeps a sentence and the words that it uses from passing each other by.
+"""Optimistic locking between sentences and the registered words that they use.
 
-Somebody makes a policy about a group; at the same instant somebody deletes the group, because no policy is about
-it.  Both looked, both were right, and what is left is a policy that means nothing.  So
+The race: one request creates a policy about a group while another deletes the group, because no policy uses it yet.
+Both checks pass, and the policy that remains means nothing.  Therefore
 
-* whoever writes a policy expects each registered word in it at the version that it was compiled with
+* a request that writes a policy expects each registered word in it at the version that it was compiled with
   (:func:`referenced_versions`);
-* whoever takes a word away because nobody uses it expects the configuration as a whole to be the one that was
-  searched for users (:func:`unless_used`).
+* a request that deletes an unused word expects the version of the whole configuration that it searched for users
+  (:func:`unless_used`).
 
-Either one is refused by the store when the other came first, and looks again.
+The store refuses the commit that comes second; its request then starts again (:func:`retry_conflicts`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class _Superseded(Conflict):
-    """Somebody else was faster; trying again would undo what he did."""
+    """A concurrent change came first; another attempt would undo it."""
 
 
 #: Conflicts that stay when the change is tried again.
@@ -43,9 +43,9 @@ _FINAL: Final = (usage.InUse, PolicyConflict, Fenced, _Superseded)
 
 
 def referenced_versions(backend: Backend, contents: CacheContents, compiled: Iterable[Compiled]) -> dict[str, int]:
-    """The words that ``compiled`` uses, with versions at which they mean what they meant in ``contents``.
+    """The registered words that ``compiled`` uses, with the versions at which they mean the same as in ``contents``.
 
-    :raises Conflict: when one of them means something else by now
+    :raises Conflict: when the meaning of one has changed since
     """
     names = sorted({name for one in compiled for name in _names(one) if _meaning(contents, name) is not None})
     if not names:
@@ -60,11 +60,11 @@ def referenced_versions(backend: Backend, contents: CacheContents, compiled: Ite
 
 
 def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]], T], force: bool = False) -> T:
-    """Do ``change``, which refuses (:class:`usage.InUse`) when it finds users, and commits with what it is given.
+    """Call ``change`` with the versions to expect in its commit; it raises :class:`usage.InUse` when it finds users.
 
-    It is done again when anything else was configured meanwhile; with ``force`` it does not matter who uses it.
+    It is called again when the configuration changed meanwhile.  With ``force`` only ``thing`` itself is guarded.
 
-    :param thing: what it is about, by its name among the versions
+    :param thing: the name of the version of what ``change`` changes
     :raises Conflict: when that was changed meanwhile
     """
     first = backend.store.version(thing)
@@ -79,9 +79,9 @@ def unless_used(backend: Backend, thing: str, change: Callable[[dict[str, int]],
 
 
 def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
-    """``change``, again when it lost a race; what is wrong with it stays wrong and is raised at once.
+    """Call ``change`` again while it loses a race; a conflict that would remain is raised at once.
 
-    :param exhausted: what is raised, instead of the last conflict, when it loses every time
+    :param exhausted: message of the conflict after the last attempt, instead of its own
     """
     lost: Conflict | None = None
     for _ in range(ATTEMPTS):
@@ -95,7 +95,7 @@ def retry_conflicts(change: Callable[[], T], exhausted: str = "") -> T:
 
 
 def _names(one: Compiled) -> Iterator[str]:
-    """Everything registered that a policy may use, by its name among the versions; more than there is."""
+    """Names of versions of everything registered that a policy may use; not all of them exist."""
     target = one.plan.target
     if target.select == GROUP:
         yield f"entry/{CONTAINER_GROUP if target.level == CONTAINER else GROUP_ENTRY}/{target.name}"

@@ -1,8 +1,7 @@
-"""Reading: what the API shows, put together out of the store.
+"""Read operations: what the API shows, composed from the store.
 
-The order of reading is what makes an answer trustworthy: a policy's state first, then the epoch
-it stands since, then the nodes.  Whatever happens in between makes a policy look less enforced
-than it is, never more.
+The order of reads keeps an answer trustworthy: first the state of a policy, then the epoch of its last change, then
+the nodes.  A change between two reads can make a policy look less enforced than it is, never more.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LARGEST_PAGE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class PolicyView:
-    """A policy and everything that is known of how it fares."""
+    """A policy with its state, enforcement and observed values."""
 
     cached: CachedPolicy
     state: PolicyState | None
@@ -57,7 +56,7 @@ class PolicyPage:
 
 
 def policy_status(cached: CachedPolicy, state: PolicyState | None) -> str:
-    """A policy without an actor stands; one whose actor has not spoken yet waits."""
+    """A static policy is active; a dynamic one whose actor has not reported yet is waiting."""
     if not cached.policy.enabled:
         return DISABLED
     if not cached.policy.dynamic:
@@ -170,13 +169,13 @@ def _is_of(one: CachedPolicy, tenant: str) -> bool:
 
 
 def page_marker(one: CachedPolicy) -> str:
-    """A place in the list that stays one when its policy is deleted."""
+    """A position in the list that stays valid when its policy is deleted."""
     created, policy_id = one.position
     return f"{created}-{policy_id}"
 
 
 def parse_marker(marker: str) -> tuple[int, str]:
-    """The place that ``marker`` names.
+    """The position that ``marker`` names.
 
     :raises CallerError: when it is not one of ours
     """
@@ -190,14 +189,14 @@ def parse_marker(marker: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Which nodes are wanted: behind a name, in a state, refusing something."""
+    """Selects nodes: behind a name, in a state, with refusals."""
 
     after: str = ""
     state: str = ""
     refusing: bool = False
 
     def matches(self, node: NodeReport, cluster: Cluster) -> bool:
-        """Whether it is one of them."""
+        """Whether a node is selected."""
         return (
             node.node > self.after
             and self.state in ("", cluster.state(node))

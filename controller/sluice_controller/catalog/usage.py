@@ -1,4 +1,4 @@
-"""Which policies use a word of the registry, so that it is not taken from under them."""
+"""The policies that use a registered word, so that a word in use is not deleted or changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED: Final = 5
 
 
 class InUse(Conflict):
-    """Policies use it, and will when it is asked again."""
+    """Policies use it; another attempt would fail as well."""
 
 
 def used_words(sentence: Sentence) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The vocabulary of this cluster: what is installed, and the words the language knows besides."""
+"""The catalogue of this cluster: installed and uploaded filters and metrics, and the built-in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry's entries add to the vocabulary that sentences are checked against."""
+"""What registry entries add to the catalogue that sentences are checked against."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Waiting for a roll-out: until all live nodes have acknowledged an epoch, or the time is over.
+"""Waits for a roll-out: until all live nodes have acknowledged an epoch, or a time limit.
 
-Each waiter holds a thread of its worker, so one thread always stays free for others: whoever
-finds no place gets the answer at once, with the roll-out as it stands.
+Each waiting request occupies a thread of its worker.  One thread always stays free for other requests: a request
+that finds no free place is answered at once with the present state of the roll-out.
 """
 
 from __future__ import annotations

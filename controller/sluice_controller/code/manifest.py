@@ -1,6 +1,6 @@
-"""What a document says of uploaded code, held against what that code may say of itself.
+"""Checks the description of uploaded code in a configuration document.
 
-The code itself is not looked at: it may not be in Swift yet.  Nodes and actor hosts try it before they rely on it.
+The code itself is not read: it may not be in Swift yet.  Nodes and actor hosts try it before they use it.
 """
 
 from __future__ import annotations

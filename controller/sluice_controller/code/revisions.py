@@ -1,13 +1,13 @@
-"""Code that is uploaded while the cluster runs: what filters, metrics and controllers have in common.
+"""Revisions of uploaded code, for filters, metrics and controllers: receive, try, commit, roll back.
 
-Code is immutable and named by its SHA-256; other code is another revision, and so is earlier code that is gone back
-to.  Its bytes lie in Swift, its description in Redis.  What is *isolated* is described by whoever registers it.
-*Native* code says of itself what it is: it is read, then tried in a child of this process
-(``sluice_controller.code.code_trial``), and what the child found out is its description from then on.
+Code is immutable and named by its SHA-256.  Other code is a new revision, and so is a roll back to earlier code.  The
+bytes are stored in Swift, the description in Redis.  *Isolated* code is described by the request that registers it.
+*Native* code describes itself: it is parsed, then tried in a child process (``sluice_controller.code.code_trial``),
+and the result of the trial becomes its description.
 
-A change is made in this order, and nothing is left behind by one that ends early but bytes in Swift that nobody
-names: bytes come and are counted and hashed; native code is tried; the bytes go to Swift; the rules of the kind have
-their say; the description is committed, if it is still at the version that all of this began with.
+Order of a change: receive the bytes, count and hash them; try native code; apply the rules of its kind; store the
+bytes in Swift; commit the description, expecting the version that was read first.  A change that fails early leaves
+at most unreferenced bytes in Swift.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NATIVE_LIMIT: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCode:
-    """What is registered, its version, and the change since which it stands so (0: not known)."""
+    """Registered code, its version, and the epoch of its last change (0: not known)."""
 
     upload: Upload
     version: int
@@ -56,19 +56,19 @@ class IncomingCode:
 
 @dataclass(frozen=True, slots=True)
 class CommitExtras:
-    """What else a commit does and expects."""
+    """Further deletions and expected versions of a commit."""
 
     policy_drops: tuple[str, ...] = ()
     entry_drops: tuple[str, ...] = ()
     expect: Mapping[str, int] = field(default_factory=dict)
 
 
-#: Called with what stands and what would: raises what speaks against it.
+#: Called with the present and the new upload; raises when the new one is not acceptable.
 AcceptanceCheck = Callable[[Upload, Upload], None]
 
 
 def find(backend: Backend, kind: str, name: str, expected: int | None = None) -> RegisteredCode:
-    """What is registered under this name.
+    """The code that is registered under a name.
 
     :raises NotFound: when there is none
     :raises PreconditionFailed: when it is not at the expected version
@@ -230,7 +230,7 @@ def commit(backend: Backend, new: Upload, by: str, version: int, extra: CommitEx
 
 
 def drop(backend: Backend, old: RegisteredCode, by: str, extra: CommitExtras | None = None) -> None:
-    """Forget it; its code stays in Swift, where other clusters, or objects, may still need it.
+    """Unregister code; its bytes stay in Swift, where other clusters or objects may need them.
 
     :raises Conflict: when somebody changed it meanwhile
     """
@@ -264,7 +264,7 @@ def stored_code(backend: Backend, upload: Upload) -> Iterable[bytes]:
 
 
 def code_store(backend: Backend) -> SwiftCodeStore:
-    """Where code lies.
+    """The store of code in Swift.
 
     :raises PeerError: when this API was given no place for it
     """

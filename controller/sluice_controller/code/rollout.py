@@ -1,7 +1,7 @@
-"""How far a revision of uploaded code has come on the nodes, out of what they report; as ``enforcement`` of policies.
+"""How far a revision of uploaded code is rolled out, computed from the reports of nodes.
 
-A node has it when its agent lives, is well and reports that it can run this revision.  One that cannot goes on with
-an earlier revision, or with none (0), and says why.  What a node refuses is about this revision once it has
+A node runs a revision when its agent is alive and well and reports this revision.  A node that cannot run it keeps an
+earlier revision, or none (0), and reports the reason.  A refusal concerns this revision once the node has
 acknowledged the change that brought it.
 """
 

@@ -1,4 +1,4 @@
-"""Taking code over HTTP: streamed to a file, counted and hashed, and nothing kept unless all of it is right."""
+"""Receives an upload over HTTP: streams it to a file, counts and hashes it, and keeps nothing unless all is right."""
 
 from __future__ import annotations
 

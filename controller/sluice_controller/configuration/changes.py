@@ -1,8 +1,7 @@
-"""``/changes``: who changed what when, out of the change stream, newest first.
+"""``/changes``: who changed what and when, from the change stream, newest first.
 
-The stream is trimmed at a length; so is what changes replaced (``sluice_core.store.undo_log``), by itself.  A page
-looks
-at a bounded number of entries, so with a filter it may hold few or none and still have a next page.
+The stream and the undo log (``sluice_core.store.undo_log``) are trimmed independently.  One page examines a bounded
+number of stream entries, so a filtered page may be short or empty and still have a next page.
 """
 
 from __future__ import annotations

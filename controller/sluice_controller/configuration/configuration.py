@@ -1,9 +1,9 @@
-"""The whole configuration: policies, the registry and uploaded code; as it stands, stood, or shall stand.
+"""The whole configuration: policies, registry and uploaded code, as it is, was, or shall be.
 
-Import and roll back are one thing: the difference between what stands and what is wanted, written as one atomic
-change.  It expects the version of the configuration that was looked at, so nothing that somebody else
-does meanwhile is lost: it is looked at again, or refused.  What is the same in both is not touched; the actor of a
-policy that is replaced begins anew.  Revisions of code are counted on: what was once called a number never is again.
+Import and roll back are the same operation: compute the difference between the present and the wanted configuration
+and write it as one atomic change.  The commit expects the configuration version that was read, so a concurrent change
+is never lost: the difference is computed again, or the request refused.  Equal parts are not touched; the actor of
+a replaced policy starts again.  Revision numbers of code only grow: a number is never used twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Everything that administrators decided, by id, keyword and ``kind/name``."""
+    """All policies by id, uploads by key and registry entries by ``kind/name``."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
     uploads: Mapping[str, Upload] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Configuration:
 
     @classmethod
     def now(cls, backend: Backend) -> Configuration:
-        """As it stands."""
+        """The present configuration."""
         contents = backend.policy_cache.contents()
         policies = {name: one.policy for name, one in contents.policies.items()}
         return cls(policies, contents.uploads, contents.entries)
@@ -81,7 +81,7 @@ def _set(into: dict[str, T], cls: type[T], key: str, raw: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is another than before; None: there is none."""
+    """One document before and after a change; None where it does not exist."""
 
     what: str
     name: str
@@ -117,7 +117,7 @@ def _of_code(one: Difference) -> Difference:
 
 
 def make_draft(changes: list[Difference], by: str, expect: Mapping[str, int]) -> Draft:
-    """All of ``changes`` as one."""
+    """One atomic change that makes all of ``changes``."""
     new = [one.new for one in changes]
     policies = tuple(one for one in new if isinstance(one, Policy))
     gone = [one.old for one in changes if one.new is None]
@@ -143,7 +143,7 @@ def _ends(one: Difference) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationChange:
-    """What was changed, or would be; ``version`` is the configuration's, ``epoch`` where it stands."""
+    """The differences that were or would be written; the version and the epoch of the configuration after them."""
 
     changes: list[Difference]
     epoch: int
@@ -151,12 +151,12 @@ class ConfigurationChange:
 
 
 Transformation = Callable[[Configuration], Configuration]
-#: Called with what would be changed, before anything is; raises what refuses it.
+#: Called with the differences before anything is written; raises to refuse them.
 Authorize = Callable[[list[Difference]], None]
 
 
 def allow_all(changes: list[Difference]) -> None:
-    """Refuses nothing."""
+    """Refuse nothing."""
 
 
 def replace_configuration(

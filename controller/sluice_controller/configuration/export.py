@@ -1,7 +1,7 @@
-"""The configuration as a document that people keep, compare and give back (``docs/export.md``).
+"""The configuration as a document to keep, compare and import again (``docs/export.md``).
 
-Sentences are in it as sentences; what they compile to is not, but for policies that were *kept* of an actor, which
-hold for members that no sentence names.  Of code there are digests.  What is at its default is left out.
+Policies are exported as sentences.  Plans and assignments are exported only for policies that were *kept* of an actor,
+since no sentence names their members.  Code is exported by digest.  Default values are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""From a document (``sluice_controller.configuration.export``) to the configuration that it describes, or all that
-is wrong.
+"""Reads a configuration document (``sluice_controller.configuration.export``), or reports every fault in it.
 
-Everything is checked as if it came by the other calls: sentences are compiled against the vocabulary *of the
-document*, and against each other.  A policy that is as it stands keeps what it was compiled to, so that importing
-what was exported changes nothing, whatever words were coined since.
+Everything is checked as by the other calls: sentences are compiled against the vocabulary *of the document* and
+against each other.  A policy that is equal to the present one keeps its compiled plan, so importing an export changes
+nothing, even if the vocabulary grew since.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one door to YAML, which is made as small as JSON before anything is built of it.
+"""The adapter to YAML, restricted to what JSON can express.
 
-A document is first read as events: aliases, anchors, tags, repeated names, more depth than any configuration
-has, and a second document are refused there, so that nothing grows and nothing is run.  Only then it is loaded, by
-the safe loader, and only texts, numbers, booleans and nothing may come out.
+A document is first scanned as a stream of events.  Aliases, anchors, tags, duplicate names, excessive depth and a
+second document are refused there, before anything is built.  Then the safe loader builds it, and only texts, numbers,
+booleans and null are accepted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""In words, what a refused request lacks: the parts of its rule that failed.
+"""Explains a refused request: the parts of its rule that failed, in words.
 
-A rule is a tree of AND, OR and named rules.  Of AND, everything that failed is lacking; of OR, each
-alternative would do.  A named rule with words of its own is told by these, others are looked into.
+A rule is a tree of AND, OR and named rules.  Of AND, all failed parts are missing; of OR, each alternative would do.
+A named rule in :data:`WORDS` is explained by its text, any other by its parts.
 """
 
 from __future__ import annotations

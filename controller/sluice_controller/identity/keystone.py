@@ -1,12 +1,12 @@
-"""The one door to Keystone: its middleware before Django, and the session of our service user.
+"""The adapter to Keystone: its middleware in front of Django, and the session of our service user.
 
-keystonemiddleware validates tokens, caches what Keystone said, and takes away every identity header that a client
-sent.  It is asked to let requests without a valid token through, since ``/health`` needs none and our own errors
-are JSON with a request id.  Then it would also turn "Keystone is away" into "the token is bad", which sends
-clients away to log in again.  So this class lets that fault pass and marks the request instead; a view that needs
-an identity answers 503 with Retry-After, and tokens in the cache go on working.
+keystonemiddleware validates tokens, caches the results, and removes every identity header that a client sent.  It
+lets requests without a valid token pass (``delay_auth_decision``), since ``/health`` needs none and our own errors
+are JSON with a request id.  By default it would also report an unreachable Keystone as an invalid token, and clients
+would log in again.  :class:`KeystoneMiddleware` therefore marks such a request; a view that needs an identity then
+answers 503 with Retry-After, and cached tokens still work.
 
-The identity is taken from what Keystone said, not from the headers that the middleware makes of it.
+The identity comes from Keystone's answer, not from the headers that the middleware derives from it.
 """
 
 from __future__ import annotations

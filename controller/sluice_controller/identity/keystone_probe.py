@@ -1,7 +1,7 @@
-"""Whether Keystone can be reached, for ``/health``, which anybody may ask as often as he likes.
+"""Whether Keystone is reachable, for ``/health``, which needs no token and may be called often.
 
-So Keystone is asked at most once in some seconds, by one thread at a time; others get the answer before that.  Any
-answer but one of a server that cannot do its work will do: nothing is logged in, and no credentials are sent.
+One thread at a time asks Keystone, at most once in :data:`REMEMBERED` seconds; other requests get the previous
+answer.  Any answer but a server error counts.  No credentials are sent.
 """
 
 from __future__ import annotations

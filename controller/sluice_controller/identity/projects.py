@@ -1,7 +1,7 @@
-"""The names of Keystone's projects, as tenants in sentences: each is the Swift account of its project.
+"""The names of Keystone's projects as tenants in sentences: each stands for the Swift account of its project.
 
-The catalogue's ``tenants``: a mapping that asks Keystone when a name is looked up, and remembers the answer for
-a while.  What is not there is not remembered: a project that was just made can be named at once.
+They are the ``tenants`` of the catalogue: a mapping that looks a name up in Keystone and caches a positive answer
+for :data:`REMEMBERED` seconds.  Unknown names are not cached, so that a new project can be named at once.
 """
 
 from __future__ import annotations

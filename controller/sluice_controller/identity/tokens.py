@@ -1,7 +1,6 @@
-"""The static admin token, until Keystone says who asks.
+"""The static admin token of a development machine (``auth = token``).
 
-It lies in a file that only its owner may read; anything laxer is refused, since whoever reads
-it can change what the cluster does to everybody's objects.
+The file must be readable by its owner alone: whoever holds the token can change how all objects are stored.
 """
 
 from __future__ import annotations

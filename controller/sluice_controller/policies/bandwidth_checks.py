@@ -1,9 +1,9 @@
-"""What is wrong or doubtful about promises of bandwidth on this cluster as it is now, beyond what a sentence says.
+"""Errors and warnings about bandwidth objectives on this cluster as it is now, beyond what the language checks.
 
-* A storage policy that Swift does not have is refused while nodes tell which there are.  While none does, that is
-  doubtful; a promise that stands already is only warned of.
-* GETs are held back in one place for all tenants: ON STORAGE_NODE has no effect while another objective for GET is
-  at the proxies.
+* A storage policy that Swift does not have is an error while nodes report which exist, and a warning while none
+  does.  For an existing policy it is a warning.
+* GETs are limited in one place for all tenants: ON STORAGE_NODE has no effect while another objective for GET is in
+  force at the proxies.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Policies whose sentences the API writes itself: those of stereotypes and of deployments.
+"""Policies whose sentences the API writes itself: those of stereotypes, deployments and bandwidth values.
 
-Both say what shall stand: some sentences, in the place of the policies that the same origin wrote for the same
-target.  :func:`plan_changes` compares and :func:`commit` changes what differs, all of it or nothing.
+A caller gives the wanted sentences, which replace the policies that the same origin wrote for the same target.
+:func:`plan_changes` computes the difference, and :func:`commit` writes it as one atomic change.
 
-A policy's id follows from its origin, target and plan.  So two who apply the same at once make the same ids, of
-which the store takes the first: the second looks again and finds that nothing is left to do.
+The id of a policy is a hash of its origin, text and plan.  Two concurrent requests for the same policies make the
+same ids; the store accepts the first, and the second then finds nothing left to change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sluice_dsl.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanges:
-    """What has to be done: policies that ``stay``, those that go, and what is ``new``."""
+    """The difference to the wanted sentences: policies to keep (``stay``), to ``drop`` and to create (``new``)."""
 
     origin: str
     stay: tuple[CachedPolicy, ...]
@@ -38,13 +38,13 @@ class PolicyChanges:
 
     @property
     def changes(self) -> bool:
-        """Whether anything has to be done."""
+        """Whether there is any difference."""
         return bool(self.drop or self.new)
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPolicies:
-    """The policies that stand now, and the newest change; doubts about the sentences that are new."""
+    """The resulting policies, the epoch of the newest change, and the warnings about new sentences."""
 
     policies: tuple[Policy, ...]
     epoch: int
@@ -52,7 +52,7 @@ class GeneratedPolicies:
     warnings: tuple[Diagnostic, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
-        """What stands beside the policy in an answer."""
+        """The fields of an answer beside those of the policy."""
         return {"changed": self.changed, "warnings": [one.to_data() for one in self.warnings]}
 
 
@@ -64,9 +64,9 @@ def plan_changes(
     catalogue: Catalogue,
     awake: bool = False,
 ) -> PolicyChanges:
-    """The sentences of ``text`` in the place of the policies ``old``, next to ``others``.
+    """The changes that replace the policies ``old`` by the sentences of ``text``, checked against ``others``.
 
-    Policies that somebody has switched off stay so, unless ``awake`` asks that all of them be on.
+    :param awake: a disabled policy is replaced by an enabled one instead of kept
 
     :raises PolicyErrors: all errors in it
     """
@@ -98,12 +98,12 @@ def commit(
     allow: Authorize = allow_all,
     contents: CacheContents | None = None,
 ) -> GeneratedPolicies:
-    """Do it, in one change; nothing is written when nothing has to be done.
+    """Write all ``settled`` differences as one atomic change; write nothing when there is none.
 
-    ``allow`` is asked about all that it is about, before anything happens.  ``contents`` are those that new sentences
-    were compiled against.
+    :param allow: is called with all plans concerned before anything is written
+    :param contents: what the new sentences were compiled against
 
-    :raises Conflict: when something that it is about changed meanwhile
+    :raises Conflict: when something concerned changed meanwhile
     """
     standing = [one.plan for each in settled for one in (*each.stay, *each.drop)]
     allow([*standing, *(one.plan for each in settled for one in each.new)])

@@ -1,8 +1,8 @@
-"""Creating once, however often it is asked for.
+"""Idempotent creation of policies with the header ``Idempotency-Key``.
 
-Who gets no answer cannot know what became of a request.  With a header ``Idempotency-Key`` the ids of the policies are
-made from who asks, the key and the text, instead of at random: a second request of the three finds the policies of the
-first one, in whichever process it comes to, and answers with them.  Nothing else is remembered for that.
+A client that gets no answer cannot know whether its request took effect.  With the header, the ids of the new
+policies are a hash of caller, key and text instead of random.  A second request with the same three values finds the
+policies of the first one, in any process, and answers with them.  No other state is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""``PUT /policies/{id}``: another text under the same id, or the same one switched off and on.
+"""``PUT /policies/{id}``: another text under the same id, or the same policy disabled or enabled.
 
-One atomic change takes back everything that the policy had set, also what its actor sets meanwhile (whatever the
-actor decided for the old document is refused by the commit script), and puts what it sets now.  An
-actor then begins anew; only the list of what it did so far is kept.  While a policy is disabled it has no
-assignments and no actor.
+One atomic change takes back all that the policy had set and puts what it sets now.  The commit script refuses what
+its actor decides for the old document meanwhile.  The actor then starts again; only its list of firings is kept.
+A disabled policy has no assignments and no actor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changing things: each function is one atomic change, or none."""
+"""Operations on policies; each function makes one atomic change or none."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from sluice_dsl.compile import Compiled, compile_text
 from sluice_dsl.diagnostics import Diagnostic, PolicyConflict, PolicyErrors
 from sluice_dsl.plan import Plan
 
-#: Called with the plans that would be written or taken away, before anything happens; raises what refuses them.
+#: Called with the plans that would be written or deleted, before anything is written; raises to refuse them.
 Authorize = Callable[[Iterable[Plan]], None]
 
 
 def allow_all(plans: Iterable[Plan]) -> None:
-    """Refuses nothing: for whoever asked already."""
+    """Refuse nothing: for callers that have authorized the change already."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPolicies:
-    """What a change left behind: policies as they are now, at ``epoch``; and the warnings about the text of each."""
+    """The result of a change: the policies as they are now, its epoch, and the warnings about the text of each."""
 
     policies: tuple[CachedPolicy, ...]
     epoch: int
@@ -48,7 +48,7 @@ class WrittenPolicies:
 
 
 def check_text(backend: Backend, text: str) -> list[Compiled]:
-    """What the sentences of ``text`` would become; changes nothing.
+    """Compile the sentences of ``text`` without a change.
 
     :raises PolicyErrors: all errors in it
     """
@@ -60,7 +60,9 @@ def check_text(backend: Backend, text: str) -> list[Compiled]:
 def create_policies(
     backend: Backend, text: str, by: str, allow: Authorize = allow_all, ids: Iterator[str] | None = None
 ) -> WrittenPolicies:
-    """Policies out of the sentences of ``text``: all, or none; ``ids`` gives the policies theirs.
+    """Create the policies of all sentences of ``text``, or none.
+
+    :param ids: the ids of the policies; random ones if not given
 
     :raises PolicyErrors: all errors in it
     """
@@ -151,7 +153,7 @@ def new_id() -> str:
 def delete_policy(
     backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
 ) -> WrittenPolicies:
-    """Delete a policy and take back what it set, also what its actor sets meanwhile.
+    """Delete a policy and withdraw what it set, including what its actor sets meanwhile.
 
     :raises NotFound: when there is none of this id
     :raises PreconditionFailed: when it is not at ``version``
@@ -170,9 +172,9 @@ def delete_policy(
 def keep_policy(
     backend: Backend, policy_id: str, by: str, version: int | None = None, allow: Authorize = allow_all
 ) -> WrittenPolicies:
-    """Delete a policy whose actor set something, and leave that in force under a new, static policy.
+    """Delete a dynamic policy, and keep what its actor has set in force under a new, static policy.
 
-    The new policy is in what this returns; there is none when nothing is in force.
+    The new policy is in the result; there is none when nothing is in force.
 
     :raises NotFound: when there is none of this id
     :raises CallerError: when it is static, so that it would only change its name
@@ -204,7 +206,7 @@ def _standing(backend: Backend, policy_id: str, version: int | None) -> CachedPo
 
 
 def forget_node(backend: Backend, node: str) -> None:
-    """Forget a node that is no more; one that lives reports itself again.
+    """Forget a node that was removed; a live one reports itself again.
 
     :raises NotFound: when it never reported
     """

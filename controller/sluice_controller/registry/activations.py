@@ -1,4 +1,4 @@
-"""Activation URLs in the registry: our own deploy call, unless an administrator registers a federated service's."""
+"""Activation URLs of filters: our own deploy call, unless an administrator registers a federated service."""
 
 from __future__ import annotations
 

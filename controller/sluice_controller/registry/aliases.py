@@ -1,4 +1,4 @@
-"""Aliases: further words for a filter with parameters, a metric at a granularity, or a target."""
+"""Aliases: additional names of a filter with parameters, of a metric at a level, or of a target."""
 
 from __future__ import annotations
 

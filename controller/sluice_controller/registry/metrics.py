@@ -1,7 +1,7 @@
-"""Metrics in the registry: those of installed plugins, those that were uploaded, and those that others publish.
+"""Metrics in the registry: of installed plugins, uploaded, and published by other services.
 
-A metric of others is registered once its batches arrive on the exchange of all metrics, under ``location``, in the
-form of ``messages.MetricBatch``; actors then follow it like any other.
+A published metric is registered once its batches arrive on the metrics exchange under ``location``, in the form of
+``MetricBatch``; actors then follow it like any other metric.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Stereotypes: named sets of sentences with a hole for the target, applied to a tenant or a container in one call.
+"""Stereotypes: named sets of sentences with a placeholder for the target, applied to a tenant or container in one call.
 
-The hole stands where a sentence names its target: ``FOR {target} …``; ``FOR TENANT {target} …`` fits tenants alone.
-Whatever was applied is of origin ``stereotype/<name>``, and that is the only record of where it was applied: change
-the stereotype and those targets get the new sentences, in the same change.
+The placeholder is the target of a sentence: ``FOR {target} …``; ``FOR TENANT {target} …`` fits tenants alone.  Policies
+of a stereotype have the origin ``stereotype/<name>``, the only record of where it is applied.  A changed stereotype
+replaces its policies at all of these targets in the same change.
 """
 
 from __future__ import annotations

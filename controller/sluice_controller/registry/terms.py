@@ -1,4 +1,4 @@
-"""Coined terms: built-in ones, which cannot be changed, and those that administrators coin."""
+"""Object-type terms: the built-in ones, which cannot be changed, and those that administrators define."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON body of one request, read field by field; whatever is wrong with it is the caller's fault and named."""
+"""JSON request bodies, read field by field; each fault is a :class:`CallerError` that names the field."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Names that administrators give: what may be one, and what it must not be mistaken for.
+"""Names that administrators give: which are valid, and what they must not clash with.
 
-A sentence can quote any text, so any is a name, with three exceptions: words of the language, whose quoting
-everybody forgets; a slash, which separates the parts of a path; and words that mean something already.
+A sentence can quote any text, so any text is a name, with three exceptions: keywords of the language, because their
+quotes are easily forgotten; a slash, which separates the parts of a path; and words that already have a meaning.
 """
 
 from __future__ import annotations

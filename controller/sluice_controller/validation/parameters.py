@@ -1,4 +1,4 @@
-"""What a caller may write behind the question mark and into a body: nothing unknown, nothing odd."""
+"""Query parameters: unknown names and malformed values are refused."""
 
 from __future__ import annotations
 
