@@ -10,10 +10,17 @@ import numpy as np
 from benchmarks import division_round
 from benchmarks.figures import Figure, at_most
 from benchmarks.scale import Scale, say
-from tests.support.simulation.decider import plain
-from tests.support.simulation.events import Cluster, Faults, errors
-from tests.support.simulation.placement_orders import few_places, one_by_one
-from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
+from tests.support.simulation.decider import simple_decider
+from tests.support.simulation.events import Cluster, Faults, relative_errors
+from tests.support.simulation.placement_orders import place_one_by_one, with_few_transfers
+from tests.support.simulation.random_clusters import (
+    Sizes,
+    capacity_limits,
+    exact_shares,
+    max_rates,
+    random_problem,
+    random_sizes,
+)
 
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
@@ -37,7 +44,7 @@ def measure(scale: Scale) -> list[Figure]:
 
 
 def _feasible(problem: AllocationProblem) -> bool:
-    return limits(problem).allow(np.minimum(problem.floor, most(problem)))
+    return capacity_limits(problem).allows(np.minimum(problem.floor, max_rates(problem)))
 
 
 def _drawn(seed: int) -> tuple[AllocationProblem, np.random.Generator]:
@@ -51,12 +58,12 @@ def _against_exact(clusters: int) -> list[Figure]:
     met = asked = 0
     for seed in range(clusters):
         problem, _ = _drawn(seed)
-        limit = limits(problem)
-        target = np.minimum(problem.floor, most(problem))
-        if not limit.allow(target):
+        limit = capacity_limits(problem)
+        target = np.minimum(problem.floor, max_rates(problem))
+        if not limit.allows(target):
             continue
         share = allocate_max_min(problem).share
-        found.append(np.abs(share / expected(problem, limit) - 1))
+        found.append(np.abs(share / exact_shares(problem, limit) - 1))
         met += int(np.sum(share[target > 0] >= 0.99 * target[target > 0]))
         asked += int(np.sum(target > 0))
     what = f"{clusters} random clusters, floors feasible in {len(found)}"
@@ -94,7 +101,7 @@ def _over_time(clusters: int) -> list[Figure]:
         for seed in range(clusters):
             problem, random = _drawn(seed)
             if _feasible(problem):
-                found += errors(Cluster(problem, random, plain(problem), faults), 15)
+                found += relative_errors(Cluster(problem, random, simple_decider(problem), faults), 15)
         figures.append(_errors("division simulated", f"{clusters} clusters over 15 s, {words}: measured", found))
     return figures
 
@@ -105,14 +112,14 @@ def _orders(clusters: int) -> Figure:
     sums: dict[str, list[float]] = {"few": [], "many": [], "joint": []}
     for seed in range(clusters):
         problem, random = _drawn(seed)
-        problem = few_places(problem, random)
-        target = np.minimum(problem.floor, most(problem))
+        problem = with_few_transfers(problem, random)
+        target = np.minimum(problem.floor, max_rates(problem))
         if not _feasible(problem) or not target.any():
             continue
         order = np.argsort(problem.transfers, kind="stable")
         answers = {
-            "few": one_by_one(problem, order.tolist()),
-            "many": one_by_one(problem, order[::-1].tolist()),
+            "few": place_one_by_one(problem, order.tolist()),
+            "many": place_one_by_one(problem, order[::-1].tolist()),
             "joint": allocate_max_min(problem).share,
         }
         for name, carried in answers.items():

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from benchmarks.figures import Figure, at_most
 from tests.support.actors.bandwidth import MB, bandwidth_policy
-from tests.support.simulation.decider import whole
+from tests.support.simulation.decider import allocator_decider
 from tests.support.simulation.random_clusters import Sizes, random_problem
 
 from sluice_actors.bandwidth.allocator import Allocator
@@ -48,7 +48,7 @@ class _Took:
 
 def rounds(problem: AllocationProblem, random: np.random.Generator, times: int, words: str) -> list[Figure]:
     """``times`` seconds of the whole host on a cluster, of which nobody is idle; ``words`` say which."""
-    allocator, took = whole(problem).allocator, _Took()
+    allocator, took = allocator_decider(problem).allocator, _Took()
     for number in range(1, times + _BEFORE + 1):
         bodies = _bodies(problem, number, random)
         found = _second(allocator, bodies, number)
@@ -105,7 +105,7 @@ def _idle(problem: AllocationProblem, random: np.random.Generator, times: int, w
 
 def _promised(problem: AllocationProblem, idle: int) -> Allocator:
     """With the objectives of a problem, and floors of so many more."""
-    allocator = whole(problem).allocator
+    allocator = allocator_decider(problem).allocator
     more = tuple(bandwidth_policy(f"idle{number}", get_bw=_PROMISED / MB) for number in range(idle))
     allocator.objectives.apply(Change(1, "benchmark", 0.0, puts=more))
     return allocator

@@ -3,7 +3,7 @@
 Each connection asks for one object after the other.  Where the object lies is drawn anew each time, proxies choose one
 of these servers, and the connection stays there until all of it came: so connections pile up where they are slow.
 Servers tell of each second and are told their shares soon after it, and workers ask their node's limiter for credit in
-advance, all as in the real thing; limiter, account and choice are given, since they belong to other rooms.
+advance, all as in the real thing; limiter, account and choice are given, since they belong to other packages.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Account(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Components:
     """What belongs to others: how to make a node's limiter, and a worker's account of a flow with a clock.
 
     ``drawn`` puts the servers that have an object (``ip`` and ``port``) in order, by their spares and chance.
@@ -83,7 +83,7 @@ class Rooms:
 
 
 @dataclass(slots=True)
-class _Till:
+class _FlowQueue:
     """One flow at one server."""
 
     flow: Flow
@@ -115,7 +115,7 @@ class _Connection:
     """A client of a tenant; ``left`` bytes of its object are to come, ``size`` of them are asked for now."""
 
     account: str
-    till: _Till | None = None
+    flow_queue: _FlowQueue | None = None
     left: int = 0
     size: int = 0
 
@@ -125,7 +125,7 @@ class _Server:
     name: str
     capacity: float
     limiter: NodeLimiter
-    tills: dict[str, _Till] = field(default_factory=dict)
+    queues: dict[str, _FlowQueue] = field(default_factory=dict)
     serving: int = 0  #: number of the only timer that counts
 
 
@@ -135,7 +135,7 @@ class Loop:
     def __init__(
         self,
         allocator: Allocator,
-        rooms: Rooms,
+        components: Components,
         servers: Iterable[float],
         tenants: Mapping[str, int],
         sizes: Callable[[np.random.Generator], int],
@@ -147,9 +147,9 @@ class Loop:
         :param popular: how often objects lie on each server; None: all equally
         :param copies: on how many servers an object lies
         """
-        self.allocator, self.rooms, self.random, self.sizes = allocator, rooms, random, sizes
+        self.allocator, self.components, self.random, self.sizes = allocator, components, random, sizes
         self.now = 1000.0
-        self.servers = [_Server(f"s{place}", rate, rooms.limiter()) for place, rate in enumerate(servers)]
+        self.servers = [_Server(f"s{place}", rate, components.limiter()) for place, rate in enumerate(servers)]
         odds = np.ones(len(self.servers)) if popular is None else np.array(popular, dtype=np.float64)
         self._odds = np.log(odds / odds.sum())
         self._copies = min(copies, len(self.servers))
@@ -189,57 +189,59 @@ class Loop:
 
     def _begin(self, one: _Connection) -> None:
         server = self._choose()
-        till = server.tills.get(one.account)
-        if till is None:
+        flow_queue = server.queues.get(one.account)
+        if flow_queue is None:
             flow = Flow(one.account, GET)
-            till = server.tills[one.account] = _Till(flow, self.rooms.account(flow, lambda: self.now), at=self.now)
-        till.turn(self.now)
-        till.open += 1
-        one.till, one.left = till, self.sizes(self.random)
+            flow_queue = server.queues[one.account] = _FlowQueue(
+                flow, self.components.account(flow, lambda: self.now), at=self.now
+            )
+        flow_queue.turn(self.now)
+        flow_queue.open += 1
+        one.flow_queue, one.left = flow_queue, self.sizes(self.random)
         self._chunk(server, one)
 
     def _choose(self) -> _Server:
         keys = self._odds + self.random.gumbel(size=len(self.servers))
         nodes = [self._nodes[place] for place in np.argsort(-keys)[: self._copies]]
-        first = self.rooms.drawn(nodes, self._spares, self.random.random)[0]
+        first = self.components.drawn(nodes, self._spares, self.random.random)[0]
         return self.servers[int(first["place"])]
 
     def _chunk(self, server: _Server, one: _Connection) -> None:
-        till = one.till
-        assert till is not None
+        flow_queue = one.flow_queue
+        assert flow_queue is not None
         if one.left <= 0:
-            self._end(server, till, one)
+            self._end(server, flow_queue, one)
             return
         one.size = min(CHUNK, one.left)
-        if not till.queue and till.account.try_charge(one.size):
+        if not flow_queue.queue and flow_queue.account.try_charge(one.size):
             self._passes(server, one)
         else:
-            till.turn(self.now)
-            till.queue.append(one)
-        self._ask(server, till)
+            flow_queue.turn(self.now)
+            flow_queue.queue.append(one)
+        self._ask(server, flow_queue)
 
-    def _end(self, server: _Server, till: _Till, one: _Connection) -> None:
-        till.turn(self.now)
-        till.open -= 1
-        if not till.open and (size := till.account.release_surplus()):
-            server.limiter.request("w", CreditRequest(*_names(till.flow), -size), self.now)
+    def _end(self, server: _Server, flow_queue: _FlowQueue, one: _Connection) -> None:
+        flow_queue.turn(self.now)
+        flow_queue.open -= 1
+        if not flow_queue.open and (size := flow_queue.account.release_surplus()):
+            server.limiter.request("w", CreditRequest(*_names(flow_queue.flow), -size), self.now)
             self._serve_soon(server)
         self._at(self.now + BETWEEN, lambda: self._begin(one))
 
     def _passes(self, server: _Server, one: _Connection) -> None:
-        assert one.till is not None
-        one.till.moved += one.size
+        assert one.flow_queue is not None
+        one.flow_queue.moved += one.size
         self.moved[one.account] += one.size
         one.left -= one.size
         self._at(self.now + PASSES, lambda: self._chunk(server, one))
 
     # -- workers and agents
 
-    def _ask(self, server: _Server, till: _Till) -> None:
-        size = till.account.bytes_to_request(sum(one.size for one in till.queue))
+    def _ask(self, server: _Server, flow_queue: _FlowQueue) -> None:
+        size = flow_queue.account.bytes_to_request(sum(one.size for one in flow_queue.queue))
         if size > 0:
-            till.account.requested += size
-            server.limiter.request("w", CreditRequest(*_names(till.flow), size, len(till.queue)), self.now)
+            flow_queue.account.requested += size
+            server.limiter.request("w", CreditRequest(*_names(flow_queue.flow), size, len(flow_queue.queue)), self.now)
             self._serve_soon(server)
 
     def _serve_soon(self, server: _Server, pause: float = 0.0002) -> None:
@@ -252,12 +254,12 @@ class Loop:
             return
         for rows in server.limiter.due_grants(self.now).values():
             for given in rows:
-                till = server.tills[given.account]
-                till.account.grant(given.size, given.rate)
-                till.turn(self.now)
-                while till.queue and till.account.try_charge(till.queue[0].size):
-                    self._passes(server, till.queue.popleft())
-                self._ask(server, till)
+                flow_queue = server.queues[given.account]
+                flow_queue.account.grant(given.size, given.rate)
+                flow_queue.turn(self.now)
+                while flow_queue.queue and flow_queue.account.try_charge(flow_queue.queue[0].size):
+                    self._passes(server, flow_queue.queue.popleft())
+                self._ask(server, flow_queue)
         due = server.limiter.seconds_until_due(self.now)
         if due is not None:
             self._serve_soon(server, min(max(due, SHORTEST), LONGEST))
@@ -269,7 +271,7 @@ class Loop:
         start = round(self.now)
         totals: dict[str, list[float]] = {}
         for server in self.servers:
-            rows = tuple(till.told(self.now) for till in server.tills.values())
+            rows = tuple(flow_queue.told(self.now) for flow_queue in server.queues.values())
             rows = tuple(row for row in rows if row.open or row.moved)
             for row in rows:
                 sums = totals.setdefault(row.account, [0.0, 0.0])
@@ -310,9 +312,9 @@ class Loop:
         for server in self.servers:
             server.limiter.set_shares(shares[server.name], self.now)
             if server.limiter.workers_to_renegotiate():
-                for till in server.tills.values():
-                    till.account.require_credit()
-                    self._ask(server, till)
+                for flow_queue in server.queues.values():
+                    flow_queue.account.require_credit()
+                    self._ask(server, flow_queue)
             self._serve_soon(server)
 
 

@@ -1,4 +1,4 @@
-"""Who divides a simulated cluster: the least that does, with floors and ceilings as given; the host's heart."""
+"""Deciders of simulated clusters: a simple one with given floors and ceilings, and the allocator of the product."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sluice_core.messages.bandwidth import GET, NodeLoad, Share, Shares
 
 
 @dataclass(slots=True)
-class PlainDecider:
+class SimpleDecider:
     """Remembers each node's newest report; a part's weight is a mean over some seconds of what moved there."""
 
     floors: Mapping[str, float]
@@ -84,15 +84,15 @@ class PlainDecider:
         )
 
 
-def plain(problem: AllocationProblem) -> PlainDecider:
+def simple_decider(problem: AllocationProblem) -> SimpleDecider:
     """A decider that knows the objectives of a problem."""
     names = [str(flow) for flow in range(len(problem.floor))]
     ceilings = {name: float(most) for name, most in zip(names, problem.ceiling, strict=True) if np.isfinite(most)}
-    return PlainDecider(dict(zip(names, problem.floor.tolist(), strict=True)), ceilings)
+    return SimpleDecider(dict(zip(names, problem.floor.tolist(), strict=True)), ceilings)
 
 
 @dataclass(slots=True)
-class WholeDecider:
+class AllocatorDecider:
     """All that the dividing host does, without its bus."""
 
     allocator: Allocator = field(default_factory=Allocator)
@@ -106,9 +106,9 @@ class WholeDecider:
         return shares_of(self.allocator.allocate(now, now))
 
 
-def whole(problem: AllocationProblem) -> WholeDecider:
+def allocator_decider(problem: AllocationProblem) -> AllocatorDecider:
     """A decider that knows the objectives of a problem as assignments."""
-    made = WholeDecider()
+    made = AllocatorDecider()
     objectives = []
     for flow, (floor, ceiling) in enumerate(zip(problem.floor.tolist(), problem.ceiling.tolist(), strict=True)):
         rates = {"get_bw": floor / MB, "max_get_bw": ceiling / MB}

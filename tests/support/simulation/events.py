@@ -1,10 +1,10 @@
-"""A cluster that is only reckoned: a clock of its own, events in order of time, and real code that divides.
+"""A simulated cluster: a virtual clock, events in the order of time, and real code that allocates.
 
 The cluster is fluid.  Proxies give each flow the rate of its part; what flows leave unused goes to others on that proxy
 that want more.  Bytes leave storage nodes that are full for the flow's other nodes, as transfers in a closed
-loop do.  Reports reach whoever divides late, twice, or not at all, and so do shares; tenants come and go, proxies die.
+loop do.  Reports reach the decider late, twice, or not at all, and so do shares; tenants come and go, proxies die.
 
-What divides is a :class:`Decider`; ``simulation_decider.PlainDecider`` is the least that works.
+What allocates is a :class:`Decider`; ``decider.SimpleDecider`` is the simplest one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
-from tests.support.simulation.random_clusters import expected, limits, most
+from tests.support.simulation.random_clusters import capacity_limits, exact_shares, max_rates
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.parts import sort_parts
@@ -33,7 +33,7 @@ TRANSFERS: Final = 16.0
 
 
 class Decider(Protocol):
-    """Whoever divides."""
+    """Allocates from the reports of nodes."""
 
     def feed(self, load: NodeLoad, arrived: float) -> None:
         """A report came; ``arrived`` is the time of the clock."""
@@ -84,17 +84,17 @@ class Cluster:
             event()
         self._pass(until)
 
-    def switch(self, flow: int, active: bool) -> None:
+    def set_active(self, flow: int, active: bool) -> None:
         """A tenant comes or goes."""
         self._pass(self.now)
         self.active[flow], self.changed, self._rates = active, self.now, None
 
-    def live(self, proxy: int, alive: bool) -> None:
+    def set_alive(self, proxy: int, alive: bool) -> None:
         """A proxy dies or joins; its transfers go to the others."""
         self._pass(self.now)
         self.alive[proxy], self.changed, self._rates = alive, self.now, None
 
-    def truth(self) -> AllocationProblem:
+    def current_problem(self) -> AllocationProblem:
         """The problem with what is active and alive now."""
         given = self.problem
         capacity = np.where(self.alive, given.proxies.capacity, 0.0)
@@ -122,7 +122,7 @@ class Cluster:
         """(parts,) rates on both sides, as things stand."""
         proxies, storage = self.problem.proxies, self.problem.storage
         here = self.active[proxies.flow] & self.alive[proxies.node]
-        wish = np.where(self.active, most(self.problem), 0.0)
+        wish = np.where(self.active, max_rates(self.problem), 0.0)
         allowed = np.where(here, self._allowed(), 0.0)
         demand = np.where(here, self._demand(wish, here), 0.0)
         rates = np.minimum(allowed, demand)
@@ -161,7 +161,7 @@ class Cluster:
     def _second(self) -> None:
         start = round(self.now)
         if self.faults.churn and self.random.random() < self.faults.churn:
-            self.switch(flow := int(self.random.integers(len(self.active))), not self.active[flow])
+            self.set_active(flow := int(self.random.integers(len(self.active))), not self.active[flow])
         for load in self._reports():
             if self.random.random() < self.faults.lost:
                 continue
@@ -178,7 +178,7 @@ class Cluster:
             (PROXY, "proxy", self._parts[0], self.problem.proxies, self.alive),
             (STORAGE_NODE, "storage", self._parts[1], self.problem.storage, None),
         ):
-            wanted = np.where(self.active, most(self.problem), 0.0)
+            wanted = np.where(self.active, max_rates(self.problem), 0.0)
             here = self.active[given.flow] & (True if alive is None else alive[given.node])
             waits = here & (part < 0.98 * self._demand(wanted, here)) if alive is not None else np.zeros_like(here)
             weights = np.bincount(given.flow, given.weight * here, minlength=len(wanted))[given.flow]
@@ -220,7 +220,7 @@ class Cluster:
             self.told[name], self._rates = shares, None
 
 
-def errors(cluster: Cluster, seconds: int, settled: float = 5.0) -> list[FloatArray]:
+def relative_errors(cluster: Cluster, seconds: int, settled: float = 5.0) -> list[FloatArray]:
     """Run, and say |measured / expected - 1| of the active flows, for each second that was ``settled`` before."""
     found = []
     exact: tuple[float, FloatArray] | None = None
@@ -230,8 +230,8 @@ def errors(cluster: Cluster, seconds: int, settled: float = 5.0) -> list[FloatAr
         if second <= settled or cluster.now - cluster.changed < settled:
             continue
         if exact is None or exact[0] != cluster.changed:
-            truth = cluster.truth()
-            exact = (cluster.changed, expected(truth, limits(truth)))
+            truth = cluster.current_problem()
+            exact = (cluster.changed, exact_shares(truth, capacity_limits(truth)))
         busy = exact[1] > 1.0
         found.append(np.abs(rates[busy] / exact[1][busy] - 1))
     return found

@@ -1,4 +1,4 @@
-"""Floors placed one flow after the other, as Crystal's Algorithm 1 can be read: which order meets more?"""
+"""Floors placed one flow after the other, as Crystal's Algorithm 1 can be read: which order meets more of them?"""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from tests.support.simulation.random_clusters import most
+from tests.support.simulation.random_clusters import max_rates
 
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 
-def few_places(problem: AllocationProblem, random: np.random.Generator) -> AllocationProblem:
+def with_few_transfers(problem: AllocationProblem, random: np.random.Generator) -> AllocationProblem:
     """The same cluster with 1 to 12 transfers for each flow, which lies on no more nodes than it has transfers."""
     transfers = random.integers(1, 13, len(problem.floor))
 
@@ -25,11 +25,11 @@ def few_places(problem: AllocationProblem, random: np.random.Generator) -> Alloc
     return replace(problem, transfers=transfers.astype(np.float64), proxies=proxies, storage=storage)
 
 
-def one_by_one(problem: AllocationProblem, order: Iterable[int]) -> FloatArray:
+def place_one_by_one(problem: AllocationProblem, order: Iterable[int]) -> FloatArray:
     """(flows,) what is carried of the floors: each by its weights, what does not fit on its other nodes."""
     room = [problem.proxies.capacity.copy(), problem.storage.capacity.copy()]
     sides = (problem.proxies, problem.storage)
-    target = np.minimum(problem.floor, most(problem))
+    target = np.minimum(problem.floor, max_rates(problem))
     carried = np.zeros_like(target)
     for flow in order:
         mine = [np.flatnonzero(side.flow == flow) for side in sides]

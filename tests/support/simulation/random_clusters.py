@@ -1,4 +1,4 @@
-"""Random clusters for tests and benchmarks of the division, and what an exact reckoning gives them."""
+"""Random clusters for tests and benchmarks of the allocation, and their exact max-min fair shares."""
 
 from __future__ import annotations
 
@@ -83,18 +83,18 @@ def _side(random: np.random.Generator, flows: int, nodes: int, parts: int, skew:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CapacityLimits:
     """What holds for rates, exactly: ``matrix @ share <= right``, a row for each set of nodes of a side."""
 
     matrix: FloatArray
     right: FloatArray
 
-    def allow(self, share: FloatArray) -> bool:
+    def allows(self, share: FloatArray) -> bool:
         """Can the cluster carry this?"""
         return bool(np.all(self.matrix @ share <= self.right * (1 + 1e-9) + 1e-9))
 
 
-def limits(problem: AllocationProblem) -> Limits:
+def capacity_limits(problem: AllocationProblem) -> CapacityLimits:
     """Flows that lie within a set of nodes cannot move more than these nodes (Hall's condition)."""
     rows: list[FloatArray] = []
     right: list[float] = []
@@ -109,17 +109,17 @@ def limits(problem: AllocationProblem) -> Limits:
             if inside.any():
                 rows.append(np.where(inside, side.copies, 0.0))
                 right.append(float(side.capacity[[bool(nodes >> one & 1) for one in range(count)]].sum()))
-    return Limits(np.array(rows), np.array(right))
+    return CapacityLimits(np.array(rows), np.array(right))
 
 
-def most(problem: AllocationProblem) -> FloatArray:
+def max_rates(problem: AllocationProblem) -> FloatArray:
     """(flows,) what each may and would take; of problems without bounds."""
     return np.minimum(problem.demand, problem.ceiling)
 
 
-def expected(problem: AllocationProblem, limit: Limits) -> FloatArray:
+def exact_shares(problem: AllocationProblem, limit: CapacityLimits) -> FloatArray:
     """(flows,) floor + equal spare, by progressive filling; floors must be feasible, tenants have a flow each."""
-    end = most(problem)
+    end = max_rates(problem)
     share = np.minimum(problem.floor, end)
     free = share < end
     while free.any():
@@ -133,7 +133,7 @@ def expected(problem: AllocationProblem, limit: Limits) -> FloatArray:
     return share
 
 
-def shuffled(problem: AllocationProblem, random: np.random.Generator) -> tuple[AllocationProblem, IntArray]:
+def shuffle(problem: AllocationProblem, random: np.random.Generator) -> tuple[AllocationProblem, IntArray]:
     """The same cluster with flows, nodes and parts in another order; (flows,) where each flow stands now."""
     place = random.permutation(len(problem.floor))
     back = np.argsort(place)
@@ -153,7 +153,7 @@ def shuffled(problem: AllocationProblem, random: np.random.Generator) -> tuple[A
     return replace(problem, **moved, proxies=turned(problem.proxies), storage=turned(problem.storage)), place
 
 
-def overloads(side: Side, rates: FloatArray) -> list[int]:
+def overloaded_nodes(side: Side, rates: FloatArray) -> list[int]:
     """Nodes that carry more than they can."""
     load = np.bincount(side.node, rates, minlength=len(side.capacity))
     return list(compress(range(len(load)), load > side.capacity * (1 + 1e-6)))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
-from tests.support.simulation.closed_loop import Loop, Rooms
-from tests.support.simulation.decider import whole
-from tests.support.simulation.events import Cluster, Faults, errors
-from tests.support.simulation.random_clusters import Sizes, limits, most, random_problem, random_sizes
+from tests.support.simulation.closed_loop import Components, Loop
+from tests.support.simulation.decider import allocator_decider
+from tests.support.simulation.events import Cluster, Faults, relative_errors
+from tests.support.simulation.random_clusters import Sizes, capacity_limits, max_rates, random_problem, random_sizes
 
 from sluice_actors.bandwidth.allocator import Allocator
 from sluice_actors.bandwidth.loads.node_loads import NodeLoads
@@ -18,7 +18,7 @@ from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.proxy.replica_choice import weighted_order
 
 EVEN = Sizes(flows=12, proxies=3, storage=6, parts=6, skew=0.0, capped=0.0, waiting=1.0)
-ROOMS = Rooms(NodeLimiter, TokenAccount, weighted_order)
+COMPONENTS = Components(NodeLimiter, TokenAccount, weighted_order)
 MIB = 2**20
 EXPECTED = {"T1": 40.0, "T2": 30.0, "T3": 20.0}
 
@@ -29,7 +29,7 @@ EXPECTED = {"T1": 40.0, "T2": 30.0, "T3": 20.0}
 def cluster(seed, sizes, faults=Faults()):  # noqa: B008
     random = np.random.default_rng(seed)
     problem = random_problem(random, sizes)
-    return Cluster(problem, random, whole(problem), faults)
+    return Cluster(problem, random, allocator_decider(problem), faults)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def cluster(seed, sizes, faults=Faults()):  # noqa: B008
     ],
 )
 def test_tenants_get_what_is_expected(faults, mean):
-    found = [error for seed in range(4) for error in errors(cluster(seed, EVEN, faults), 14)]
+    found = [error for seed in range(4) for error in relative_errors(cluster(seed, EVEN, faults), 14)]
     assert np.concatenate(found).mean() < mean
 
 
@@ -49,8 +49,8 @@ def test_skewed_clusters_get_what_is_expected_nearly():
     found = []
     for seed in range(5):
         one = cluster(seed, random_sizes(np.random.default_rng(seed)))
-        if limits(one.problem).allow(np.minimum(one.problem.floor, most(one.problem))):
-            found += errors(one, 12)
+        if capacity_limits(one.problem).allows(np.minimum(one.problem.floor, max_rates(one.problem))):
+            found += relative_errors(one, 12)
     everyone = np.concatenate(found)
     assert everyone.mean() < 0.04
     assert np.median(everyone) < 0.02
@@ -72,7 +72,7 @@ def loop(connections, sizes, servers=(30.0, 30.0, 30.0), seed=1):
     )
     return Loop(
         allocator,
-        ROOMS,
+        COMPONENTS,
         [rate * MB for rate in servers],
         dict.fromkeys(floors, connections),
         sizes,

@@ -1,26 +1,27 @@
 """What the division promises, on tables and on clusters of which the exact answer is known."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.simulation.random_clusters import (
-    expected,
-    limits,
-    most,
-    overloads,
+    capacity_limits,
+    exact_shares,
+    max_rates,
+    overloaded_nodes,
     random_problem,
     random_sizes,
-    shuffled,
+    shuffle,
 )
 
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
 from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side
 
 INF = np.inf
-SEEDS = st.integers(0, 1_000_000)
+SEEDS = range(60)
 STEADY = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
@@ -60,8 +61,15 @@ def any_problem(seed):
     return random_problem(random, random_sizes(random))
 
 
+@functools.cache
+def solved(seed):
+    """A random problem and its allocation; a fresh one for each seed, the same for all tests."""
+    given = any_problem(seed)
+    return given, allocate_max_min(given)
+
+
 def feasible(given, limit):
-    return limit.allow(np.minimum(given.floor, most(given)))
+    return limit.allows(np.minimum(given.floor, max_rates(given)))
 
 
 @pytest.mark.parametrize(
@@ -161,33 +169,28 @@ def test_a_node_without_capacity_carries_nothing():
     assert found.proxies[[0, 2]] == pytest.approx([0, 0])
 
 
-@STEADY
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_no_node_carries_more_than_it_can_and_the_parts_add_up(seed):
-    given = any_problem(seed)
-    found = allocate_max_min(given)
+    given, found = solved(seed)
     for one, rates in ((given.proxies, found.proxies), (given.storage, found.storage)):
-        assert not overloads(one, rates)
+        assert not overloaded_nodes(one, rates)
         assert np.all(rates >= 0)
         assert np.bincount(one.flow, rates) == pytest.approx(found.share * one.copies, rel=1e-6, abs=1)
-    assert np.all(found.share <= most(given) * (1 + 1e-9))
+    assert np.all(found.share <= max_rates(given) * (1 + 1e-9))
     assert np.bincount(given.proxies.flow, found.proxy_floors) == pytest.approx(found.met, rel=1e-6, abs=1)
 
 
-@STEADY
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_floors_are_met_whenever_that_is_feasible(seed):
-    given = any_problem(seed)
-    if feasible(given, limits(given)):
-        assert np.all(allocate_max_min(given).share >= 0.99 * np.minimum(given.floor, most(given)))
+    given, found = solved(seed)
+    if feasible(given, capacity_limits(given)):
+        assert np.all(found.share >= 0.99 * np.minimum(given.floor, max_rates(given)))
 
 
-@STEADY
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_no_flow_with_unmet_demand_has_free_capacity_on_all_of_its_path(seed):
-    given = any_problem(seed)
-    found = allocate_max_min(given)
-    wants = found.share < 0.99 * most(given)
+    given, found = solved(seed)
+    wants = found.share < 0.99 * max_rates(given)
     full = np.zeros(len(wants), bool)
     for one, spare in ((given.proxies, found.spare_proxies), (given.storage, found.spare_storage)):
         has_room = (spare > 0.01 * one.capacity)[one.node]
@@ -197,24 +200,24 @@ def test_no_flow_with_unmet_demand_has_free_capacity_on_all_of_its_path(seed):
 
 def test_hardly_any_rate_could_grow_by_shifting_others():
     could = wants = 0
-    for seed in range(60):
-        given = any_problem(seed)
-        share, limit = allocate_max_min(given).share, limits(given)
-        for flow in np.flatnonzero(share < 0.99 * most(given)):
-            more = share.copy()
+    for seed in SEEDS:
+        given, found = solved(seed)
+        limit = capacity_limits(given)
+        for flow in np.flatnonzero(found.share < 0.99 * max_rates(given)):
+            more = found.share.copy()
             more[flow] += 0.01 * given.proxies.capacity.sum() / len(more)
             wants += 1
-            could += limit.allow(more)
+            could += limit.allows(more)
     assert could <= 0.01 * wants
 
 
 def test_the_spare_is_shared_equally_as_far_as_nodes_allow():
     errors = []
-    for seed in range(60):
-        given = any_problem(seed)
-        limit = limits(given)
+    for seed in SEEDS:
+        given, found = solved(seed)
+        limit = capacity_limits(given)
         if feasible(given, limit):
-            errors.append(np.abs(allocate_max_min(given).share / expected(given, limit) - 1))
+            errors.append(np.abs(found.share / exact_shares(given, limit) - 1))
     everyone = np.concatenate(errors)
     assert len(errors) > 40
     assert everyone.mean() < 0.005
@@ -222,63 +225,60 @@ def test_the_spare_is_shared_equally_as_far_as_nodes_allow():
 
 
 @STEADY
-@given(SEEDS)
+@given(st.integers(0, 1_000_000))
 def test_the_order_of_flows_and_nodes_does_not_matter(seed):
     given = any_problem(seed)
-    other, place = shuffled(given, np.random.default_rng(seed))
+    other, place = shuffle(given, np.random.default_rng(seed))
     first = allocate_max_min(given).share
     assert allocate_max_min(given).share.tolist() == first.tolist()
     assert allocate_max_min(other).share[place] == pytest.approx(first, rel=2e-2)
 
 
-@STEADY
-@given(SEEDS, st.floats(1.02, 3.0))
-def test_more_capacity_everywhere_gives_no_tenant_less(seed, factor):
-    given = any_problem(seed)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_capacity_everywhere_gives_no_tenant_less(seed):
+    given, found = solved(seed)
+    factor = np.random.default_rng(seed).uniform(1.02, 3.0)
     more = dataclasses.replace(
         given,
         proxies=dataclasses.replace(given.proxies, capacity=given.proxies.capacity * factor),
         storage=dataclasses.replace(given.storage, capacity=given.storage.capacity * factor),
     )
-    limit = limits(given)
+    limit = capacity_limits(given)
     if feasible(given, limit):
-        sure = np.minimum(allocate_max_min(given).share, expected(given, limit))
-        least = sure.min()
+        least = np.minimum(found.share, exact_shares(given, limit)).min()
         assert allocate_max_min(more).share.min() >= 0.98 * least
 
 
-@settings(STEADY, max_examples=40)
-@given(SEEDS, st.floats(1.01, 2.0))
-def test_a_greater_floor_or_demand_gives_no_less(seed, factor):
+@pytest.mark.parametrize("seed", SEEDS[:40])
+def test_a_greater_floor_or_demand_gives_no_less(seed):
     """A greater floor that can be met leaves less spare, but never takes more of it than it gives."""
-    given = any_problem(seed)
-    limit = limits(given)
+    given, found = solved(seed)
+    limit = capacity_limits(given)
     if not feasible(given, limit):
         return
-    before = allocate_max_min(given).share
-    one = seed % len(before)
+    random = np.random.default_rng(seed)
+    one, factor = random.integers(len(found.share)), random.uniform(1.01, 2.0)
     for name in ("floor", "demand"):
         column = getattr(given, name).copy()
         column[one] = column[one] * factor + 1e6
         more = dataclasses.replace(given, **{name: column})
         if feasible(more, limit):
-            assert allocate_max_min(more).share[one] >= before[one] * (1 - 1e-3)
+            assert allocate_max_min(more).share[one] >= found.share[one] * (1 - 1e-3)
 
 
 def test_a_little_change_changes_little():
     changes = []
-    for seed in range(40):
-        given = any_problem(seed)
+    for seed in SEEDS[:40]:
+        given, found = solved(seed)
         weight = given.storage.weight * np.random.default_rng(seed).uniform(0.99, 1.01, len(given.storage.weight))
         other = dataclasses.replace(given, storage=dataclasses.replace(given.storage, weight=weight))
-        changes.append(np.abs(allocate_max_min(other).share / allocate_max_min(given).share - 1))
+        changes.append(np.abs(allocate_max_min(other).share / found.share - 1))
     everyone = np.concatenate(changes)
     assert everyone.mean() < 0.003
     assert np.quantile(everyone, 0.99) < 0.05
 
 
-@STEADY
-@given(SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_of_tenants_with_several_flows_hold(seed):
     given = any_problem(seed)
     random = np.random.default_rng(seed)
@@ -288,7 +288,7 @@ def test_bounds_of_tenants_with_several_flows_hold(seed):
     found = allocate_max_min(dataclasses.replace(given, tenant=tenant, bound=bound))
     sums = np.bincount(tenant, found.share, minlength=count)
     assert np.all(sums <= bound * (1 + 1e-6))
-    assert np.all(found.share <= most(given) * (1 + 1e-9))
+    assert np.all(found.share <= max_rates(given) * (1 + 1e-9))
 
 
 @STEADY

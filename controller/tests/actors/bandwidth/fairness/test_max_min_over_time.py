@@ -2,10 +2,17 @@
 
 import numpy as np
 import pytest
-from tests.support.simulation.decider import plain
-from tests.support.simulation.events import Cluster, Faults, errors
-from tests.support.simulation.placement_orders import few_places, one_by_one
-from tests.support.simulation.random_clusters import Sizes, expected, limits, most, random_problem, random_sizes
+from tests.support.simulation.decider import simple_decider
+from tests.support.simulation.events import Cluster, Faults, relative_errors
+from tests.support.simulation.placement_orders import place_one_by_one, with_few_transfers
+from tests.support.simulation.random_clusters import (
+    Sizes,
+    capacity_limits,
+    exact_shares,
+    max_rates,
+    random_problem,
+    random_sizes,
+)
 
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
 
@@ -23,11 +30,11 @@ class Dead:
 def cluster(seed, sizes, faults=Faults()):  # noqa: B008
     random = np.random.default_rng(seed)
     problem = random_problem(random, sizes)
-    return Cluster(problem, random, plain(problem), faults)
+    return Cluster(problem, random, simple_decider(problem), faults)
 
 
 def feasible(problem):
-    return limits(problem).allow(np.minimum(problem.floor, most(problem)))
+    return capacity_limits(problem).allows(np.minimum(problem.floor, max_rates(problem)))
 
 
 def after(found, seconds):
@@ -48,7 +55,7 @@ def test_tenants_get_what_is_expected(faults, mean):
     found = []
     for seed in range(6):
         one = cluster(seed, EVEN, faults)
-        found += errors(one, 14)
+        found += relative_errors(one, 14)
     everyone = np.concatenate(found)
     assert everyone.mean() < mean
 
@@ -58,7 +65,7 @@ def test_skewed_clusters_get_what_is_expected_nearly():
     for seed in range(8):
         one = cluster(seed, random_sizes(np.random.default_rng(seed)))
         if feasible(one.problem):
-            found += errors(one, 12)
+            found += relative_errors(one, 12)
     everyone = np.concatenate(found)
     assert everyone.mean() < 0.04
     assert np.median(everyone) < 0.02
@@ -68,14 +75,14 @@ def test_skewed_clusters_get_what_is_expected_nearly():
 def test_shares_are_right_three_seconds_after_a_proxy_failed_or_joined(joins, told):
     one = cluster(3, EVEN)
     if joins:
-        one.live(0, False)
+        one.set_alive(0, False)
     one.run(8.5)
-    one.live(0, joins)
+    one.set_alive(0, joins)
     if told:  # or else whoever divides by reports alone finds it out by 3 s of silence
         del one.decider._loads["proxy0"]
     one.run(one.changed + 3.0)
-    truth = one.truth()
-    right = expected(truth, limits(truth))
+    truth = one.current_problem()
+    right = exact_shares(truth, capacity_limits(truth))
     one.measured()
     for _ in range(4):
         one.run(one.now + 1.0)
@@ -85,8 +92,8 @@ def test_shares_are_right_three_seconds_after_a_proxy_failed_or_joined(joins, to
 def test_an_unused_share_goes_to_others_within_two_seconds():
     one = cluster(5, EVEN)
     one.run(8.0)
-    one.switch(0, False)
-    found = errors(one, 6, settled=2.0)
+    one.set_active(0, False)
+    found = relative_errors(one, 6, settled=2.0)
     assert after(found, 1)[0] < 0.02
     one.run(one.now + 1.0)
     assert one.measured().sum() >= 0.97 * one.problem.proxies.capacity.sum()
@@ -115,14 +122,14 @@ def test_placing_flows_with_few_transfers_first_meets_more_floors_and_all_at_onc
     few, many, joint = [], [], []
     for seed in range(60):
         random = np.random.default_rng(seed)
-        problem = few_places(random_problem(random, random_sizes(random)), random)
+        problem = with_few_transfers(random_problem(random, random_sizes(random)), random)
         if not feasible(problem):
             continue
-        target = np.minimum(problem.floor, most(problem))
+        target = np.minimum(problem.floor, max_rates(problem))
         order = np.argsort(problem.transfers, kind="stable")
         for found, carried in (
-            (few, one_by_one(problem, order)),
-            (many, one_by_one(problem, order[::-1])),
+            (few, place_one_by_one(problem, order)),
+            (many, place_one_by_one(problem, order[::-1])),
             (joint, allocate_max_min(problem).share),
         ):
             found.append(np.mean(carried >= 0.99 * target))
