@@ -10,7 +10,6 @@ import django
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_controller import config as api
-from sluice_controller.identity.rules import sample as policy
 from sluice_core.options import sample_section
 
 HERE = Path(__file__).parent
@@ -43,11 +42,15 @@ _POLICY = """\
 
 def files() -> dict[str, str]:
     """Name → content of each sample."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
+    django.setup()
+    from sluice_controller.app.policy_sample import sample_policy
+
     return {
         "api.conf": _conf("The REST API", "sluice-api", api) + "\n" + _KEYSTONE,
         "actors.conf": _conf("The actor host", "sluice-actors", actors),
         "agent.conf": _conf("The agent of a Swift node", "sluice-agent", agent),
-        "policy.yaml": _POLICY + policy(),
+        "policy.yaml": _POLICY + sample_policy(),
     }
 
 
