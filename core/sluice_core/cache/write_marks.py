@@ -17,23 +17,19 @@ Theory of operation:
   booted).  No cached copy is trusted then.
 * *Trusted until*, on the monotonic clock: up to then the agent vouches that it has received all writes that other nodes
   ended more than a second ago.  It expires by itself when the agent dies.
-
-The file is allocated whole: writing into a hole that a full disk cannot fill kills the process.
 """
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
-import shutil
 import struct
 import time
-from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from sluice_core.cache.mapped_file import WORD, map_file
 from sluice_core.errors import PeerError
 
 SLOTS: Final = 1 << 18
@@ -46,7 +42,6 @@ _NAME: Final = "marks"
 _MAGIC: Final = int.from_bytes(b"sluiMRK1", "little")
 _HEADER: Final = 4096
 _SLOT: Final = struct.Struct("<QQQ")
-_WORD: Final = struct.Struct("<Q")
 _MAGIC_AT, _SLOTS_AT, _BOOT_AT, _EPOCH_AT, _TRUSTED_AT, _UNTOLD_AT = range(0, 48, 8)
 
 
@@ -79,11 +74,11 @@ class WriteMarks:
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
-        self._slots: int = _WORD.unpack_from(memory, _SLOTS_AT)[0]
+        self._slots: int = WORD.unpack_from(memory, _SLOTS_AT)[0]
 
     def token(self, key: bytes) -> int:
         """The object's token: it changes with each write, and is odd while a write is under way."""
-        found: int = _WORD.unpack_from(self._memory, self._at(key))[0]
+        found: int = WORD.unpack_from(self._memory, self._at(key))[0]
         return found
 
     def newest(self, key: bytes) -> int:
@@ -93,13 +88,13 @@ class WriteMarks:
 
     def begin(self, key: bytes) -> None:
         """A write to the object may happen from now on."""
-        _WORD.pack_into(self._memory, self._at(key), _fresh() | 1)
+        WORD.pack_into(self._memory, self._at(key), _fresh() | 1)
 
     def end(self, key: bytes, newest: int) -> None:
         """A write to the object with the timestamp ``newest`` has, or may have, happened."""
         at = self._at(key)
         if newest <= ENDED:
-            _WORD.pack_into(self._memory, at, _fresh())
+            WORD.pack_into(self._memory, at, _fresh())
             return
         identity = _identity(key)
         _, other, before = _SLOT.unpack_from(self._memory, at)
@@ -117,31 +112,31 @@ class WriteMarks:
     @property
     def epoch(self) -> int:
         """A random number that changes when writes may have been missed."""
-        found: int = _WORD.unpack_from(self._memory, _EPOCH_AT)[0]
+        found: int = WORD.unpack_from(self._memory, _EPOCH_AT)[0]
         return found
 
     def mark_missed(self) -> None:
         """Change the epoch: writes may have been missed."""
-        _WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
+        WORD.pack_into(self._memory, _EPOCH_AT, _fresh())
 
     def is_trusted(self) -> bool:
         """Whether the agent vouches for the tokens now."""
-        until: int = _WORD.unpack_from(self._memory, _TRUSTED_AT)[0]
+        until: int = WORD.unpack_from(self._memory, _TRUSTED_AT)[0]
         return time.monotonic_ns() < until
 
     def trust_until(self, until: int) -> None:
         """The agent vouches up to ``until`` on the monotonic clock, in nanoseconds."""
-        _WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
+        WORD.pack_into(self._memory, _TRUSTED_AT, max(0, until))
 
     def report_loss(self) -> None:
         """Note that a write is missing in the journal: the other nodes do not learn of it."""
-        _WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
+        WORD.pack_into(self._memory, _UNTOLD_AT, _fresh())
 
     def pop_loss(self) -> bool:
         """Whether a loss was reported since the last call."""
-        if not _WORD.unpack_from(self._memory, _UNTOLD_AT)[0]:
+        if not WORD.unpack_from(self._memory, _UNTOLD_AT)[0]:
             return False
-        _WORD.pack_into(self._memory, _UNTOLD_AT, 0)
+        WORD.pack_into(self._memory, _UNTOLD_AT, 0)
         return True
 
     def close(self) -> None:
@@ -165,56 +160,13 @@ def open_write_marks(folder: Path, group: str = "", slots: int = SLOTS, boot: in
     size = _HEADER + slots * _SLOT.size
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        memory = map_file(folder / _NAME, size, _MAGIC, lambda new: _WORD.pack_into(new, _SLOTS_AT, slots), group)
+        memory = map_file(folder / _NAME, size, _MAGIC, lambda new: WORD.pack_into(new, _SLOTS_AT, slots), group)
         number = boot_number() if boot is None else boot
     except (OSError, LookupError) as error:
         raise PeerError(f"cannot share marks in `{folder}`: {error}") from error
     marks = WriteMarks(memory)
-    if _WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
+    if WORD.unpack_from(memory, _BOOT_AT)[0] != number:  # pages may be missing, and the clock began anew
         marks.trust_until(0)
         marks.mark_missed()
-        _WORD.pack_into(memory, _BOOT_AT, number)
+        WORD.pack_into(memory, _BOOT_AT, number)
     return marks
-
-
-def map_file(
-    path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None] = lambda new: None, group: str = ""
-) -> mmap.mmap:
-    """The file at ``path`` in memory; one that is missing, or not of this size and ``magic``, is made anew.
-
-    It is made beside and linked or renamed, so that nobody sees half of it.  Its first word is ``magic``.
-
-    :raises OSError: when there is no room for it, or no right to it
-    """
-    for _ in range(2):
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                memory = mmap.mmap(descriptor, size) if os.fstat(descriptor).st_size == size else None
-            finally:
-                os.close(descriptor)
-            if memory is not None and _WORD.unpack_from(memory, 0)[0] == magic:
-                return memory
-        _make(path, size, magic, prepare, group)
-    raise OSError(f"`{path}` is not what was written there")
-
-
-def _make(path: Path, size: int, magic: int, prepare: Callable[[mmap.mmap], None], group: str) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
-    try:
-        os.fchmod(descriptor, 0o660)
-        if group:
-            shutil.chown(fresh, group=group)
-        os.posix_fallocate(descriptor, 0, size)
-        with mmap.mmap(descriptor, size) as memory:
-            prepare(memory)
-            _WORD.pack_into(memory, _MAGIC_AT, magic)
-        if path.exists():
-            fresh.replace(path)  # what is there is of no use
-        else:
-            with contextlib.suppress(FileExistsError):  # somebody else was faster
-                os.link(fresh, path)
-    finally:
-        os.close(descriptor)
-        fresh.unlink(missing_ok=True)

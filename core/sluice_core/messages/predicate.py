@@ -53,16 +53,6 @@ class Facts:
     tags: frozenset[str] | None = None
 
 
-def negate(predicate: Predicate) -> Predicate:
-    """NOT of ``predicate``, with double negation and constants folded."""
-    if isinstance(predicate, bool):
-        return not predicate
-    if predicate[0] == "not":
-        inner: Predicate = predicate[1]
-        return inner
-    return ["not", predicate]
-
-
 def _join(word: str, absorbing: bool, parts: Sequence[Predicate]) -> Predicate:
     kept: list[Predicate] = []
     for part in parts:

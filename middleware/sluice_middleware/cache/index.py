@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sluice_core.cache.write_marks import map_file
+from sluice_core.cache.mapped_file import map_file
 
 LRU: Final = "lru"
 LFU: Final = "lfu"

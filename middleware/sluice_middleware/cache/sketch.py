@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from sluice_core.cache.write_marks import map_file
+from sluice_core.cache.mapped_file import map_file
 
 _ROWS: Final = 4
 _WIDTH: Final = 1 << 16

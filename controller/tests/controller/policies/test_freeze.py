@@ -9,7 +9,7 @@ from sluice_controller.policies.freeze import condition_from_predicate, freeze_p
 from sluice_controller.policies.services import keep_policy
 from sluice_core.errors import Conflict
 from sluice_core.messages.policies import Policy, PolicyState
-from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate, negate
+from sluice_core.messages.predicate import Facts, all_of, any_of, compile_predicate
 from sluice_core.store.records import Draft
 from sluice_dsl.assignments import assignment_for
 from sluice_dsl.catalogue.vocabulary import default_catalogue
@@ -23,6 +23,14 @@ LEAVES = st.one_of(
     st.tuples(st.just("tag"), st.lists(st.sampled_from(["hot", "two words", "and"]), min_size=1)).map(list),
     st.tuples(st.just("method"), st.lists(st.sampled_from(["PUT", "GET"]), min_size=1)).map(list),
 )
+
+
+def negate(predicate):
+    if isinstance(predicate, bool):
+        return not predicate
+    return predicate[1] if predicate[0] == "not" else ["not", predicate]
+
+
 PREDICATES = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
