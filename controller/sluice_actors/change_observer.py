@@ -100,7 +100,7 @@ class ChangeObserver:
         for one in change.puts:
             self._tell(one, undo=False)
 
-    def gained(self, slots: Collection[str]) -> None:
+    def slots_gained(self, slots: Collection[str]) -> None:
         """These became ours: what happened to them lately may have been nobody's business."""
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:

@@ -253,7 +253,7 @@ class Host:
         if slots.gained or slots.lost:
             self.controllers.review_all()
             self.bandwidth.check_ownership()
-            self.change_observer.gained(slots.gained)
+            self.change_observer.slots_gained(slots.gained)
             self.status_publisher.publish_soon()
 
     # -- tasks

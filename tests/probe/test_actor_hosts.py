@@ -10,7 +10,7 @@ import logging
 import signal
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, play
+from tests.support.actors.host import BUSY, HostScenario, run_scenario
 from tests.support.actors.team import Cable, HostProcess, ScheduledNodes
 
 from sluice_actors.testing import plan_of
@@ -22,8 +22,8 @@ TENANTS = [f"AUTH_{number:03d}" for number in range(60)]
 PERIOD = 10
 
 
-async def until(condition):
-    """Wait for what other processes do; ``play`` says how long at most."""
+async def wait_until(condition):
+    """Wait for what other processes do; ``run_scenario`` says how long at most."""
     while not await condition():
         await asyncio.sleep(0.1)
 
@@ -92,7 +92,7 @@ class Team:
             members = all(one.get("members") == sorted(names) and one["slots"] for one in teams)
             return members and sum(one["actors"] for one in reports) == len(TENANTS) + 1
 
-        await until(so)
+        await wait_until(so)
 
     async def windows(self, count):
         """Wait until so many more windows were published; the last one."""
@@ -103,9 +103,9 @@ class Team:
         async def so():
             return max(self.nodes.published) >= end
 
-        await until(begun)
+        await wait_until(begun)
         end = max(self.nodes.published) + count
-        await until(so)
+        await wait_until(so)
         return end
 
     async def fired(self, first, last):
@@ -122,7 +122,7 @@ class Team:
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(20):
-                await until(over)
+                await wait_until(over)
         wrong = []
         states = await self.story.store.states()
         for number in range(len(TENANTS)):
@@ -174,7 +174,7 @@ def test_one_of_three_hosts_is_killed_and_comes_back(servers, tmp_path):
             await team.divided("h1", "h2", "h3")
             await team.fired(first, await team.windows(4) - 3)
 
-    play(test(), 120)
+    run_scenario(test(), 120)
 
 
 def test_a_host_that_slept_wakes_up_with_an_old_view(servers, tmp_path):
@@ -189,7 +189,7 @@ def test_a_host_that_slept_wakes_up_with_an_old_view(servers, tmp_path):
             await team.divided("h1", "h2", "h3")
             await team.fired(first, await team.windows(4) - 3)
 
-    play(test(), 120)
+    run_scenario(test(), 120)
 
 
 def test_a_host_is_cut_off_from_redis_and_comes_back(servers, tmp_path):
@@ -206,4 +206,4 @@ def test_a_host_is_cut_off_from_redis_and_comes_back(servers, tmp_path):
             log = team.hosts["h1"].log.read_text()
             assert log.count("not in the team of actor hosts") == 1
 
-    play(test(), 120)
+    run_scenario(test(), 120)

@@ -51,7 +51,7 @@ class ControllerCode:
 
 
 class ControllerProcess:
-    """One process; made by :func:`begin`."""
+    """One process; made by :func:`start_process`."""
 
     def __init__(self, code: ControllerCode, process: asyncio.subprocess.Process) -> None:
         self.revision = code.revision
@@ -69,13 +69,13 @@ class ControllerProcess:
 
         :raises Unfit: when it raised an exception, or :class:`ControllerEnded`; then it must be closed
         """
-        said = await self.ask({"observation": observation.encode()}, seconds)
+        said = await self.request({"observation": observation.encode()}, seconds)
         try:
             return [Assign.from_data(one) for one in said["assigns"]]
         except (DecodeError, KeyError, TypeError, AttributeError) as error:
             raise ControllerEnded(f"its process answered with something else than assignments: {error!r}") from error
 
-    async def ask(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    async def request(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         """One question and its answer.
 
         :raises Unfit: as above
@@ -138,7 +138,7 @@ class ControllerProcess:
                     log.warning("controller `%s` prints more than %d lines a minute", self._name, _LINES)
 
 
-async def begin(code: ControllerCode) -> ControllerProcess:
+async def start_process(code: ControllerCode) -> ControllerProcess:
     """A process that has loaded ``code``.
 
     :raises Unfit: when it cannot be loaded
@@ -155,7 +155,7 @@ async def begin(code: ControllerCode) -> ControllerProcess:
     child = ControllerProcess(code, process)
     said = {"main": code.main, "sha256": code.sha256, "code": code.code, "memory": code.memory}
     try:
-        await child.ask(said, _LOAD_LIMIT)
+        await child.request(said, _LOAD_LIMIT)
     except BaseException:
         await child.close()
         raise

@@ -34,7 +34,7 @@ class MetricObserver:
         self, name: str, router: MetricRouter, period: Callable[[str], float], clock: Callable[[], float]
     ) -> None:
         #: Set when a window was closed; whoever waits clears it.
-        self.news = asyncio.Event()
+        self.new_window = asyncio.Event()
         self._who = f"controller/{name}"
         self._router = router
         self._period = period
@@ -61,7 +61,7 @@ class MetricObserver:
         self.watch(())
 
     @property
-    def awaited(self) -> list[str]:
+    def awaited_metrics(self) -> list[str]:
         """The metrics of which the first window must still be waited for."""
         now = asyncio.get_running_loop().time()
         return [
@@ -86,4 +86,4 @@ class MetricObserver:
 
     def _closed(self, closed: ClosedWindow) -> None:
         self._last[closed.metric] = closed
-        self.news.set()
+        self.new_window.set()

@@ -22,7 +22,7 @@ from sluice_actors.controllers.controller_process import (
     ControllerEnded,
     ControllerError,
     ControllerProcess,
-    begin,
+    start_process,
 )
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import SluiceError
@@ -79,7 +79,7 @@ class Rollout:
         return 0 if self._process is None else self._process.pid
 
     @property
-    def complaint(self) -> str:
+    def rejection(self) -> str:
         """Why the newest one does not run, if another does."""
         newest = self.upload.revision
         if self._running is None or self._running.number == newest or newest not in self._pauses:
@@ -100,14 +100,14 @@ class Rollout:
 
         :raises Unfit: when none can
         """
-        await self._take_tried()
+        await self._adopt_candidate()
         if self._process is not None:
-            self._try_beside(observe, compiled)
+            self._try_candidate(observe, compiled)
         else:
             for revision in self._candidates():
                 tried = await self._try(revision, observe(revision), compiled)
                 if tried is not None:
-                    await self._take(revision, tried.process)
+                    await self._switch_to(revision, tried.process)
                     return tried.answer
         process, running = self._process, self._running
         if process is None or running is None:
@@ -132,7 +132,7 @@ class Rollout:
         if process is not None:
             await process.close()
 
-    def _try_beside(
+    def _try_candidate(
         self, observe: Callable[[Revision], Observation], compiled: Callable[[list[Assign]], Awaitable[Any]]
     ) -> None:
         """Try a newer revision while the old one goes on, however long that takes."""
@@ -141,18 +141,18 @@ class Rollout:
             tried = self._try(revision, observe(revision), compiled)
             self._attempt = (revision, asyncio.get_running_loop().create_task(tried))
 
-    async def _take_tried(self) -> None:
+    async def _adopt_candidate(self) -> None:
         """Have what was tried beside, if it answered."""
         if self._attempt is None or not self._attempt[1].done():
             return
         (revision, task), self._attempt = self._attempt, None
         tried = task.result()
         if tried is not None and revision.number > self._proven:
-            await self._take(revision, tried.process)
+            await self._switch_to(revision, tried.process)
         else:
             await self._discard(tried)
 
-    async def _take(self, revision: Revision, process: ControllerProcess) -> None:
+    async def _switch_to(self, revision: Revision, process: ControllerProcess) -> None:
         """``process`` runs ``revision``, which has answered, in place of what ran."""
         old, self._process = self._process, process
         self._running, self._proven = revision, revision.number
@@ -184,7 +184,7 @@ class Rollout:
         """A process of ``revision`` that has answered; None when it does not."""
         process = None
         try:
-            process = await begin(await self._code(revision))
+            process = await start_process(await self._code(revision))
             return _Tried(process, await compiled(await process.observe(observation, time_limit(revision))))
         except ControllerError as error:
             log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)

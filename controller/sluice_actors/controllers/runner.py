@@ -95,7 +95,7 @@ class ControllerRunner:
         self._version = version
         self._stored = None  # who changed the one may have changed the other
         self._rollout.upload = upload
-        self._observer.news.set()
+        self._observer.new_window.set()
 
     async def run(self) -> None:
         """Go on for ever; cancel it to end."""
@@ -103,7 +103,7 @@ class ControllerRunner:
         try:
             while True:
                 began = loop.time()
-                await self._turn()
+                await self._run_once()
                 await asyncio.sleep(began + period_of(self._rollout.running) - loop.time())
                 await self._window()
         finally:
@@ -129,38 +129,38 @@ class ControllerRunner:
         if self._rollout.metrics:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(period_of(self._rollout.running)):
-                    await self._observer.news.wait()
+                    await self._observer.new_window.wait()
 
-    async def _turn(self) -> None:
-        self._observer.news.clear()
+    async def _run_once(self) -> None:
+        self._observer.new_window.clear()
         self._observer.watch(self._rollout.metrics)
-        awaited = self._observer.awaited
-        if awaited:
-            self._say(self.state.name, f"waiting for {', '.join(awaited)}")
+        awaited_metrics = self._observer.awaited_metrics
+        if awaited_metrics:
+            self._set_state(self.state.name, f"waiting for {', '.join(awaited_metrics)}")
             return
         began = asyncio.get_running_loop().time()
         try:
             nodes = await self._nodes()
             if self._observer.observation(self._rollout.metrics, nodes) is None:
-                self._say(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
+                self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
                 return
             self.state.last_run = self._context.clock()
-            wanted = await self._rollout.answer(lambda revision: self._seen(revision, nodes), self._compiled)
+            wanted = await self._rollout.answer(lambda revision: self._observe(revision, nodes), self._compiled)
             self.state.seconds = asyncio.get_running_loop().time() - began
             await self._write(wanted)
         except ControllerError as error:
-            self._say(FAILED, str(error))
+            self._set_state(FAILED, str(error))
         except PeerError as error:
             self._stored = None  # an answer that was lost may have been a yes
-            self._say(WAITING, str(error))
+            self._set_state(WAITING, str(error))
         else:
-            self._say(RUNNING, self._rollout.complaint)
+            self._set_state(RUNNING, self._rollout.rejection)
 
     async def _nodes(self) -> NodeStatus:
         found = await self._context.store.nodes()
         return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
 
-    def _seen(self, revision: Revision, nodes: NodeStatus) -> Observation:
+    def _observe(self, revision: Revision, nodes: NodeStatus) -> Observation:
         seen = self._observer.observation(metrics_of(revision), nodes)
         return Observation(float(int(self._context.clock())), {}, nodes) if seen is None else seen
 
@@ -213,7 +213,7 @@ class ControllerRunner:
         self.state.assignments = len(found)
         return found
 
-    def _say(self, name: str, reason: str) -> None:
+    def _set_state(self, name: str, reason: str) -> None:
         state = self.state
         if (state.name, state.reason) == (name, reason):
             return

@@ -56,10 +56,10 @@ class ClusterServices:
         self._exchange = MetricExchange(
             self._host, router, self._publisher.publish, self.team.metric_owner, batches.bind_exactly, clock
         )
-        router.on_use = self._exchange.used
+        router.on_use = self._exchange.set_used
         keys = (values_routing_key(self._host), values_routing_key(EVERYBODY))
         self._consumer = Consumer(
-            amqp_url, self._exchange.received, keys, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
+            amqp_url, self._exchange.receive, keys, VALUES_EXCHANGE, max_length=_QUEUED, ttl=_TTL
         )  # fmt: skip
         self._joined = False
         self._tidied = 0.0

@@ -12,7 +12,7 @@ Theory of operation
 * Messages may be lost (bounded queues, cuts): both directions are numbered, and a gap ends the session.  A session
   of which nothing is heard for some seconds is over.
 
-``send`` hands over to the bus; :meth:`MetricExchange.received` takes from there; :meth:`MetricExchange.tick` is called
+``send`` hands over to the bus; :meth:`MetricExchange.receive` takes from there; :meth:`MetricExchange.tick` is called
 several times a second.
 """
 
@@ -63,12 +63,12 @@ class MetricExchange:
         #: Messages that could not be read.
         self.undecodable = 0
 
-    def used(self, metric: str, used: bool) -> None:
+    def set_used(self, metric: str, used: bool) -> None:
         """For the hub: somebody here begins or ceases to need ``metric``."""
         (self._used_here.add if used else self._used_here.discard)(metric)
         self._rebind()
 
-    def received(self, routing_key: str, body: bytes) -> None:
+    def receive(self, routing_key: str, body: bytes) -> None:
         """Take a message of another host."""
         try:
             message = unpack(body)

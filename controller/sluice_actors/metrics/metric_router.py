@@ -176,5 +176,5 @@ class MetricRouter:
 
     def deliver(self, deliveries: Iterator[Delivery]) -> None:
         """Hand a window to the actors."""
-        self._system.tell_each(deliveries)
+        self._system.send_each(deliveries)
         self.delivered.set()

@@ -114,7 +114,7 @@ class DecisionWriter:
         """How many policies wait to be written."""
         return len(self._dirty)
 
-    def begin(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
+    def track(self, actor: PolicyActor, stored: Iterable[Assignment]) -> None:
         """Write for ``actor`` from now on; ``stored`` is what the store holds of its policy.
 
         What is stored and not in force is dropped, what is in force and not stored is put.

@@ -120,7 +120,7 @@ class PolicyRunner:
             for actor in made:
                 self._stop(actor.policy)  # and made anew when Redis is back
             raise
-        self._system.tell_each(replay.deliveries(self._spawn(made)))
+        self._system.send_each(replay.deliveries(self._spawn(made)))
         log.info("took over %d policies in %.2f s", len(made), clock() - began)
         return read
 
@@ -148,7 +148,7 @@ class PolicyRunner:
         if actor is None:
             return []
         self.actors[name] = actor
-        self._writer.begin(actor, stored.assignments)
+        self._writer.track(actor, stored.assignments)
         return [actor]
 
     def _spawn(self, made: Sequence[PolicyActor]) -> list[PolicyActor]:

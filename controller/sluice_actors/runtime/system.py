@@ -6,7 +6,7 @@ Theory of operation
   queue of its own: the system keeps *one* first-in-first-out queue of deliveries, so each actor
   gets its messages in the order in which they were told.  50,000 actors cost 50,000 small objects.
 * The pump works through the queue in time slices (5 ms) and gives the loop back in between.  What
-  takes longer is cut up by its author: ``tell_each`` takes an iterator that is drawn from lazily, and
+  takes longer is cut up by its author: ``send_each`` takes an iterator that is drawn from lazily, and
   ``on_message`` may answer an iterator, which the pump resumes until it is exhausted.
 * An exception takes down the actor that raised it and nobody else.  The message is dropped, not
   repeated; the actor is suspended for 0.1 s, doubling up to 30 s with each failure in a row, and
@@ -89,11 +89,11 @@ class ActorSystem:
         self._actors.add(actor)
         self._put(None, self._starting(actor))
 
-    def tell(self, actor: Actor, message: Any) -> None:
+    def send(self, actor: Actor, message: Any) -> None:
         """Deliver ``message`` behind what is queued already; dropped when the actor is stopped."""
         self._put(actor, message)
 
-    def tell_each(self, deliveries: Iterable[Delivery]) -> None:
+    def send_each(self, deliveries: Iterable[Delivery]) -> None:
         """Deliver many messages; the iterable is drawn from when its turn comes, slice by slice."""
         self._put(None, iter(deliveries))
 

@@ -52,7 +52,7 @@ class Service:
         return self.asked
 
 
-def play(story, allowlist="127.0.0.1"):
+def run_scenario(story, allowlist="127.0.0.1"):
     async def played():
         async with Service() as service:
             activations = Activations(UrlAllowlist.from_option(allowlist))
@@ -89,10 +89,10 @@ def test_a_service_is_called_when_its_filter_is_set_and_when_it_is_taken_back():
         assert service.asked == [("/on/AUTH_a", body), ("/off/AUTH_b", body)]
         assert activations.report() == {"waiting": 0, "done": 2, "failed": 0, "dropped": 0}
 
-    play(story)
+    run_scenario(story)
 
 
-def test_an_action_that_deletes_a_filter_is_the_other_way_round():
+def test_an_action_that_deletes_a_filter_calls_off_and_then_on():
     async def story(service, activations):
         activations.committed([action(verb="delete")], [])
         await settled(activations, 1)
@@ -100,10 +100,10 @@ def test_an_action_that_deletes_a_filter_is_the_other_way_round():
         await settled(activations, 2)
         assert [path for path, _ in service.asked] == ["/off/AUTH_a", "/on/AUTH_a"]
 
-    play(story)
+    run_scenario(story)
 
 
-def test_what_is_out_of_date_before_its_turn_is_not_sent_and_order_is_kept():
+def test_outdated_calls_are_not_sent_and_calls_keep_their_order():
     async def story(service, activations):
         service.open.clear()
         activations.committed([action()], [])
@@ -116,29 +116,29 @@ def test_what_is_out_of_date_before_its_turn_is_not_sent_and_order_is_kept():
         await settled(activations, 2)
         assert [path for path, _ in service.asked] == ["/on/AUTH_a", "/off/AUTH_a"]
 
-    play(story)
+    run_scenario(story)
 
 
 @pytest.mark.parametrize("allowlist", ["", "10.0.0.0/8"])
-def test_nobody_is_called_whom_the_operator_has_not_listed(allowlist, caplog):
+def test_a_host_that_is_not_on_the_allowlist_is_not_called(allowlist, caplog):
     async def story(service, activations):
         activations.committed([action()], [])
         await settled(activations, 1)
         assert service.asked == []
         assert activations.report()["failed"] == 1
 
-    play(story, allowlist)
+    run_scenario(story, allowlist)
     assert "127.0.0.1" in caplog.text
 
 
-def test_a_service_that_refuses_is_counted_and_named(caplog):
+def test_a_service_that_refuses_is_counted_and_logged(caplog):
     async def story(service, activations):
         service.status = 403
         activations.committed([action()], [])
         await settled(activations, 1)
         assert activations.report()["failed"] == 1
 
-    play(story)
+    run_scenario(story)
     assert "403" in caplog.text
     assert "p.0" in caplog.text
 
@@ -153,4 +153,4 @@ def test_registrations_are_followed():
         await settled(activations, 1)
         assert [path for path, _ in service.asked] == ["/noop"]
 
-    play(story)
+    run_scenario(story)

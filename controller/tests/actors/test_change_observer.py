@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_actors.activations import Activations
 from sluice_actors.change_observer import ChangeObserver
@@ -57,10 +57,10 @@ def witnessed(redis_url, monkeypatch, owner, tell):
         await tell(change_observer, called, now, story)
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
-def test_what_the_api_puts_and_drops_is_called_and_undone(redis_server, monkeypatch):
+def test_services_are_called_for_what_the_api_puts_and_drops(redis_server, monkeypatch):
     async def tell(change_observer, called, now, story):
         await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_a", "tagging")]))
         assert called.since() == [("on", "p.0", "AUTH_a")]
@@ -72,7 +72,7 @@ def test_what_the_api_puts_and_drops_is_called_and_undone(redis_server, monkeypa
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
 
 
-def test_what_is_replaced_is_undone_where_it_is_no_more(redis_server, monkeypatch):
+def test_a_replaced_assignment_is_called_off_where_it_ended(redis_server, monkeypatch):
     async def tell(change_observer, called, now, story):
         await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a")]))
         called.since()
@@ -86,7 +86,7 @@ def test_what_is_replaced_is_undone_where_it_is_no_more(redis_server, monkeypatc
     witnessed(redis_server.url, monkeypatch, Owner("p"), tell)
 
 
-def test_what_actor_hosts_write_is_theirs_to_call_but_its_end_may_come_from_the_api(redis_server, monkeypatch):
+def test_assignments_of_actor_hosts_are_called_off_only_when_the_api_drops_them(redis_server, monkeypatch):
     async def tell(change_observer, called, now, story):
         await change_observer.apply(change("actors@h2", [assignment("p.0@AUTH_m", "AUTH_a", member="AUTH_m")]))
         assert called.since() == []
@@ -99,7 +99,7 @@ def test_what_actor_hosts_write_is_theirs_to_call_but_its_end_may_come_from_the_
     witnessed(redis_server.url, monkeypatch, Owner("p", "controller/busy"), tell)
 
 
-def test_who_owns_it_later_calls_what_nobody_has_called(redis_server, monkeypatch):
+def test_a_new_owner_makes_the_calls_that_nobody_made(redis_server, monkeypatch):
     owner = Owner()
 
     async def tell(change_observer, called, now, story):
@@ -107,13 +107,13 @@ def test_who_owns_it_later_calls_what_nobody_has_called(redis_server, monkeypatc
         now[0] += 20
         await change_observer.apply(change(puts=[assignment("p.0", "AUTH_a"), assignment("q.0", "AUTH_a")]))
         assert called.since() == []
-        change_observer.gained({slot_of("p"), slot_of("old")})
+        change_observer.slots_gained({slot_of("p"), slot_of("old")})
         assert called.since() == [("on", "p.0", "AUTH_a")]
 
     witnessed(redis_server.url, monkeypatch, owner, tell)
 
 
-def test_what_was_in_force_before_is_known_also_when_its_service_comes_later(redis_server, monkeypatch):
+def test_assignments_older_than_their_activation_are_known(redis_server, monkeypatch):
     async def tell(change_observer, called, now, story):
         await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a", "tagging"),)))
         entry = Activation("tagging", "http://s/on", "http://s/off").entry()
@@ -152,7 +152,7 @@ def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(red
                 async def there():
                     return asked and asked[-1][0] == path
 
-                await until(there)
+                await wait_until(there)
 
             await called("/on/AUTH_a")
             await story.store.commit(Draft("admin", policy_drops=("p1",)))
@@ -165,10 +165,10 @@ def test_a_real_service_is_called_for_a_static_policy_and_when_it_is_deleted(red
         await server.wait_closed()
         await story.store.close()
 
-    play(test(), 40)
+    run_scenario(test(), 40)
 
 
-def test_what_happened_while_everything_had_to_be_read_again_is_called(redis_server, monkeypatch):
+def test_changes_during_a_gap_of_the_stream_are_called(redis_server, monkeypatch):
     async def tell(change_observer, called, now, story):
         await story.store.commit(Draft("admin", puts=(assignment("p.0", "AUTH_a"), assignment("p.1", "AUTH_b"))))
         await change_observer.reread("h1")

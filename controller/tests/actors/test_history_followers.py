@@ -46,7 +46,7 @@ def fail_over(store, epoch, *lost):
 
 @pytest.mark.parametrize("more", ["x", "xyz"], ids=["as many", "more"])
 @pytest.mark.parametrize("seen", ["ab", ""], ids=["followed", "read at once"])
-def test_the_shelf_shows_what_redis_has(store, monkeypatch, more, seen):
+def test_the_policy_cache_shows_what_redis_has(store, monkeypatch, more, seen):
     monkeypatch.setattr(shelves, "_LOOK_AGAIN", 0.0)
     cache = PolicyCache(store)
     create(store, "a")
@@ -60,7 +60,7 @@ def test_the_shelf_shows_what_redis_has(store, monkeypatch, more, seen):
     assert cache.contents().head == PolicyCache(store).contents().head
 
 
-def test_a_shelf_at_rest_asks_at_most_once_a_second(store, monkeypatch):
+def test_an_idle_policy_cache_checks_the_history_at_most_once_a_second(store, monkeypatch):
     create(store, "a")
     cache = PolicyCache(store)
     cache.contents()

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, cancel_task, play, settings, until
+from tests.support.actors.host import BUSY, HostScenario, cancel_task, run_scenario, settings, wait_until
 
 from sluice_actors.host import Host
 from sluice_actors.runtime.ownership import SingleHost
@@ -40,7 +40,7 @@ def test_a_policy_created_later_fires_and_is_taken_back(story):
             assert state.members == {}
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_quiet_policy_writes_nothing(story):
@@ -55,7 +55,7 @@ def test_a_quiet_policy_writes_nothing(story):
         assert await story.store.state("p1") is None
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_one_window_of_many_policies_is_one_change(story):
@@ -70,7 +70,7 @@ def test_one_window_of_many_policies_is_one_change(story):
             assert (await story.store.head()).epoch == before + 1
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_changes_are_no_bigger_than_the_option_says(story):
@@ -87,7 +87,7 @@ def test_changes_are_no_bigger_than_the_option_says(story):
             assert max(len(change.puts) for change in changes) <= 6
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_members_of_all_get_assignments_of_their_own(story):
@@ -100,7 +100,7 @@ def test_members_of_all_get_assignments_of_their_own(story):
             assert {one.member for one in (await story.assignments()).values()} == {"A", "B"}
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_restarted_host_goes_on_where_the_first_one_was(story):
@@ -122,7 +122,7 @@ def test_a_restarted_host_goes_on_where_the_first_one_was(story):
             await story.has("p2.0")
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_host_corrects_a_store_that_is_not_what_the_states_say(story):
@@ -140,7 +140,7 @@ def test_a_host_corrects_a_store_that_is_not_what_the_states_say(story):
             await story.has("p1.0", "p2.0", "static.0")
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_deleted_policy_gets_nothing_back(story):
@@ -157,7 +157,7 @@ def test_a_deleted_policy_gets_nothing_back(story):
             assert set(host.actors) == {"p2"}
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_deletion_stops_the_actor(story):
@@ -173,7 +173,7 @@ def test_a_deletion_stops_the_actor(story):
             assert host.receiver.consumer.bindings == ()
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_replaced_policy_gets_a_new_actor_and_loses_what_it_no_longer_wants(story):
@@ -191,7 +191,7 @@ def test_a_replaced_policy_gets_a_new_actor_and_loses_what_it_no_longer_wants(st
             await story.has()
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_plan_that_cannot_run_fails_its_policy_alone(story):
@@ -210,7 +210,7 @@ def test_a_plan_that_cannot_run_fails_its_policy_alone(story):
             assert state.reason == ""
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_watched_policies_show_their_values(story):
@@ -227,7 +227,7 @@ def test_watched_policies_show_their_values(story):
             async def shown():
                 return await story.store.observed("p1") is not None
 
-            await until(shown)
+            await wait_until(shown)
             assert await story.store.observed("p1") == {
                 "window": story.window, "values": {"PUTS_SEC": 7}, "members": {},
             }  # fmt: skip
@@ -236,7 +236,7 @@ def test_watched_policies_show_their_values(story):
             assert (report["actors"], report["bus"], report["metrics"]["PUTS_SEC"]["nodes"]) == (2, False, 1)
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 def test_a_wiped_redis_stops_the_actors_and_gets_nothing_written(story):
@@ -255,7 +255,7 @@ def test_a_wiped_redis_stops_the_actors_and_gets_nothing_written(story):
             await story.has("p2.0")
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 class HalfOwner(SingleHost):
@@ -288,4 +288,4 @@ def test_only_owned_policies_run_and_ownership_may_change(story):
         await host.close()
         await story.store.close()
 
-    play(test())
+    run_scenario(test())

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, Node, play, until
+from tests.support.actors.host import BUSY, HostScenario, Node, run_scenario, wait_until
 
 from sluice_actors.testing import plan_of
 from sluice_aio.base.backing_servers import RedisServer
@@ -38,7 +38,7 @@ def test_redis_killed_while_a_firing_is_pending(tmp_path):
             async with story.host() as host:
                 await story.ready(host, "p1", "p2")
                 server.kill()
-                await until(away)
+                await wait_until(away)
                 await story.feed(host, 8, 1, 1, 8)  # back and forth: the latest counts
                 await story.feed(host, {"AUTH_other": 8}, {}, {})
                 assert host.writer.pending == 2
@@ -51,7 +51,7 @@ def test_redis_killed_while_a_firing_is_pending(tmp_path):
                 await story.has("p1.0")
             await story.store.close()
 
-        play(test())
+        run_scenario(test())
 
 
 class Process:
@@ -80,7 +80,7 @@ class Process:
             observed = await self._store.observed("p1")
             return observed is not None and observed["window"] > began
 
-        await until(fed)
+        await wait_until(fed)
 
     async def end(self, number):
         """Send a signal and return the exit status."""
@@ -117,7 +117,7 @@ def test_from_rabbitmq_to_redis_in_time_with_the_real_process(story, rabbit_serv
         assert "Traceback" not in process.log
         await story.store.close()
 
-    play(test())
+    run_scenario(test())
 
 
 @pytest.mark.probe
@@ -147,4 +147,4 @@ def test_host_and_broker_are_killed_while_a_policy_is_in_force(story, rabbit_ser
             await process.end(signal.SIGKILL)
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)

@@ -55,7 +55,7 @@ def test_values_of_nodes_are_merged_as_their_batches_say(batches, fires):
     asyncio.run(story())
 
 
-def test_its_windows_are_as_long_as_its_batches_say():
+def test_windows_of_an_uploaded_metric_are_as_long_as_its_batches_say():
     async def story():
         stage = PolicyTestbed()
         actor = stage.add(plan("FOR TENANT AUTH_a WHEN REDUNDANCY > 2 SUSTAINED 10s DO SET compression TRANSIENT"))
@@ -71,7 +71,7 @@ def test_its_windows_are_as_long_as_its_batches_say():
     asyncio.run(story())
 
 
-def test_with_a_faster_metric_its_last_value_holds():
+def test_the_last_value_of_a_slow_metric_holds_beside_a_faster_one():
     async def story():
         stage = PolicyTestbed()
         both = ["and", ["metric", "PUTS_SEC", ">", 3], ["metric", "REDUNDANCY", ">", 2]]

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from tests.support.actors.bandwidth import MB, flow_row, node_load
-from tests.support.actors.host import HostScenario, play, settings, until
+from tests.support.actors.host import HostScenario, run_scenario, settings, wait_until
 
 from sluice_actors.bandwidth.service import NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
@@ -128,7 +128,7 @@ class Scene:
         async def holds() -> bool:
             return any(condition(one) for one in self.wire.heard("p1"))
 
-        await until(holds)
+        await wait_until(holds)
 
     async def stored_report(self) -> BandwidthReport | None:
         """What is shown now."""
@@ -152,7 +152,7 @@ def scene(redis_url: str, tell: Callable[[Scene], Awaitable[None]], owner: Owner
         finally:
             await made.close()
 
-    play(test())
+    run_scenario(test())
 
 
 __all__ = ["Owner", "Scene", "Wire", "scene"]

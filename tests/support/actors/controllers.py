@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_actors.host import Host
 from sluice_core.code.code_store import CodeStore
@@ -78,7 +78,7 @@ class Uploads:
             fits = said.get("state") == name and reason in said["reason"]
             return fits and revision in (0, said["revision"])
 
-        await until(condition)
+        await wait_until(condition)
         return await self.report(host)
 
     async def watching(self, host: Host) -> None:
@@ -87,7 +87,7 @@ class Uploads:
         async def condition() -> bool:
             return "PUTS_SEC" in host.router.aggregators.report()
 
-        await until(condition)
+        await wait_until(condition)
 
     async def feed(self, host: Host, **values: float) -> None:
         """One window of PUTS_SEC, of these tenants."""
@@ -106,7 +106,7 @@ class Uploads:
         async def condition() -> bool:
             return await self.levels() == wanted
 
-        await until(condition)
+        await wait_until(condition)
 
     async def keep_feeding(self, host: Host, **values: float) -> None:
         """A window each tenth of a second; cancel it to end."""
@@ -131,7 +131,7 @@ def run(
             await test(host)
         await uploads.story.store.close()
 
-    play(story(), limit)
+    run_scenario(story(), limit)
 
 
 def alive(pid: int) -> bool:

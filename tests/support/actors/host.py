@@ -27,7 +27,7 @@ BUSY: Final = ["metric", "PUTS_SEC", ">", 3]
 NO_BROKER: Final = "amqp://guest:guest@127.0.0.1:1/%2F"
 
 
-def play(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
+def run_scenario(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
     """Run ``story`` for at most ``limit`` seconds."""
 
     async def limited() -> T:
@@ -37,8 +37,8 @@ def play(story: Coroutine[Any, Any, T], limit: float = LIMIT) -> T:
     return asyncio.run(limited())
 
 
-async def until(condition: Callable[[], Awaitable[object]]) -> None:
-    """Wait until ``condition`` holds in another process; ``play`` says how long at most."""
+async def wait_until(condition: Callable[[], Awaitable[object]]) -> None:
+    """Wait until ``condition`` holds in another process; ``run_scenario`` says how long at most."""
     while not await condition():
         await asyncio.sleep(0.005)
 
@@ -114,7 +114,7 @@ class HostScenario:
         async def condition() -> bool:
             return set(await self.assignments()) == set(names)
 
-        await until(condition)
+        await wait_until(condition)
 
     async def state_is(self, name: str, status: str) -> PolicyState:
         """Wait until a policy's state has this status."""
@@ -131,7 +131,7 @@ class HostScenario:
             return set(host.actors) == set(names) and all(one.running for one in host.actors.values())
 
         await host.synced.wait()
-        await until(condition)
+        await wait_until(condition)
 
 
 class Node:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, flow_stat, node_load
-from tests.support.actors.host import play, settings
+from tests.support.actors.host import run_scenario, settings
 
 from sluice_actors.bandwidth.service import LISTEN_SECONDS, NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
@@ -157,7 +157,7 @@ def played(tell):
         assert world.took  # it has heard the node, and speaks
         await tell(world)
 
-    play(story())
+    run_scenario(story())
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, DAY, -DAY, 0.6, -1.0, HOUR + 0.4, 0.4 - DAY])

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.allocator import PACE, Owner, scene
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, node_load
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_actors.bandwidth import service
 from sluice_core.describe import PROXY
@@ -103,7 +103,7 @@ def test_changes_are_applied_also_while_objectives_are_loaded(redis_server):
         async def let_go():
             return any(not one.rows for one in made.wire.heard("p1")[said:])
 
-        await until(let_go)
+        await wait_until(let_go)
 
     scene(redis_server.url, tell)
 
@@ -119,7 +119,7 @@ def test_undecodable_messages_are_counted_and_logged_once(redis_server, caplog):
         async def counted():
             return made.host.undecodable == 4
 
-        await until(counted)
+        await wait_until(counted)
         assert caplog.text.count("`load.p9`") == 1
 
     scene(redis_server.url, tell)
@@ -166,7 +166,7 @@ def test_messages_that_arrive_during_a_round_are_applied_after_it(redis_server):
         async def taken():
             return any(one.rows for one in made.wire.heard("p2")[said:])
 
-        await until(taken)
+        await wait_until(taken)
 
     scene(redis_server.url, tell)
 
@@ -205,7 +205,7 @@ def test_shares_do_not_wait_for_the_reports(redis_server):
             found = await made.stored_report()
             return found is not None and found.number >= number and "p2" in allocator.loads.nodes
 
-        await until(shown)
+        await wait_until(shown)
 
     scene(redis_server.url, tell)
 
@@ -230,7 +230,7 @@ def test_idle_floors_are_written_when_they_change(redis_server):
                 found = await made.stored_report()
                 return found is not None and found.number > after + 1 and found.idle == floors
 
-            await until(holds)
+            await wait_until(holds)
             return await made.stored_report()
 
         first = await shown()
@@ -276,7 +276,7 @@ def test_a_host_allocates_for_its_cluster(redis_server):
         story = HostScenario(redis_server.url)
         async with story.host() as host:
             await host.synced.wait()
-            await until(lambda: _reads(host))
+            await wait_until(lambda: _reads(host))
             assert host.report()["bandwidth"]["dividing"]
             assert host.bandwidth._allocator is not None
             await story.store.commit(Draft("test", puts=(bandwidth_policy("a", get_bw=30),)))
@@ -284,10 +284,10 @@ def test_a_host_allocates_for_its_cluster(redis_server):
             async def known():
                 return host.bandwidth._allocator.objectives.has_floors(GET)
 
-            await until(known)
+            await wait_until(known)
         await story.store.close()
 
     async def _reads(host):
         return host.report()["bandwidth"].get("objectives")
 
-    play(test())
+    run_scenario(test())

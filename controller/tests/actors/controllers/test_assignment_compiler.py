@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.host import play
+from tests.support.actors.host import run_scenario
 
 from sluice_actors.controllers.assignment_compiler import AssignmentCompiler
 from sluice_actors.controllers.controller_process import ControllerError
@@ -22,7 +22,7 @@ def upload(keyword="rot13", **more):
 
 def compiled(*assigns, registered=None):
     """Target and keyword → assignment."""
-    found = play(AssignmentCompiler("busy", 7).compile(assigns, (registered or UploadIndex()).catalogue))
+    found = run_scenario(AssignmentCompiler("busy", 7).compile(assigns, (registered or UploadIndex()).catalogue))
     return {(one.path(), one.keyword): one for one in found.values()}
 
 
@@ -54,9 +54,9 @@ def test_actions_of_one_target_are_one_sentence_in_the_order_of_their_stages():
     assert found["AUTH_a", "encryption"].protective
 
 
-def test_an_id_tells_target_and_keyword_and_stays_when_parameters_change():
+def test_an_id_depends_on_target_and_keyword_and_not_on_parameters():
     def names(*assigns):
-        return list(play(AssignmentCompiler("busy", 7).compile(assigns, UploadIndex().catalogue)))
+        return list(run_scenario(AssignmentCompiler("busy", 7).compile(assigns, UploadIndex().catalogue)))
 
     first = names(Assign("AUTH_a", "compression", {"level": 3}))
     assert first == names(Assign("AUTH_a", "compression", {"level": 4}))
@@ -102,29 +102,29 @@ def test_parameters_are_read_as_in_a_sentence(params, read):
         ([Assign("AUTH_b", "noop"), Assign("AUTH_a", "no")], "unknown action `no`"),
     ],
 )
-def test_an_answer_that_cannot_be_is_refused_as_a_whole_and_says_why(assigns, reason):
+def test_an_invalid_answer_is_refused_as_a_whole_with_a_reason(assigns, reason):
     with pytest.raises(ControllerError) as raised:
         compiled(*assigns)
     assert reason in str(raised.value)
 
 
-def test_what_was_checked_once_is_not_checked_again_unless_words_change():
+def test_a_sentence_is_checked_once_until_the_vocabulary_changes():
     registered = UploadIndex()
     answers = AssignmentCompiler("busy", 7)
     wanted = [Assign(f"AUTH_{number}", "compression", {"level": 1}) for number in range(50)]
-    first = play(answers.compile(wanted, registered.catalogue))
-    again = play(answers.compile(wanted, registered.catalogue))
+    first = run_scenario(answers.compile(wanted, registered.catalogue))
+    again = run_scenario(answers.compile(wanted, registered.catalogue))
     assert all(again[name] is one for name, one in first.items())
     as_float = [replace(wanted[0], params={"level": 1.5})]
     with pytest.raises(ControllerError, match="not whole"):
-        play(answers.compile(as_float, registered.catalogue))
+        run_scenario(answers.compile(as_float, registered.catalogue))
     registered.replace([upload()])
-    other = play(answers.compile(wanted, registered.catalogue))
+    other = run_scenario(answers.compile(wanted, registered.catalogue))
     assert other == first
     assert not any(other[name] is one for name, one in first.items())
 
 
-def test_uploaded_filters_are_words_until_they_are_dropped():
+def test_uploaded_filters_are_in_the_vocabulary_until_they_are_dropped():
     registered = UploadIndex()
     registered.replace([upload(info={"stage": 250})])
     assert compiled(Assign("AUTH_a", "rot13"), registered=registered)["AUTH_a", "rot13"].stage == 250
@@ -137,7 +137,7 @@ def test_uploaded_filters_are_words_until_they_are_dropped():
 @pytest.mark.parametrize(
     "odd", [{"sha256": ""}, {"kind": METRIC_CODE}, {"kind": CONTROLLER_CODE}, {"info": {"parameters": [{"wrong": 1}]}}]
 )
-def test_uploads_without_code_of_other_kinds_or_that_cannot_be_read_are_no_words(odd, caplog):
+def test_uploads_without_code_or_of_other_kinds_are_not_in_the_vocabulary(odd, caplog):
     registered = UploadIndex()
     with caplog.at_level(logging.ERROR):
         registered.replace([Upload.from_data({**upload().to_data(), **odd})])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.actors.controllers import code_of
-from tests.support.actors.host import play
+from tests.support.actors.host import run_scenario
 
 from sluice_actors.controllers import ipc
-from sluice_actors.controllers.controller_process import ControllerCode, ControllerEnded, ControllerError, begin
+from sluice_actors.controllers.controller_process import ControllerCode, ControllerEnded, ControllerError, start_process
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import DecodeError
 
@@ -26,14 +26,14 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=5))
-def test_a_frame_reads_back(message):
+def test_a_frame_decodes_to_what_was_encoded(message):
     frame = ipc.pack(message)
     assert ipc.length(frame[: ipc.HEAD_SIZE]) == len(frame) - ipc.HEAD_SIZE
     assert ipc.unpack(frame[ipc.HEAD_SIZE :]) == message
 
 
 @given(st.binary(max_size=50))
-def test_whatever_comes_is_a_message_or_none(body):
+def test_any_bytes_are_a_message_or_a_decode_error(body):
     try:
         found = ipc.unpack(body)
     except DecodeError as error:
@@ -42,12 +42,12 @@ def test_whatever_comes_is_a_message_or_none(body):
 
 
 @pytest.mark.parametrize("message", [{"a": object()}, {"a": 2**64}, {"a": "\ud800"}])
-def test_what_no_frame_can_hold_is_refused(message):
+def test_values_that_msgpack_cannot_hold_are_refused(message):
     with pytest.raises(DecodeError, match="no data"):
         ipc.pack(message)
 
 
-def test_a_frame_that_nobody_would_send_is_refused():
+def test_a_frame_that_is_too_long_is_refused():
     with pytest.raises(DecodeError, match="a frame of 4294967295 bytes"):
         ipc.length(b"\xff" * 4)
 
@@ -56,16 +56,16 @@ def asked(body, limit=20.0, memory=256 << 20):
     """What a controller with this body answers once."""
 
     async def story():
-        child = await begin(ControllerCode("busy", 1, "", "0" * 64, code_of(body), memory))
+        child = await start_process(ControllerCode("busy", 1, "", "0" * 64, code_of(body), memory))
         try:
             return await child.observe(Observation(1000.0, {"PUTS_SEC": {"tenant": {"AUTH_a": 8.0}}}), limit)
         finally:
             await child.close()
 
-    return play(story(), 60)
+    return run_scenario(story(), 60)
 
 
-def test_it_answers_with_what_it_wants():
+def test_a_controller_process_answers_with_assignments():
     found = asked("for path in observation.values('PUTS_SEC'): yield Assign(path, 'noop', {'n': 1.5}, 'proxy')")
     assert found == [Assign("AUTH_a", "noop", {"n": 1.5}, "proxy")]
 
@@ -83,7 +83,7 @@ def test_it_answers_with_what_it_wants():
         ("raise ValueError('x' * 10000)", "ValueError: xxx"),
     ],
 )
-def test_what_is_no_answer_is_named_and_the_process_goes_on(body, reason, tmp_path):
+def test_an_invalid_answer_is_reported_and_the_process_goes_on(body, reason, tmp_path):
     with pytest.raises(ControllerError, match=reason) as raised:
         asked(body.replace("FILE", f"{tmp_path}/file"))
     assert not isinstance(raised.value, ControllerEnded)
@@ -98,12 +98,12 @@ def test_what_is_no_answer_is_named_and_the_process_goes_on(body, reason, tmp_pa
         ("import os\nos.closerange(3, 9)\nos.write(1, b'x')", "ended"),
     ],
 )
-def test_a_process_that_ends_is_named(body, reason):
+def test_the_end_of_a_process_is_reported(body, reason):
     with pytest.raises(ControllerEnded, match=reason):
         asked(body)
 
 
-def test_a_process_that_hangs_is_given_up():
+def test_a_process_that_hangs_times_out():
     with pytest.raises(ControllerEnded, match=r"did not answer within 0\.2 seconds"):
         asked("while True: pass", 0.2)
 
@@ -120,10 +120,10 @@ def test_a_process_that_hangs_is_given_up():
 )
 def test_code_that_is_no_controller_is_not_loaded(code, reason):
     with pytest.raises(ControllerError, match=reason):
-        play(begin(ControllerCode("busy", 1, "", "0" * 64, code, 256 << 20)), 60)
+        run_scenario(start_process(ControllerCode("busy", 1, "", "0" * 64, code, 256 << 20)), 60)
 
 
-def test_it_ends_with_all_that_it_started_when_nobody_asks_any_more(tmp_path):
+def test_a_process_ends_with_its_children_when_its_input_ends(tmp_path):
     marker = tmp_path / "pids"
     os.mkfifo(marker)
     body = f"""\
@@ -151,4 +151,4 @@ while True: pass
             while " Z " not in Path(f"/proc/{started}/stat").read_text():
                 await asyncio.sleep(0.01)
 
-    play(gone())
+    run_scenario(gone())

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of, run
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_actors.controllers import rollout
 from sluice_core.messages.uploads import METRIC_CODE, Upload
@@ -26,7 +26,7 @@ def cpu_time(pid):
         return sum(map(int, stat.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_it_sets_changes_and_takes_back(uploads):
+def test_a_controller_sets_changes_and_takes_back_assignments(uploads):
     async def test(host):
         await uploads.feed(host, a=1, b=2)
         await uploads.state(host, "running")
@@ -48,7 +48,7 @@ def test_it_sets_changes_and_takes_back(uploads):
         async def written():
             return (await uploads.state(host, "running"))["assignments"] == 1
 
-        await until(written)
+        await wait_until(written)
         said = await uploads.state(host, "running")
         assert (said["reason"], said["revision"]) == ("", 1)
         assert said["last_run"] > 0
@@ -69,7 +69,7 @@ def test_an_answer_that_is_the_same_writes_nothing(uploads):
             async def once_more(before=before):
                 return (await uploads.report(host))["last_run"] > before
 
-            await until(once_more)
+            await wait_until(once_more)
         assert await uploads.story.store.head() == head
 
     run(uploads, test)
@@ -86,7 +86,7 @@ def test_a_stop_takes_back_what_it_set_and_nothing_comes_again(uploads):
         async def gone():
             return not await uploads.report(host)
 
-        await until(gone)
+        await wait_until(gone)
         assert not alive(pid)
         assert await uploads.levels() == {}
         assert "PUTS_SEC" not in host.router.aggregators.report()
@@ -94,7 +94,7 @@ def test_a_stop_takes_back_what_it_set_and_nothing_comes_again(uploads):
     run(uploads, test)
 
 
-def test_one_that_is_stopped_and_started_at_once_sets_everything_anew(uploads):
+def test_a_controller_stopped_and_started_at_once_sets_everything_again(uploads):
     async def test(host):
         await uploads.feed(host, a=8)
         await uploads.has(a=8)
@@ -110,7 +110,7 @@ def test_one_that_is_stopped_and_started_at_once_sets_everything_anew(uploads):
     run(uploads, test)
 
 
-def test_one_that_is_started_later_and_removed(uploads):
+def test_a_controller_started_later_and_removed(uploads):
     async def test(host):
         await host.synced.wait()
         assert await uploads.report(host) == {}
@@ -124,7 +124,7 @@ def test_one_that_is_started_later_and_removed(uploads):
         async def ended():
             return not await uploads.report(host)
 
-        await until(ended)
+        await wait_until(ended)
 
     run(uploads, test, code="")
 
@@ -138,7 +138,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_what_was_set_stays_through(uploads, failure):
+def test_assignments_stay_through(uploads, failure):
     line, reason = FAILURES[failure]
     body = f"values = observation.values('PUTS_SEC').values()\n{line}\n{BUSY_CODE}"
 
@@ -159,7 +159,7 @@ def test_what_was_set_stays_through(uploads, failure):
     run(uploads, test, body)
 
 
-def test_one_that_hangs_is_ended_and_begun_anew(uploads, monkeypatch):
+def test_a_controller_that_hangs_is_killed_and_started_again(uploads, monkeypatch):
     monkeypatch.setattr(rollout, "TIME_LIMIT", 0.5)
     body = f"while 5 in observation.values('PUTS_SEC').values(): pass\n{BUSY_CODE}"
 
@@ -210,10 +210,10 @@ def test_a_restarted_host_goes_on_without_taking_anything_back(uploads):
             await uploads.has(b=8)
         await uploads.story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
-def test_what_it_prints_is_logged_and_bounded(uploads, caplog):
+def test_output_of_a_controller_is_logged_within_a_limit(uploads, caplog):
     body = "print('hello', *range(3))\nfor n in range(200): print('line', n)\nprint('all', flush=True)\n" + BUSY_CODE
 
     async def test(host):
@@ -224,14 +224,14 @@ def test_what_it_prints_is_logged_and_bounded(uploads, caplog):
             async def warned():
                 return "more than 60 lines" in caplog.text
 
-            await until(warned)
+            await wait_until(warned)
         assert "controller `busy` prints: hello 0 1 2" in caplog.text
         assert caplog.text.count("prints: line") < 60
 
     run(uploads, test, body)
 
 
-def test_it_is_shown_its_nodes_and_no_secret_of_the_host(uploads, monkeypatch):
+def test_a_controller_sees_nodes_and_no_secret_of_the_host(uploads, monkeypatch):
     monkeypatch.setenv("SLUICE_SECRET", "do not tell")
     body = """\
 import os, sys
@@ -264,7 +264,7 @@ yield Assign("AUTH_a/c", "caching")
     run(uploads, test, body)
 
 
-def test_uploaded_filters_are_words_as_soon_as_they_are_there(uploads):
+def test_an_uploaded_filter_can_be_set_as_soon_as_it_is_there(uploads):
     async def test(host):
         await uploads.feed(host, a=8)
         await uploads.state(host, "failed", "unknown action `rot13`")
@@ -293,7 +293,7 @@ def test_the_process_ends_with_its_host_though_it_computes(uploads):
             return cpu_time(pid) > 0.2 + before
 
         before = cpu_time(pid)
-        await until(busy)
+        await wait_until(busy)
         controlled.append(pid)
 
     controlled = []

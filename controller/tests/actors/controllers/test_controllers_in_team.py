@@ -4,7 +4,7 @@ from signal import SIGKILL, SIGTERM
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import OwnerRing
@@ -33,12 +33,12 @@ def test_a_controller_moves_when_its_host_is_killed_and_nothing_is_taken_back(re
             await nodes.start()
             for host in hosts.values():
                 await host.start()
-            await until(lambda: runs(first))
+            await wait_until(lambda: runs(first))
             await uploads.has(a=8)
             assert await report(second) == {}
             head, pid = await store.head(), (await report(first))["pid"]
             await hosts[first].end(SIGKILL)
-            await until(lambda: runs(second))
+            await wait_until(lambda: runs(second))
             assert not alive(pid)
             assert await store.head() == head
             rates.update(AUTH_a=1.0, AUTH_b=9.0)
@@ -61,4 +61,4 @@ def test_a_controller_moves_when_its_host_is_killed_and_nothing_is_taken_back(re
         "code_dir": uploads.folder,
     }
     hosts = {name: HostProcess(name, tmp_path, store, **options) for name in ("h1", "h2")}
-    play(test(), 90)
+    run_scenario(test(), 90)

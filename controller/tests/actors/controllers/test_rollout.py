@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from tests.support.actors.controllers import BUSY_CODE, Uploads, alive, code_of, run
-from tests.support.actors.host import HostScenario, until
+from tests.support.actors.host import HostScenario, wait_until
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_new_revision_takes_the_place_of_the_old_one(uploads):
     run(uploads, test)
 
 
-def test_the_old_revision_decides_while_a_new_one_thinks(uploads):
+def test_the_old_revision_decides_until_the_new_one_has_answered(uploads):
     async def test(host):
         await uploads.feed(host, a=8)
         await uploads.has(a=8)
@@ -70,7 +70,7 @@ def test_the_old_revision_goes_on_when_the_new_one(uploads, fault):
             said = await uploads.report(host)
             return (said["state"], said["reason"], said["revision"]) == ("running", "", 3)
 
-        await until(content)
+        await wait_until(content)
 
     run(uploads, test)
 
@@ -86,7 +86,7 @@ def test_a_host_that_begins_with_a_broken_revision_takes_the_one_before(uploads)
     run(uploads, test, code="")
 
 
-def test_code_that_cannot_be_had_is_named(uploads):
+def test_missing_code_of_a_revision_is_reported(uploads):
     async def test(host):
         upload = await uploads.put(code_of(BUSY_CODE))
         (uploads.folder / upload.sha256).unlink()

@@ -6,7 +6,7 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.actors.host import BUSY, play
+from tests.support.actors.host import BUSY, run_scenario
 
 from sluice_actors.hosts.exchange import MetricExchange
 from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
@@ -66,7 +66,7 @@ class OneHost:
         )
 
     def _used(self, metric, used):
-        self.exchange.used(metric, used)
+        self.exchange.set_used(metric, used)
 
     def _bind(self, metrics):
         self.bound = metrics
@@ -102,7 +102,7 @@ class Pair:
             return
         for name, host in self.hosts.items():
             if routing_key in (values_routing_key(name), values_routing_key("all")) and name not in self.deaf:
-                asyncio.get_running_loop().call_soon(host.exchange.received, routing_key, body)
+                asyncio.get_running_loop().call_soon(host.exchange.receive, routing_key, body)
 
     async def step(self, *rows):
         """One window per dictionary: batches, time, and what follows from them."""
@@ -144,7 +144,7 @@ def story(test, owner="a"):
         finally:
             pair.close()
 
-    play(told())
+    run_scenario(told())
 
 
 def test_the_owner_aggregates_and_the_subscriber_gets_what_it_wants():
@@ -272,7 +272,7 @@ def test_hosts_keep_batches_of_metrics_that_only_others_use():
         await pair.step(*rows(pair, 3))
         assert pair.a.bound == {METRIC}
         assert len(pair.a.backlog.since(METRIC, 0.0)) >= 2
-        pair.b.exchange.used(METRIC, False)
+        pair.b.exchange.set_used(METRIC, False)
 
     story(test, owner="b")
 
@@ -338,7 +338,7 @@ def test_bytes_that_are_no_message_are_refused_or_ignored(noise, letter):
 def test_an_exchange_counts_what_it_cannot_read(caplog):
     async def test(pair):
         for _ in range(2):
-            pair.a.exchange.received("values.a", b"v no message")
+            pair.a.exchange.receive("values.a", b"v no message")
         assert pair.a.exchange.report()["undecodable"] == 2
         assert caplog.text.count("values.a") == 1
 

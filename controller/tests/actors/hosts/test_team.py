@@ -5,7 +5,7 @@ import logging
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, cancel_task, play, until
+from tests.support.actors.host import BUSY, HostScenario, cancel_task, run_scenario, wait_until
 
 from sluice_actors.hosts import members
 from sluice_actors.hosts.members import GROUP, Members, _Driver
@@ -94,26 +94,26 @@ async def shared(story, *teams):
         divided = all(held) and sum(map(len, held)) == fencing.SLOTS
         return divided and {k: v for one in held for k, v in one.items()} == owners
 
-    await until(so)
+    await wait_until(so)
 
 
 def test_hosts_share_all_slots_and_a_host_that_leaves_gives_its_slots_to_the_others(story):
     async def test():
         async with team_members(story, "a", "b", "c") as (a, b, c):
             await shared(story, a.team, b.team, c.team)
-            await until(lambda: asyncio.sleep(0, a.team.members == ("a", "b", "c")))
+            await wait_until(lambda: asyncio.sleep(0, a.team.members == ("a", "b", "c")))
             assert min(len(one.team.owned_slots) for one in (a, b, c)) > fencing.SLOTS / 6
             kept = dict(b.team._held)
             await c.team.close()
             await shared(story, a.team, b.team)
             assert kept.items() <= b.team._held.items()  # what b had it keeps, under the same term
-            await until(lambda: asyncio.sleep(0, b.team.acting and b.team.members == ("a", "b")))
+            await wait_until(lambda: asyncio.sleep(0, b.team.acting and b.team.members == ("a", "b")))
             report = b.team.report()
             assert (report["members"], report["acting"], report["slots"]) == (["a", "b"], True, len(b.team.owned_slots))
             assert report["term"] >= 1
             assert report["lag"] < 5
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_host_without_heartbeats_is_no_member_any_more(story):
@@ -123,13 +123,13 @@ def test_a_host_without_heartbeats_is_no_member_any_more(story):
         await asyncio.to_thread(lambda: ghost.create_group(GROUP).get())
         await asyncio.to_thread(lambda: ghost.join_group(GROUP).get())
         async with team_members(story, "a") as (a,):
-            await until(lambda: asyncio.sleep(0, a.team.members == ("a", "ghost")))
-            await until(lambda: asyncio.sleep(0, a.team.members == ("a",)))
+            await wait_until(lambda: asyncio.sleep(0, a.team.members == ("a", "ghost")))
+            await wait_until(lambda: asyncio.sleep(0, a.team.members == ("a",)))
             await shared(story, a.team)
             await asyncio.to_thread(ghost.stop)
             ghost.hang_up()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_host_that_was_declared_dead_joins_again_and_claims_its_slots_anew(story):
@@ -141,10 +141,10 @@ def test_a_host_that_was_declared_dead_joins_again_and_claims_its_slots_anew(sto
             # what happens to a sleeper: the others take what was its and forget it, of which it is told when it looks
             await story.store.run(fencing.claim(story.store.keys, "b", sorted(gone)))
             await story.store.client.hdel(f"{story.prefix}:team_group:actors", "a")
-            await until(lambda: asyncio.sleep(0, a.lost >= gone and a.gained >= gone))
+            await wait_until(lambda: asyncio.sleep(0, a.lost >= gone and a.gained >= gone))
             await shared(story, a.team, b.team)
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_slot_claimed_by_another_host_is_claimed_back_only_after_two_looks_at_the_members(story):
@@ -157,12 +157,12 @@ def test_a_slot_claimed_by_another_host_is_claimed_back_only_after_two_looks_at_
             moved = await a.team.rebalance()
             assert moved.lost == {"7"}
             assert "7" not in a.team.owned_slots or a.team._looks >= looks + 2
-            await until(lambda: asyncio.sleep(0, "7" not in a.team._contested))
+            await wait_until(lambda: asyncio.sleep(0, "7" not in a.team._contested))
             moved = await a.team.rebalance()
             assert moved.gained == {"7"}
             assert a.team.fence([_name_in("7")]) != robbed
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def _name_in(slot):
@@ -177,7 +177,7 @@ def test_two_processes_of_one_name_are_logged(story, caplog):
             await a.team.rebalance()
         assert "another process claims slots as `a`" in caplog.text
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_fence_for_a_slot_of_another_host_refuses_every_change(story):
@@ -191,7 +191,7 @@ def test_a_fence_for_a_slot_of_another_host_refuses_every_change(story):
         assert (await team.rebalance()).gained == frozenset()
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 @pytest.mark.service
@@ -206,17 +206,17 @@ def test_a_host_writes_nothing_while_redis_is_away_and_keeps_unclaimed_slots(tmp
                 held, gained = dict(a.team._held), set(a.gained)
                 a.gained.clear()
                 server.kill()
-                await until(lambda: asyncio.sleep(0, not a.team.members))
+                await wait_until(lambda: asyncio.sleep(0, not a.team.members))
                 assert not a.team.acting
                 assert a.team.owns("whatever")  # in mind, for the case that nobody else acts meanwhile
                 server.start()
                 await asyncio.to_thread(server.wait_ready)
-                await until(lambda: asyncio.sleep(0, a.team.acting))
+                await wait_until(lambda: asyncio.sleep(0, a.team.acting))
                 await a.team.rebalance()
                 assert a.team._held == held
                 assert (gained, a.gained, a.lost) == (set(fencing.all_slots()), set(), set())
 
-        play(test(), 60)
+        run_scenario(test(), 60)
     assert caplog.text.count("not in the team of actor hosts") == 1
 
 
@@ -225,12 +225,12 @@ def test_a_membership_thread_that_cannot_reach_redis_ends_on_close():
         heard = []
         members = Members(f"redis://127.0.0.1:{free_port()}/0", "a", "t", 0.05, heard.append)
         members.start()
-        await until(lambda: asyncio.sleep(0, heard))
+        await wait_until(lambda: asyncio.sleep(0, heard))
         assert heard[0] == ()
         assert not members.fresh
         await members.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_ring_moves_little_when_a_host_comes():
@@ -249,7 +249,7 @@ async def divided(story, *hosts, policies):
         running = [name for host in hosts for name, one in host.actors.items() if one.running]
         return sorted(running) == sorted(policies)
 
-    await until(so)
+    await wait_until(so)
 
 
 def test_two_hosts_divide_the_policies_and_each_fires_once(story):
@@ -272,10 +272,10 @@ def test_two_hosts_divide_the_policies_and_each_fires_once(story):
             assert all(len(one.firings) == 1 for one in (await story.store.states()).values())
             later = await story.policy("later", plan_of(BUSY, "AUTH_x"))
             await divided(story, a, b, policies=[*names, later.id])
-            await until(lambda: asyncio.sleep(0, a.report()["team"]["members"] == ["a", "b"]))
+            await wait_until(lambda: asyncio.sleep(0, a.report()["team"]["members"] == ["a", "b"]))
         await story.store.close()
 
-    play(test(), 40)
+    run_scenario(test(), 40)
 
 
 def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
@@ -292,10 +292,10 @@ def test_a_host_whose_slot_was_taken_writes_the_rest_and_drops_the_actor(story):
             await story.feed(host, 8)
             await story.has("mine.0")
             assert await story.store.state("taken") is None
-            await until(lambda: asyncio.sleep(0, set(host.actors) == {"mine"}))
+            await wait_until(lambda: asyncio.sleep(0, set(host.actors) == {"mine"}))
         await story.store.close()
 
-    play(test(), 40)
+    run_scenario(test(), 40)
 
 
 def test_windows_that_a_lost_host_saw_last_are_replayed_by_its_successor(story):
@@ -324,10 +324,10 @@ def test_windows_that_a_lost_host_saw_last_are_replayed_by_its_successor(story):
                     "p3": [("set", 1003), ("taken_back", 1005), ("set", 1006)],
                 }  # fmt: skip
 
-            await until(fired)
+            await wait_until(fired)
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_window_closed_during_a_takeover_does_not_hide_earlier_windows(story, monkeypatch):
@@ -360,10 +360,10 @@ def test_a_window_closed_during_a_takeover_does_not_hide_earlier_windows(story, 
                 found = [] if state is None else [(one.what, one.window) for one in state.firings]
                 return found == [("set", 1003), ("taken_back", 1005), ("set", 1006)]
 
-            await until(fired)
+            await wait_until(fired)
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_a_replay_without_batches_delivers_nothing(story):
@@ -374,7 +374,7 @@ def test_a_replay_without_batches_delivers_nothing(story):
             assert list(replay.deliveries([])) == []
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_reports_of_hosts_that_ended_long_ago_are_deleted(story):
@@ -388,10 +388,10 @@ def test_reports_of_hosts_that_ended_long_ago_are_deleted(story):
                 hosts = await story.store.hosts()
                 return "old" not in hosts and {"h1", "gone"} <= set(hosts)
 
-            await until(tidied)
+            await wait_until(tidied)
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_the_team_of_another_prefix_is_another_team(story):
@@ -401,9 +401,9 @@ def test_the_team_of_another_prefix_is_another_team(story):
         team.start()
         async with team_members(story, "a") as (a,):
             await shared(story, a.team)
-            await until(lambda: asyncio.sleep(0, team.members))
+            await wait_until(lambda: asyncio.sleep(0, team.members))
             assert (a.team.members, team.members) == (("a",), ("b",))
             await team.close()
         await other.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)

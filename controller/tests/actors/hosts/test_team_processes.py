@@ -3,7 +3,7 @@
 from signal import SIGKILL, SIGTERM
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, play, until
+from tests.support.actors.host import BUSY, HostScenario, run_scenario, wait_until
 from tests.support.actors.team import HostProcess, ScheduledNodes
 
 from sluice_actors.hosts.team import OwnerRing
@@ -37,7 +37,7 @@ def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit
                 report = await hosts[other].report()
                 return report.get("values", {}).get("follows") == {"PUTS_SEC": owner} and report["actors"] == 1
 
-            await until(follows)
+            await wait_until(follows)
             assert (await hosts[owner].report())["actors"] == 0
             rates["AUTH_test"] = 8.0
             await story.has(f"{policy}.0")
@@ -55,4 +55,4 @@ def test_an_actor_gets_windows_that_another_host_aggregates(redis_server, rabbit
         assert await story.store.run(fencing.owners(story.store.keys)) == {}
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)

@@ -75,7 +75,7 @@ def test_only_time_closes_windows_while_it_is_not_known_who_is_alive():
     assert give(aggregator, 1004.05, "n1", 1003) == [(1003, {"A": 1.0})]
 
 
-def test_after_a_cut_the_first_node_back_does_not_speak_for_all():
+def test_after_a_silence_the_first_node_does_not_close_a_window_alone():
     aggregator = metric()
     learn(aggregator, "n1", "n2")
     assert give(aggregator, 1061.05, "n1", 1060) == []
@@ -137,7 +137,7 @@ def test_gaps_in_the_numbers_of_batches_are_counted(numbers, lost):
     assert aggregator.counts.lost == lost
 
 
-def test_a_batch_out_of_the_future_is_refused():
+def test_a_batch_from_a_skewed_clock_is_counted_and_dropped():
     aggregator = metric()
     give(aggregator, 1001.05, "n1", 1100)
     assert aggregator.deadline() is None

@@ -272,7 +272,7 @@ async def test_a_restarted_actor_goes_on_where_it_was(stage):
 
 
 @on_stage()
-async def test_a_quiet_actor_is_not_told_of_silence_and_reports_nothing(stage):
+async def test_a_settled_actor_gets_no_silent_windows_and_reports_nothing(stage):
     actor = stage.add(plan_of(BUSY))
     told = []
     await stage.window(1000, PUTS_SEC={"AUTH_test": 1})
@@ -291,7 +291,7 @@ async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage)
         actor = stage.add(plan_of(BUSY))
         neighbour = stage.add(plan_of(BUSY), "p2")
         await stage.window(1000, PUTS_SEC={"AUTH_test": 8})
-        stage.system.tell(actor, "no window at all, this one")
+        stage.system.send(actor, "no window at all, this one")
         await stage.system.idle()
         assert len(stage.listener.errors) == 1
         state = actor.state()
@@ -313,7 +313,7 @@ async def test_a_failed_actor_says_so_keeps_what_is_in_force_and_recovers(stage)
      ["metric", "PUTS_SEC", ">", "x"], ["metric"]],
 )  # fmt: skip
 @on_stage()
-async def test_a_condition_that_is_none_fails_its_actor_alone(stage, condition):
+async def test_an_invalid_condition_fails_its_actor_alone(stage, condition):
     good = plan_of(BUSY)
     bad = stage.add(type(good)(good.target, good.actions, condition, 0.0, ("PUTS_SEC",), "tenant"), "bad")
     actor = stage.add(good)
@@ -324,7 +324,7 @@ async def test_a_condition_that_is_none_fails_its_actor_alone(stage, condition):
 
 
 @on_stage()
-async def test_metrics_are_asked_for_while_somebody_needs_them(stage):
+async def test_metrics_are_in_use_while_an_actor_subscribes_to_them(stage):
     one, two = stage.add(plan_of(BUSY)), stage.add(plan_of(["and", BUSY, READ], ALL_TENANTS), "p2")
     await stage.system.idle()
     assert stage.used == {"PUTS_SEC": True, "GETS_SEC": True}
@@ -364,7 +364,7 @@ async def test_observed_values_as_the_policy_saw_them(stage):
         (Target("container", "group", "g"), "container", "", True),
     ],
 )
-def test_where_a_target_is_measured(target, granularity, path, of_many):
+def test_path_at_which_the_metrics_of_a_target_are_read(target, granularity, path, of_many):
     assert family(target, granularity) is of_many
     if not of_many:
         assert metric_path(target, granularity) == path

@@ -40,7 +40,7 @@ def test_bits_lead_to_the_residual_of_the_plan(condition, rows):
     assert program.residual(0, None) == residual(condition, {})
 
 
-def test_equal_conditions_share_a_program_while_somebody_uses_it():
+def test_equal_conditions_are_compiled_once_while_in_use():
     programs = ConditionCache()
     first = programs.get(["metric", "A", ">", 1], ("A",))
     assert programs.get(["metric", "A", ">", 1], ("A",)) is first

@@ -160,7 +160,7 @@ def test_a_settled_machine_stays_as_it_is(history, last, needed, transient):
         assert (machine.streak, machine.recent, machine.kept) == settled
 
 
-def test_an_hour_of_sustained_costs_no_list_of_an_hour():
+def test_a_long_sustained_condition_is_stored_run_length_encoded():
     machine, rules = StateMachine(), Rules(3600.0, 2, BOTH)
     for number in range(3600):
         assert machine.in_force(TRANSIENT) is False
@@ -174,7 +174,7 @@ def test_an_hour_of_sustained_costs_no_list_of_an_hour():
              {"window": 1, "streak": [[True]], "recent": [], "kept": False},
              {"window": 1, "streak": [], "recent": [], "kept": None}],
 )  # fmt: skip
-def test_a_state_that_is_none_is_refused(data):
+def test_an_invalid_state_is_refused(data):
     with pytest.raises(DecodeError, match="not the state of a policy's machine"):
         StateMachine.from_data(data)
 

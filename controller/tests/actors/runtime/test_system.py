@@ -27,7 +27,7 @@ class Recorder(Actor):
         for event in self.waiting.pop(what, ()):
             event.set()
 
-    async def until(self, what):
+    async def wait_until(self, what):
         if what in self.log:
             return
         event = asyncio.Event()
@@ -59,14 +59,14 @@ def brief(monkeypatch):
     monkeypatch.setattr(supervisor, "BACKOFF_LAST", 0.04)
 
 
-def test_messages_come_in_the_order_in_which_they_were_told():
+def test_messages_are_delivered_in_the_order_in_which_they_were_sent():
     async def story():
         system, one, other = ActorSystem(), Recorder(), Recorder()
         system.spawn(one)
         system.spawn(other)
-        system.tell(one, 1)
-        system.tell_each((actor, number) for number in (2, 3) for actor in (one, other))
-        system.tell(one, 4)
+        system.send(one, 1)
+        system.send_each((actor, number) for number in (2, 3) for actor in (one, other))
+        system.send(one, 4)
         await system.close()
         return one.log, other.log
 
@@ -79,14 +79,14 @@ def test_an_exception_takes_down_one_actor_and_not_its_neighbour(brief, caplog):
         system.spawn(bad)
         system.spawn(good)
         for actor in (bad, good):
-            system.tell(actor, "before")
-        system.tell(bad, ValueError("oh"))
+            system.send(actor, "before")
+        system.send(bad, ValueError("oh"))
         for actor in (bad, good):
-            system.tell(actor, "after")
+            system.send(actor, "after")
         await system.idle()
         assert not bad.running
         assert good.log == ["start", "before", "after"]
-        await bad.until("after")
+        await bad.wait_until("after")
         assert bad.log == ["start", "before", ("failed", "oh"), "start", "after"]
         assert (system.counts.failures, system.counts.restarts, system.suspended) == (1, 1, 0)
         await system.close()
@@ -99,8 +99,8 @@ def test_a_failing_start_is_tried_again_with_growing_pauses(brief, caplog):
         system, actor = ActorSystem(), Recorder(starts_badly=3)
         began = time.monotonic()
         system.spawn(actor)
-        system.tell(actor, "hello")
-        await actor.until("hello")
+        system.send(actor, "hello")
+        await actor.wait_until("hello")
         await system.close()
         return time.monotonic() - began, actor.log
 
@@ -113,8 +113,8 @@ def test_a_burst_of_failures_is_logged_once(brief, caplog):
     async def story():
         system, actor = ActorSystem(), Recorder(starts_badly=4)
         system.spawn(actor)
-        system.tell(actor, "hello")
-        await actor.until("hello")
+        system.send(actor, "hello")
+        await actor.wait_until("hello")
         await system.close()
         return system.counts.failures
 
@@ -128,12 +128,12 @@ def test_pauses_begin_again_after_a_healthy_time(brief, monkeypatch):
         clock = [0.0]
         system, actor = ActorSystem(clock=lambda: clock[0]), Recorder(starts_badly=3)
         system.spawn(actor)
-        system.tell(actor, "well")
-        await actor.until("well")
+        system.send(actor, "well")
+        await actor.wait_until("well")
         (state,) = system._supervisor._states.values()
         assert state.failures == 3
         clock[0] += supervisor.HEALTHY_AFTER + 1
-        system.tell(actor, ValueError("again"))
+        system.send(actor, ValueError("again"))
         await system.idle()
         assert (state.failures, state.delay) == (1, 0.01)
         await system.close()
@@ -145,11 +145,11 @@ def test_a_suspended_actor_keeps_its_newest_messages_only(brief):
     async def story():
         system, actor = ActorSystem(mailbox=3), Recorder()
         system.spawn(actor)
-        system.tell(actor, ValueError("oh"))
+        system.send(actor, ValueError("oh"))
         for number in range(5):
-            system.tell(actor, number)
+            system.send(actor, number)
         await system.idle()
-        await actor.until(4)
+        await actor.wait_until(4)
         dropped = system.counts.dropped
         await system.close()
         return actor.log, dropped
@@ -162,14 +162,14 @@ def test_the_loop_gets_its_turn_while_many_messages_are_delivered():
         __slots__ = ()
 
         def on_message(self, message):
-            until = time.perf_counter() + 0.0005
-            while time.perf_counter() < until:
+            wait_until = time.perf_counter() + 0.0005
+            while time.perf_counter() < wait_until:
                 pass
 
     async def story():
         system, actor = ActorSystem(), Slow()
         system.spawn(actor)
-        system.tell_each((actor, number) for number in range(400))
+        system.send_each((actor, number) for number in range(400))
         turns = 0
         done = asyncio.ensure_future(system.idle())
         while not done.done():
@@ -196,7 +196,7 @@ def test_long_work_is_resumed_and_keeps_the_order():
         system, family, other = ActorSystem(), Family(), Recorder()
         system.spawn(family)
         system.spawn(other)
-        system.tell_each([(family, "a"), (other, "x"), (family, "b")])
+        system.send_each([(family, "a"), (other, "x"), (family, "b")])
         await system.idle()
         await system.close()
         return family.log, other.log
@@ -219,9 +219,9 @@ def test_long_work_that_fails_suspends_its_actor(brief):
     async def story():
         system, family = ActorSystem(), Family()
         system.spawn(family)
-        system.tell(family, "bad")
-        system.tell(family, "good")
-        await family.until("good")
+        system.send(family, "bad")
+        system.send(family, "good")
+        await family.wait_until("good")
         await system.close()
         return family.log
 
@@ -236,8 +236,8 @@ def test_a_source_that_fails_is_dropped_and_the_system_goes_on(caplog):
     async def story():
         system, actor = ActorSystem(), Recorder()
         system.spawn(actor)
-        system.tell_each(broken(actor))
-        system.tell(actor, 2)
+        system.send_each(broken(actor))
+        system.send(actor, 2)
         await system.close()
         return actor.log
 
@@ -249,11 +249,11 @@ def test_a_stopped_actor_gets_nothing_more_even_when_it_waited_for_its_restart(b
     async def story():
         system, actor = ActorSystem(), Recorder()
         system.spawn(actor)
-        system.tell(actor, ValueError("oh"))
+        system.send(actor, ValueError("oh"))
         await system.idle()
         system.stop(actor)
         system.stop(actor)
-        system.tell(actor, "late")
+        system.send(actor, "late")
         await system.idle()
         assert len(system) == 0
         assert system.suspended == 0

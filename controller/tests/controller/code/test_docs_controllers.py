@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.actors.controllers import Uploads
-from tests.support.actors.host import HostScenario, play, until
+from tests.support.actors.host import HostScenario, run_scenario, wait_until
 
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.loader import check_source
@@ -58,7 +58,7 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
             async def watching():
                 return {"PUT_BW", "NODE_CPU"} <= set(host.router.aggregators.report())
 
-            await until(watching)
+            await wait_until(watching)
             story.clock.now = 1010.5
             rates = {"AUTH_calm": 1e5, "AUTH_busy": 2e6, "AUTH_flood": 5e7}
             host.router.aggregators.add_batch(
@@ -72,12 +72,12 @@ def test_the_example_is_accepted_and_decides(redis_server, tmp_path):
             async def decided():
                 return len(await story.assignments()) == 2
 
-            await until(decided)
+            await wait_until(decided)
             found = {one.target.name: (one.params["level"], one.place) for one in await story.store.assignments()}
             assert found == {"AUTH_busy": (9, "storage_node"), "AUTH_flood": (1, "storage_node")}
         await story.store.close()
 
-    play(test(), 60)
+    run_scenario(test(), 60)
 
 
 def test_the_page_names_every_state_and_field_of_a_report(redis_server, tmp_path):
@@ -91,4 +91,4 @@ def test_the_page_names_every_state_and_field_of_a_report(redis_server, tmp_path
         await uploads.story.store.close()
         return said
 
-    assert all(f"`{field}`" in PAGE for field in play(test(), 60) if field != "pid")
+    assert all(f"`{field}`" in PAGE for field in run_scenario(test(), 60) if field != "pid")

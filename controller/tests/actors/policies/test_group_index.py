@@ -16,7 +16,7 @@ def change(entries=(), drops=()):
     return Change(1, "h", 0.0, entries=tuple(entries), entry_drops=drops)
 
 
-def test_groups_are_what_was_read_and_what_changed_since():
+def test_groups_follow_the_registry_and_its_changes():
     groups = GroupIndex()
     assert not groups.contains("tenant", "gold", "AUTH_a")
     groups.replace([*entries("gold", "AUTH_a", "AUTH_b"), Term("DOCS", ("pdf",)).entry()])
@@ -44,7 +44,7 @@ ACCOUNTS = ("AUTH_a", "AUTH_b", "AUTH_c")
 
 
 @given(st.lists(st.tuples(st.sampled_from("gh"), st.frozensets(st.sampled_from(ACCOUNTS))), max_size=8))
-def test_following_who_comes_and_goes_is_the_same_as_reading_everybody_anew(steps):
+def test_applying_changes_equals_reading_all_members_again(steps):
     followed, anew, known = GroupIndex(), GroupIndex(), {}
     for name, members in steps:
         new = Group(name, members=tuple(sorted(members)))
