@@ -36,7 +36,7 @@ from sluice_middleware.wsgi.policy_lookup import Target, decoded_path, logical_o
 from sluice_middleware.wsgi.request_filters import METHODS, FilterHost, RequestFilters
 from sluice_middleware.wsgi.response import App, Env, UpstreamResponse, object_size
 from sluice_middleware.wsgi.visit_headers import set_headers
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
+from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -247,7 +247,7 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
     :raises OptionError: unknown options and bad values, all at once
     """
     given = {name: global_conf[f"sluice_{name}"] for name in _SHARED if f"sluice_{name}" in global_conf}
-    options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", NOT_OURS)
+    options = read_options(OPTIONS, {**given, **local_conf}, "[filter:sluice-storage]", PASTE_OPTIONS)
     logger = get_logger({**global_conf, **local_conf}, log_route="sluice-storage")
     context = WorkerContext(options, logger)
     server = (global_conf.get("bind_ip", ""), global_conf.get("bind_port", ""))

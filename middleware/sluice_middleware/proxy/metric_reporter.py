@@ -58,7 +58,7 @@ class Reporter:
             if not self._send(part):
                 return
 
-    def announce(self, actions: Mapping[str, int]) -> None:
+    def update_actions(self, actions: Mapping[str, int]) -> None:
         """What this worker can do has changed: say hello anew at the next tick."""
         self._actions = dict(actions)
         self.close()

@@ -33,7 +33,7 @@ from sluice_middleware.swift import green
 from sluice_middleware.swift.proxy_api import get_logger, register_swift_info
 from sluice_middleware.wsgi import decoding
 from sluice_middleware.wsgi.policy_lookup import Env, logical_object, object_path
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, Logger, WorkerContext
+from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, Logger, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -65,7 +65,7 @@ class ProxyMiddleware:
         self.reporter = Reporter(
             options["agent_socket"], self.meter, self._actions(), lambda: self.reader.snapshot_id, self.logger
         )
-        self.context.filters_changed = lambda: self.reporter.announce(self._actions())
+        self.context.filters_changed = lambda: self.reporter.update_actions(self._actions())
         below = app if cache is None else cache.wrap(app)
         self.handler = ObjectHandler(below, self.context.lookup, self.filters, logger)
         self._placement = ContainerPlacement(app, lambda account: self.context.reader.placement(account))
@@ -126,7 +126,7 @@ class ProxyMiddleware:
         for metrics in self._alive:
             metrics.flush()
         if self._metrics.apply_uploads(self.reader.uploads):
-            self.reporter.announce(self._actions())
+            self.reporter.update_actions(self._actions())
         self.reporter.tick()
 
 
@@ -135,7 +135,7 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
 
     :raises OptionError: unknown options and bad values, all at once
     """
-    options = read_options(PROXY_OPTIONS, local_conf, "[filter:sluice]", NOT_OURS)
+    options = read_options(PROXY_OPTIONS, local_conf, "[filter:sluice]", PASTE_OPTIONS)
     logger = get_logger({**global_conf, **local_conf}, log_route="sluice")
     register_swift_info("sluice", filters=sorted(load_filters()))
     return lambda app: ProxyMiddleware(app, options, logger)

@@ -51,14 +51,14 @@ from sluice_middleware.wsgi.response import App, DecodedBody, Env, RetryRequest,
 Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 #: Set in the environment of requests that passed :mod:`read_filters`.
-THROUGH_READS: Final = "sluice.reads"
+PASSED_READ_FILTERS: Final = "sluice.reads"
 #: In the cache that Swift's middlewares hand on to requests of their own: keywords of the filters that
 #: :mod:`read_filters` may have run, if the object that the client requested meets their conditions.
-COVERED: Final = "sluice.reads.covered"
+COVERED_BY_READ_FILTERS: Final = "sluice.reads.covered"
 #: Who asks for what a client will get: the client, and those who follow links and manifests for it.
 _FOR_CLIENTS: Final = (None, "SYM", "SLO", "DLO")
 #: In the environment of a GET: what storage nodes are offered to run, for the first request for its object.
-PUSH: Final = "sluice.push"
+OFFERED_STEPS: Final = "sluice.push"
 _READ_ENV: Final = "HTTP_" + sysmeta.READ.upper().replace("-", "_")
 #: How often a GET is asked anew when its object changes between two requests for parts of it.
 _TRIES: Final = 3
@@ -114,7 +114,7 @@ class ObjectHandler:
         visitors = [one for one in found if one.info.keyword not in passed]
         if not visitors:
             return self._plain(env, target, candidates)
-        env.pop(PUSH, None)  # visits see the object, not what a filter makes of it
+        env.pop(OFFERED_STEPS, None)  # visits see the object, not what a filter makes of it
         host = FilterHost(
             place=FilterHost.PROXY,
             logger=self.logger,
@@ -173,7 +173,7 @@ class ObjectHandler:
         if not any(one.info.changes_content for one in filters):
             env["wsgi.input"] = ObservedInput(env, encoder)
             return None
-        return encoding.prepare(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
+        return encoding.prepare_upload(env, encoder, size, encoder.heavy, self._may_sample(env, filters, size))
 
     def _may_sample(self, env: Env, filters: list[Filter], size: int | None) -> bool:
         """Whether a batch may be read before Swift sees the request, and will tell something."""
@@ -188,7 +188,7 @@ class ObjectHandler:
     # -- GET and HEAD ------------------------------------------------------------------------
 
     def _read(self, env: Env, target: Target) -> UpstreamResponse:
-        decoding.prepare(env)
+        decoding.prepare_download(env)
         problem: SluiceError = PeerError("object cannot be read")
         for _ in range(_TRIES):
             answer = self.range_index.fetch(self.app, env) if "HTTP_RANGE" in env else None
@@ -214,7 +214,7 @@ class ObjectHandler:
 
     def _first(self, env: Env) -> UpstreamResponse:
         """Swift's answer to a client's own request, in which storage nodes may be offered some work."""
-        offer = env.pop(PUSH, None)
+        offer = env.pop(OFFERED_STEPS, None)
         if offer is None or not subrequests.is_replicated(self.app, env):
             return UpstreamResponse(self.app, env)
         env[_READ_ENV] = offer
@@ -232,7 +232,7 @@ class ObjectHandler:
 
     def _watch(self, env: Env, target: Target, candidates: Candidates, answer: UpstreamResponse) -> None:
         """Let those read-time filters see the body that leave it as it is."""
-        alone = THROUGH_READS not in env and env.get("swift.source") in _FOR_CLIENTS
+        alone = PASSED_READ_FILTERS not in env and env.get("swift.source") in _FOR_CLIENTS
         wanted = self.lookup.observer_keywords | self.lookup.reader_keywords if alone else self.lookup.observer_keywords
         if wanted.isdisjoint(candidates.keywords):
             return
@@ -258,7 +258,7 @@ def _refuse_detours(env: Env, pipeline: list[SelectedFilter], hint: Hint) -> Non
     :raises PeerError: when no policy puts one of them on what the client asked for
     """
     source = env.get("swift.source")
-    covered = env.get("swift.infocache", {}).get(COVERED, ())
+    covered = env.get("swift.infocache", {}).get(COVERED_BY_READ_FILTERS, ())
     for one in content_readers(pipeline):
         keyword = one.filter.info.keyword
         if source is None:

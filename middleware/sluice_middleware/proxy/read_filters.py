@@ -31,12 +31,12 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.options import read_options
 from sluice_core.resolve import Candidates
 from sluice_filters.api import BadParameter, Filter, Hint
-from sluice_middleware.proxy.object_handler import COVERED, PUSH, THROUGH_READS
+from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS, OFFERED_STEPS, PASSED_READ_FILTERS
 from sluice_middleware.swift.proxy_api import Request, drain_and_close, get_logger
 from sluice_middleware.wsgi import backend_headers, decoding, read_pipeline, sysmeta
 from sluice_middleware.wsgi.policy_lookup import SelectedFilter, Target, content_readers, download_facts, object_path
 from sluice_middleware.wsgi.response import App, Env, ObjectChanged, RetryRequest, UpstreamResponse, object_size
-from sluice_middleware.wsgi.worker_context import NOT_OURS, OPTIONS, WorkerContext
+from sluice_middleware.wsgi.worker_context import OPTIONS, PASTE_OPTIONS, WorkerContext
 
 StartResponse = Callable[..., Any]
 
@@ -81,13 +81,13 @@ class ReadsMiddleware:
         if target is None:
             return self.app(env, start_response)
         self.context.start()
-        env[THROUGH_READS] = True
+        env[PASSED_READ_FILTERS] = True
         lookup = self.context.lookup
         candidates = lookup.candidates(target)
         covering = lookup.reader_keywords & candidates.keywords
         if not covering:
             return self.app(env, start_response)
-        env.setdefault("swift.infocache", {})[COVERED] = covering
+        env.setdefault("swift.infocache", {})[COVERED_BY_READ_FILTERS] = covering
         try:
             answer = self._head(env, target, candidates) if _is_head(env) else self._get(env, target, candidates)
         except BadParameter as error:
@@ -234,7 +234,7 @@ def _offer(env: Env, plan: ReadPlan) -> list[SelectedFilter]:
         }
         text = json.dumps(wish)
         if len(text) <= _LONGEST_OFFER:
-            env[PUSH] = text
+            env[OFFERED_STEPS] = text
     return offered
 
 
@@ -248,6 +248,6 @@ def filter_factory(global_conf: dict[str, str], **local_conf: str) -> Callable[[
 
     :raises OptionError: unknown options and bad values, all at once
     """
-    options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", NOT_OURS)
+    options = read_options(OPTIONS, local_conf, "[filter:sluice-reads]", PASTE_OPTIONS)
     context = WorkerContext(options, get_logger({**global_conf, **local_conf}, log_route="sluice-reads"))
     return lambda app: ReadsMiddleware(app, context)

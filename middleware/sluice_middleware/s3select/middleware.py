@@ -68,14 +68,14 @@ class S3Select:
         if response.status_int != 206:
             start = 0
         try:
-            return Selection(request, response.app_iter or [response.body], start, self._logger)
+            return SelectResponse(request, response.app_iter or [response.body], start, self._logger)
         except CallerError as error:
             raise S3Error("InvalidRequest", str(error)) from error
         except SluiceError as error:
             raise S3Error("InternalError", str(error), "500 Internal Server Error") from error
 
 
-class Selection:
+class SelectResponse:
     """The messages that answer one request, read as they are sent."""
 
     def __init__(self, request: SelectRequest, body: Iterable[bytes], start: int, logger: Logger) -> None:

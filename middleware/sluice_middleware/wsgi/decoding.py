@@ -55,7 +55,7 @@ _IGNORE_RANGE: Final = "HTTP_X_BACKEND_IGNORE_RANGE_IF_METADATA_PRESENT"
 _CONDITIONS: Final = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_UNMODIFIED_SINCE")
 
 
-def prepare(env: Env) -> None:
+def prepare_download(env: Env) -> None:
     """Tell the object server where a plain ETag lies; costs plain requests nothing."""
     if "HTTP_IF_MATCH" in env or "HTTP_IF_NONE_MATCH" in env:
         env[_ETAG_IS_AT] = csv_append(env.get(_ETAG_IS_AT), sysmeta.ETAG)

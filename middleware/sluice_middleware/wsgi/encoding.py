@@ -186,7 +186,7 @@ class EncodedInput:
             self._pending = None
 
 
-def prepare(
+def prepare_upload(
     env: Env, encoder: Encoder, expected: int | None, heavy: bool, sampling: bool = False
 ) -> EncodedInput | None:
     """Turn the PUT in ``env`` into one of the encoded body.

@@ -163,7 +163,7 @@ class RequestFilters:
         if not any(one.info.changes_content for one, _ in streams):
             env["wsgi.input"] = ObservedInput(env, pipe)
             return forward()
-        body = encoding.prepare(env, RewritingEncoder(pipe), size, any(one.heavy for one, _ in streams))
+        body = encoding.prepare_upload(env, RewritingEncoder(pipe), size, any(one.heavy for one, _ in streams))
         try:
             return forward()
         finally:

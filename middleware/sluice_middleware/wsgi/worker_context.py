@@ -26,7 +26,7 @@ OPTIONS: Final = (
     *hosting.OPTIONS,
 )
 #: What paste adds to every section, and the logging options that Swift allows in any.
-NOT_OURS: Final = (
+PASTE_OPTIONS: Final = (
     "__file__",
     "__name__",
     "here",

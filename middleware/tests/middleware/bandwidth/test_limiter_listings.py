@@ -29,7 +29,7 @@ class Body(list):
         self.closed += 1
 
 
-class Selection:
+class NoPolicies:
     def candidates(self, target):
         return self
 
@@ -47,7 +47,7 @@ def agent(tmp_path):
 
 @pytest.fixture
 def regulator(agent, tmp_path):
-    made = BandwidthLimiter("x", PROXY, Selection(), None)
+    made = BandwidthLimiter("x", PROXY, NoPolicies(), None)
     made.client = CreditClient(os.path.relpath(tmp_path / "agent.sock"), PROXY)
     made.client.tick()
     yield made

@@ -104,7 +104,7 @@ def test_the_agent_hears_of_new_columns_before_it_gets_them_and_nothing_is_lost(
         assert rows(first)["AUTH_a"] == (1,)
         request("PUT")
         assert measuring.apply_uploads((uploaded(),))
-        reporter.announce({"noop": 1})
+        reporter.update_actions({"noop": 1})
         request("DELETE")
         reporter.tick()
         second, _ = listener.accept()

@@ -10,7 +10,7 @@ from sluice_core.describe import STORAGE_NODE
 from sluice_core.testing import assignment
 from sluice_filters.api import BadParameter, CorruptData, FilterError, Stream
 from sluice_filters.pipe import Pipe
-from sluice_middleware.proxy.object_handler import COVERED
+from sluice_middleware.proxy.object_handler import COVERED_BY_READ_FILTERS
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import ProxyStack
 from sluice_middleware.wsgi import read_pipeline
@@ -266,7 +266,7 @@ def test_without_reads_in_the_pipeline_nothing_is_given_past_a_filter(stand):
 def test_links_and_manifests_do_not_bypass_a_filter(stand, source, covered, status):
     put(stand)
     stand.set_policies(assignment("p.1", keyword="upper", stage=200), assignment("p.2", keyword="cut", stage=200))
-    environ = {"swift.source": source, "swift.infocache": {COVERED: covered}}
+    environ = {"swift.source": source, "swift.infocache": {COVERED_BY_READ_FILTERS: covered}}
     answer = Request.blank(PATH, environ=environ).get_response(stand.proxy)
     assert (answer.status_int, answer.body == BODY) == (status, status == 200)
 
@@ -277,7 +277,7 @@ def test_segment_requests_know_the_filters_of_the_whole_object(stand, when):
     stand.set_policies(assignment(keyword="upper", stage=200, when=when))
     info = {}
     stand("GET", PATH, env={"swift.infocache": info})
-    assert info[COVERED] == {"upper"}
+    assert info[COVERED_BY_READ_FILTERS] == {"upper"}
 
 
 def test_our_backend_headers_are_taken_off_requests_and_answers(stand):
