@@ -1,10 +1,10 @@
-"""The levels of best effort of the flows on this node's disks, by what they move and what they were promised.
+"""The I/O priority of each flow on this node's disks, by its throughput and its objectives.
 
-A flow that was promised a floor and moves less stands first (0).  While any such flow is there, those that move
-more than their own floor stand last (idle), and what is copied between nodes, whoever sends it; so do those that move
-more than their rate while others are held back.  All others stand where their class puts them.
+Priorities are levels of Linux' best-effort class (ioprio_set(2)).  A flow below its floor gets the first level (0).
+While there is such a flow, the flows above their own floor and all copies between nodes are idle; so are flows above
+their rate while others are limited.  All other flows have the level of their priority class.
 
-Which object servers have room is told for as long as somebody divides: what was said of it seconds ago leads astray.
+The spare rates of object servers are sent only while shares arrive: old figures mislead the choice of replicas.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import NO_CLASS, REPLICATION_FLOW, Flow, Share, Shares
 from sluice_core.messages.credit import IDLE, MESSAGE_LIMIT, Level, PriorityUpdate, pack
 
-#: Below its floor counts who moves less than this part of it, until it moves all of it.
+#: A flow below this fraction of its floor counts as below, until it reaches the floor.
 _BELOW: Final = 0.95
-#: Above counts who moves more than so many times what it should, until it moves no more than that.
+#: A flow above so many times its limit counts as above, until it is at the limit again.
 _ABOVE: Final = 1.05
 _FIRST: Final = 0
-#: Seconds without newer shares after which nothing is told of spares: as many as
-#: :mod:`sluice_agent.bandwidth.shares` calls silence.
+#: Seconds without newer shares after which no spares are sent, as in :mod:`sluice_agent.bandwidth.shares`.
 SILENCE: Final = 10.0
 
 #: Flow → bytes per second, transfers open, transfers held back.
@@ -45,12 +44,12 @@ class _FlowState:
 
     @property
     def rate(self) -> float:
-        """What it was given; without end where that is not said."""
+        """Its rate, at least its floor; infinite without a share or a limit."""
         return float("inf") if self.share is None or self.share.rate < 0 else max(self.share.rate, self.share.floor)
 
 
 class IoLevels:
-    """Remembers who was below or above, so that nobody goes to and fro, and since when shares are what they are."""
+    """Knows which flows were below or above, for hysteresis, and the age of the shares."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """:param clock: monotonic seconds"""
@@ -59,11 +58,14 @@ class IoLevels:
         self._came = -math.inf
         self._below: set[Flow] = set()
         self._above: set[Flow] = set()
-        #: Side → what its workers are told.
+        #: Side → the update for its workers.
         self.updates = {PROXY: PriorityUpdate(), STORAGE_NODE: PriorityUpdate()}
 
     def update(self, shares: Shares | None, moving: Moving) -> tuple[str, ...]:
-        """Judge anew; the sides that are to be told: what changed, and all while any objective is in force."""
+        """Compute the updates.
+
+        :return: the sides whose workers need theirs: it changed, or an objective is in force
+        """
         rows = [] if shares is None else [row for row in shares.rows if row.side == STORAGE_NODE]
         active = any(row.floor > 0 or row.ceiling > 0 or row.priority != NO_CLASS for row in rows)
         spares = self._spares(shares)
@@ -75,7 +77,7 @@ class IoLevels:
         return tuple(side for side, update in found.items() if active or update != before[side])
 
     def _spares(self, shares: Shares | None) -> dict[str, float] | None:
-        """As the shares say; None when they say nothing, or are old."""
+        """The spare rates of the shares; None without any, or when the shares are old."""
         if shares is None:
             return None
         if (shares.term, shares.number) != self._round:
@@ -92,7 +94,7 @@ class IoLevels:
         self._above = {flow for flow, state in states.items() if self._is_above(flow, state, others[flow])}
         found = [(self._level(flow, state), flow) for flow, state in states.items()]
         found.sort(key=lambda one: (one[0] not in (_FIRST, IDLE), one))
-        if self._below and REPLICATION_FLOW not in states:  # what comes from other nodes is not counted here
+        if self._below and REPLICATION_FLOW not in states:  # copies from other nodes are not in this node's totals
             found.insert(0, (IDLE, REPLICATION_FLOW))
         for level, flow in found:
             if level != NO_CLASS:
@@ -119,7 +121,7 @@ class IoLevels:
 
 
 def encode_update(update: PriorityUpdate) -> bytes:
-    """For the socket: the last rows are left out where not all fit, which stand where classes put them."""
+    """The update for the wire; rows beyond the message limit are left out, last ones first."""
     raw = pack(update)
     rows, spares = update.rows, update.spares
     while len(raw) > MESSAGE_LIMIT and (rows or spares):

@@ -1,4 +1,4 @@
-"""From the running totals of a node's workers to what the node tells of each second."""
+"""Turns the running totals of a node's workers into the node's load of each second."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sluice_core.messages.bounds import MOST
 from sluice_core.messages.credit import CreditHello, TrafficReport
 
 PERIOD: Final = 1.0
-#: Seconds between two messages of a node where nothing moves and nothing is held back …
+#: Seconds between two messages of an idle node without limits …
 _IDLE_PERIOD: Final = 5.0
-#: … but so many more are sent after the last byte, so that it is heard of though one is lost.
+#: … but so many more are sent after the last byte, in case one is lost.
 _TRAILING_MESSAGES: Final = 3
-#: Totals kept of a worker, those that grew last: more than it remembers itself.
+#: Totals kept for each worker, the latest ones: more than a worker keeps itself.
 _MOST_TOTALS: Final = 100_000
 
 
 class LoadKey(NamedTuple):
-    """What is counted as one: a flow on one side, and on one device (empty at proxies)."""
+    """The key of a total: a flow on one side and one device (empty at proxies)."""
 
     side: str
     flow: Flow
@@ -34,7 +34,7 @@ class LoadKey(NamedTuple):
 
 @dataclass(slots=True)
 class _WindowSum:
-    """What grew since the last window was closed."""
+    """The growth of the totals since the last window."""
 
     moved: float = 0.0
     busy: float = 0.0
@@ -58,7 +58,7 @@ class _Worker:
 
 
 class LoadMeter:
-    """Workers of one node by the name of their connection: each counts from its hello on."""
+    """The loads of one node; workers have the names of their connections, and count from their hello."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LoadMeter:
     ) -> None:
         """
         :param capacity: as :attr:`NodeLoad.capacity`
-        :param clock: the wall's
-        :param monotonic: one that never jumps
+        :param clock: wall clock
+        :param monotonic: monotonic clock
         """
         self._node = node
         self._capacity = capacity
@@ -89,28 +89,28 @@ class LoadMeter:
         self._closed_at = self._sent_at = -math.inf
         self._sides: tuple[str, ...] = ()
         self._trailing = 0
-        #: What moved in the last window that was closed, in bytes per second.
+        #: The loads of the last window, in bytes per second.
         self.rows: tuple[Load, ...] = ()
 
     def add_worker(self, worker: str, hello: CreditHello) -> None:
-        """A worker said hello, and counts from now on."""
+        """Add a worker after its hello."""
         self._workers[worker] = _Worker(hello)
         self._policies.update(hello.policies)
         self._server = hello.server or self._server
         self._had_workers = True
 
     def remove_worker(self, worker: str) -> None:
-        """A worker is gone; what it told is counted all the same."""
+        """Remove a worker; its totals still count in this window."""
         self._workers.pop(worker, None)
 
     def add_report(self, worker: str, report: TrafficReport) -> None:
-        """Running totals of a worker that has joined."""
+        """Add the running totals of a worker."""
         known = self._workers[worker]
         for row in report.rows:
             place = LoadKey(known.hello.side, row.flow, row.device)
             before = known.totals.pop(place, _ZERO)
             if row.moved < before[0] or row.busy < before[1]:
-                before = _ZERO  # it counts from the beginning
+                before = _ZERO  # its totals start from 0 again
             known.totals[place] = total = (row.moved, row.busy, row.held)
             if len(known.totals) > _MOST_TOTALS:
                 del known.totals[next(iter(known.totals))]
@@ -123,13 +123,14 @@ class LoadMeter:
             grown.busy += busy
             grown.held += max(held, 0.0)
         for one in report.objects:
-            self._objects[worker, one[:6]] = one.rate  # the last word of each worker
+            self._objects[worker, one[:6]] = one.rate  # the latest of each worker
             self._servers[one.device] = known.hello.server
 
-    def close_window(self, governed: bool, delay: float) -> NodeLoad | None:
-        """Close the second that ended ``delay`` seconds ago; what is to be told, if anything is.
+    def close_window(self, is_limiting: bool, delay: float) -> NodeLoad | None:
+        """Close the second that ended ``delay`` seconds ago.
 
-        :param governed: something is held back on this node
+        :param is_limiting: any flow is limited on this node
+        :return: the load to publish, or None
         """
         now = self._clock() - delay
         window = math.floor(now)
@@ -142,7 +143,7 @@ class LoadMeter:
         objects = self._fastest()
         servers, self._servers = self._servers, {}
         sides = self._serving()
-        if self.rows or governed or sides != self._sides:
+        if self.rows or is_limiting or sides != self._sides:
             self._trailing = _TRAILING_MESSAGES
         elif self._trailing:
             self._trailing -= 1
@@ -167,7 +168,7 @@ class LoadMeter:
         )
 
     def _fastest(self) -> tuple[MovedObject, ...]:
-        """The objects that all workers together moved fastest."""
+        """The objects with the highest rates over all workers."""
         rates: dict[_Object, float] = {}
         for (_, place), rate in self._objects.items():
             rates[place] = rates.get(place, 0.0) + rate

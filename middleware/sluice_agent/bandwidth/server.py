@@ -1,13 +1,11 @@
-"""The door for credit: a Unix socket beside that for counters, over which workers ask and are answered.
+"""The server for credit: a Unix socket beside that for counters, over which workers request bytes and get grants.
 
 Theory of operation:
 
-* asyncio has no transport for sockets that keep messages apart, so they are watched by hand, as in
-  :mod:`sluice_agent.metrics.worker_server`.
-* What was asked in one turn of the loop is answered in one message for each worker, at the end of that turn; a timer
-  of 2 to 50 ms waits for the next credit while anybody waits.
-* Nothing here ever blocks: what a worker's socket does not take is kept for a moment, and a worker that goes on not
-  to read is hung up on.  It goes on alone, and comes again.
+* The requests of one turn of the loop are answered at the end of that turn, in one message for each worker; a timer of
+  2 to 50 ms waits for the next grants while any request is pending.
+* The server never blocks: messages that a worker's socket does not take are queued, and a worker that does not read
+  is disconnected.  It continues at its fallback rates, and connects again.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from typing import Any, Final
 from sluice_agent.bandwidth.io_levels import IoLevels, encode_update
 from sluice_agent.bandwidth.loads import LoadMeter
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
-from sluice_agent.listener import Listener
+from sluice_agent.message_server import MessageServer
 from sluice_core.errors import DecodeError
 from sluice_core.messages.bandwidth import SIDES, Shares
 from sluice_core.messages.credit import (
@@ -44,12 +42,9 @@ from sluice_core.messages.credit import (
 
 log = logging.getLogger(__name__)
 
-_RECEIVE: Final = 1 << 17
-#: Messages taken from one worker before the others have their turn.
-_AT_ONCE: Final = 16
-#: Messages kept for a worker that does not read.
-_MOST_UNREAD: Final = 200
-#: Seconds of the timer.
+#: Messages queued for a worker that does not read.
+_MAX_UNREAD: Final = 200
+#: Seconds of the timer, at least and at most.
 MIN_PAUSE: Final = 0.002
 MAX_PAUSE: Final = 0.05
 
@@ -62,8 +57,10 @@ class _Worker:
     unread: deque[bytes] = field(default_factory=deque)
 
 
-class CreditServer:
+class CreditServer(MessageServer[_Worker]):
     """Serves credit beside ``path``: feeds ``limiter`` and ``loads``; sends the grants and priority updates."""
+
+    messages_per_turn = 16
 
     def __init__(
         self,
@@ -77,12 +74,11 @@ class CreditServer:
         :param path: the agent's socket; this one has a suffix
         :param clock: monotonic
         """
+        super().__init__(path + CREDIT_SUFFIX)
         self._limiter = limiter
         self._loads = loads
         self._levels = levels
         self._clock = clock
-        self._listener = Listener(path + CREDIT_SUFFIX, self._add_connection)
-        self._workers: dict[int, _Worker] = {}
         self._names: dict[str, _Worker] = {}
         self._count = 0
         self._is_serve_scheduled = False
@@ -93,20 +89,11 @@ class CreditServer:
         """The workers that have sent their hello."""
         return len(self._names)
 
-    def open(self, mode: int = 0o660, group: str = "") -> None:
-        """Listen; a socket file that a killed agent left is replaced.
-
-        :raises PeerError: when the socket cannot be opened
-        """
-        self._listener.open(mode, group)
-
     def close(self) -> None:
-        """Close all connections, and remove the socket file."""
+        """Stop serving: as :meth:`MessageServer.close`."""
         if self._timer is not None:
             self._timer.cancel()
-        for number in list(self._workers):
-            self._hang_up(number)
-        self._listener.close()
+        super().close()
 
     def apply_shares(self, shares: Shares) -> None:
         """Put new shares in force, and send what follows from them."""
@@ -131,37 +118,12 @@ class CreditServer:
     def _encoded_priorities(self, side: str) -> bytes:
         return encode_update(replace(self._levels.updates[side], alone=self._limiter.newcomer_fallback_rates(side)))
 
-    def _add_connection(self, connection: socket.socket) -> None:
+    def _make_worker(self, connection: socket.socket) -> _Worker:
         self._count += 1
-        self._workers[connection.fileno()] = _Worker(connection, str(self._count))
-        asyncio.get_running_loop().add_reader(connection, self._receive, connection.fileno())
+        return _Worker(connection, str(self._count))
 
-    def _receive(self, number: int) -> None:
-        worker = self._workers[number]
-        for _ in range(_AT_ONCE):
-            try:
-                raw = worker.connection.recv(_RECEIVE)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                log.warning("lost a worker: %s", error)
-                raw = b""
-            if not raw:
-                self._hang_up(number)
-                return
-            try:
-                self._handle(worker, unpack(raw))
-            except DecodeError as error:
-                log.warning("hung up on a worker: %s", error)
-                self._hang_up(number)
-                return
-            if number not in self._workers:
-                return
-
-    def _handle(self, worker: _Worker, message: object) -> None:
-        """
-        :raises DecodeError: for a message that no worker may send
-        """
+    def _handle(self, worker: _Worker, raw: bytes) -> bool:
+        message = unpack(raw)
         if worker.hello is None:
             if not isinstance(message, CreditHello) or message.side not in SIDES:
                 raise DecodeError(f"begins with `{message}`, expected a hello")
@@ -185,13 +147,9 @@ class CreditServer:
             self._loads.add_report(worker.name, message)
         else:
             raise DecodeError(f"says `{message}`, which only agents say")
+        return True
 
-    def _hang_up(self, number: int) -> None:
-        worker = self._workers.pop(number)
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(worker.connection)
-        loop.remove_writer(worker.connection)
-        worker.connection.close()
+    def _forget(self, worker: _Worker) -> None:
         if worker.hello is None:
             return
         log.info("%s worker %d asks for no more credit", worker.hello.side, worker.hello.pid)
@@ -208,7 +166,7 @@ class CreditServer:
     def _serve(self) -> None:
         """Send the grants that are ready, and set the timer for the next ones."""
         self._is_serve_scheduled = False
-        if not self._listener.is_open:
+        if not self.is_open:
             return
         for name, rows in self._limiter.due_grants(self._clock()).items():
             self._grant(self._names[name], rows)
@@ -244,7 +202,7 @@ class CreditServer:
                 worker.connection.send(worker.unread[0])
                 worker.unread.popleft()
         except BlockingIOError:
-            if len(worker.unread) <= _MOST_UNREAD:
+            if len(worker.unread) <= _MAX_UNREAD:
                 loop.add_writer(worker.connection, self._flush, number)
                 return
             log.warning("hung up on a worker that does not read its credit")

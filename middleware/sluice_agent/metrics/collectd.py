@@ -1,9 +1,9 @@
 """CollectD's values of this node, as metrics of granularity ``node``.
 
 CollectD sends to the exchange of the metrics, with this node's routing key.  It reads its plugins one after
-the other, at moments of its own; here the newest value of each part (disk, interface) stands until the end
-of a window, and what is not renewed for some periods is dropped.  So a window has a value of each metric
-as long as CollectD lives, and nothing at all when it does not: nobody takes silence for idleness.
+the other, at different moments; the newest value of each part (disk, interface) is kept until the end of a window,
+and dropped when it is not renewed for some periods.  So each window has a value of each metric while CollectD runs,
+and no value when it does not: silence is not idleness.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sluice_core.metrics.totals import Sums
 
 log = logging.getLogger(__name__)
 
-#: Periods after which a value is no longer believed.
-_BELIEVED: Final = 2.5
+#: Periods after which a value is dropped.
+_LIFETIME: Final = 2.5
 #: Seconds between looks at whether a window has ended; no period is shorter.
 _TICK: Final = 1.0
 _MOST_PARTS: Final = 1000
@@ -44,19 +44,19 @@ class _Part:
 
 
 class NodeValues:
-    """Takes messages of CollectD; ``tick`` publishes what stands at the end of a window."""
+    """Receives CollectD's messages; :meth:`tick` publishes the values of a window that has ended."""
 
     def __init__(self, node: str, publish: Publish, clock: Callable[[], float] = time.time) -> None:
         self._node = node
         self._publish = publish
         self._clock = clock
         self._parts: dict[tuple[str, str], _Part] = {}
-        self._told: dict[str, int] = {}
-        #: Messages that were none of CollectD's.
+        self._published: dict[str, int] = {}
+        #: Messages that could not be decoded.
         self.undecodable = 0
 
     def received(self, routing_key: str, body: bytes) -> None:
-        """Take a message."""
+        """Handle one message."""
         try:
             found = parse_collectd(body)
         except DecodeError as error:
@@ -74,25 +74,25 @@ class NodeValues:
         """Publish each metric whose window has ended since the last time."""
         now = self._clock()
         self._parts = {
-            key: one for key, one in self._parts.items() if 0 <= now - one.at + 1 < _BELIEVED * one.interval + 1
+            key: one for key, one in self._parts.items() if 0 <= now - one.at + 1 < _LIFETIME * one.interval + 1
         }
         for metric in NODE_METRICS:
             parts = [one for (name, _), one in self._parts.items() if name == metric.info.name]
             if parts:
-                self._tell(metric, parts, now)
+                self._publish_metric(metric, parts, now)
 
-    def _tell(self, metric: NodeMetric, parts: list[_Part], now: float) -> None:
+    def _publish_metric(self, metric: NodeMetric, parts: list[_Part], now: float) -> None:
         name, period = metric.info.name, max(1, round(max(one.interval for one in parts)))
         window = (math.floor(now) // period - 1) * period
-        told, self._told[name] = self._told.get(name), window
-        if told == window or (told is None and math.floor(now) % period):
-            return  # told, or heard of in the middle of the first window
+        published, self._published[name] = self._published.get(name), window
+        if published == window or (published is None and math.floor(now) % period):
+            return  # published already, or received in the middle of the first window
         value = metric.combine(one.value for one in parts)
         self._publish(name, window, {NODE: {self._node: value}}, float(period))
 
 
 class Collectd:
-    """Listens to the node's CollectD, and publishes."""
+    """Consumes the messages of the node's CollectD, and publishes its metrics."""
 
     def __init__(self, node: str, amqp_url: str, publish: Publish, delay: float) -> None:
         self.values = NodeValues(node, publish)

@@ -1,4 +1,4 @@
-"""Once a second: what the node's workers counted, one batch per metric, to the bus."""
+"""Publishes the metrics of the node's workers once a second, one batch per metric."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from sluice_core.metrics.totals import WEIGHT, Sums, Totals, means
 log = logging.getLogger(__name__)
 
 PERIOD: Final = 1.0
-#: Windows that a late agent still makes good; what is older is told by the gap.
-_MOST_LATE: Final = 5
-#: Objects that a node sends values of, by default.
+#: Windows that a late agent still publishes; older ones are a gap in the numbers.
+_MAX_LATE_WINDOWS: Final = 5
+#: Objects whose values a node publishes, by default.
 MOST_OBJECTS: Final = 1000
 NOTHING: Final[Sums] = {}
 
 
 class Bus(Protocol):
-    """What is needed of a bus."""
+    """A publisher of messages."""
 
     dropped: int
 
@@ -51,7 +51,7 @@ class MetricPublisher:
         objects: int = MOST_OBJECTS,
     ) -> None:
         """
-        :param objects: of how many objects values are sent
+        :param objects: how many objects are published, the busiest
         """
         self._node = node
         self._totals = totals
@@ -81,7 +81,7 @@ class MetricPublisher:
         self._last = window
         values = self._totals.close_window(window, PERIOD * elapsed)
         weights = {name: values.pop(name + WEIGHT) for name in list(values) if name + WEIGHT in values}
-        for missed in range(min(elapsed, _MOST_LATE) - 1, -1, -1):
+        for missed in range(min(elapsed, _MAX_LATE_WINDOWS) - 1, -1, -1):
             for metric, found in values.items():
                 if metric in weights:
                     self.publish(metric, window - missed, means(found, weights[metric]), weights=weights[metric])

@@ -1,12 +1,11 @@
 """Which storage daemons of this node run our disk files.
 
-A stock daemon quarantines every transformed object that it finds.  So a daemon that runs our disk files says
-hello, and until every required one has, this node refuses what would transform objects on its disks.
+A stock daemon quarantines every transformed object that it finds.  So a daemon that runs our disk files sends a hello,
+and until every required one has, this node refuses assignments that transform objects on its disks.
 
-Theory of operation.  Daemons may run now and then only (an auditor started by cron), so what was said is
-remembered, in a file in the snapshot's folder; a downgrade is told by deleting that file.  The verdict
-stands in another file, beside the agent's socket, where object servers find it without being told: they ask it
-before they obey, and so are right even when a proxy is wrong.
+Theory of operation.  Daemons may run now and then only (an auditor started by cron), so hellos are kept in a file in
+the snapshot's folder; after a downgrade, delete that file.  The result is written to another file, beside the agent's
+socket.  Object servers read it before they transform an object, and so are right even when a proxy is wrong.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ OBJECT_SERVER: Final = "object-server"
 
 
 class StorageDaemons:
-    """The daemons that ``required`` names, and what they said."""
+    """The daemons that ``required`` names, and their hellos."""
 
     def __init__(self, required: Sequence[str] = (), folder: str = "", socket: str = "") -> None:
         """
-        :param folder: where to remember; empty: nowhere
-        :param socket: the agent's socket, beside which the verdict is left; empty: nowhere
+        :param folder: for the file of hellos; empty: no file
+        :param socket: the agent's socket, beside which the result is written; empty: no file
         """
         self._required = tuple(required)
         self._state_file = Path(folder) / STATE_FILE if folder else None
@@ -41,7 +40,7 @@ class StorageDaemons:
         self._known: dict[str, Hello] = {}
 
     def open(self) -> None:
-        """Remember, and say the verdict.
+        """Read the hellos, and write the result.
 
         :raises PeerError: when a file cannot be written
         """
@@ -54,7 +53,9 @@ class StorageDaemons:
         self._write()
 
     def add(self, hello: Hello) -> bool:
-        """A process said hello; True when that changes what this node can do.
+        """Add a hello.
+
+        :return: whether the capabilities of this node have changed
 
         :raises PeerError: when a file cannot be written
         """
@@ -85,7 +86,7 @@ class StorageDaemons:
             return ""
         server = self._known.get(OBJECT_SERVER)
         if server is not None and keyword in server.actions and keyword not in server.stored:
-            return ""  # it changes nothing that is stored: the others never meet it
+            return ""  # it changes nothing that is stored: the other daemons never meet it
         waiting = self.waiting()
         if waiting:
             return (
