@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from sluice_core.describe import ActionInfo, Scalar
-from sluice_filters.keys import KeyRing, NoKeys
+from sluice_filters.key_ring import KeyRing, NoKeys
 from sluice_filters.stream import (
     BadParameter,
     CorruptData,

@@ -124,7 +124,7 @@ class Call:
 
 
 class Visit:
-    """One request's company; the base does nothing."""
+    """What accompanies one request; the base does nothing."""
 
     def request(self) -> Reply | None:
         """Before anything happens; an answer given here is the answer."""

@@ -69,8 +69,8 @@ class InstalledFilters:
             ProvenCode(FILTER_CODE, CodeStore(folder), self._loaded, logger, self._built_in) if folder else None
         )
 
-    def take(self, uploads: tuple[Upload, ...]) -> bool:
-        """Have these, and no others; True when ``filters`` changed.
+    def update(self, uploads: tuple[Upload, ...]) -> bool:
+        """Offer the filters of ``uploads``, and no other uploaded ones; True when ``filters`` changed.
 
         What failed is tried again at each call: its code may have come meanwhile.
         """

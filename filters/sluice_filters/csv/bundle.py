@@ -16,7 +16,7 @@ from typing import Final
 _MODULES: Final = {
     "sluice_core": ("__init__", "describe", "errors", "messages/__init__", "messages/predicate"),
     "sluice_filters": (
-        *("__init__", "api", "keys", "stream", "visits"),
+        *("__init__", "api", "key_ring", "stream", "visits"),
         *("csv/__init__", "csv/arrow", "csv/arrow_where", "csv/dialect", "csv/language", "csv/like", "csv/mask"),
         *("csv/parser", "csv/plain", "csv/query", "csv/select", "csv/select_headers", "csv/stream"),
     ),

@@ -62,7 +62,7 @@ class Dialect:
         return rb"(?:" + quote + inside + quote + no_quote + plain + rb"|" + no_quote + plain + rb")"
 
     @classmethod
-    def of(cls, delimiter: str = ",", quote: str = '"', multiline: bool = True) -> Dialect:
+    def from_parameters(cls, delimiter: str = ",", quote: str = '"', multiline: bool = True) -> Dialect:
         """The dialect of these parameters; some are spelled out: ``tab``, ``none`` ...
 
         :raises BadParameter: for what is no single ASCII character

@@ -117,7 +117,7 @@ def _condition(text: str) -> Condition:
 
 def dialect_of(params: Mapping[str, Scalar | None]) -> Dialect:
     """The dialect that the parameters of a filter say."""
-    return Dialect.of(str(params["delimiter"]), str(params["quote"] or ""), bool(params["multiline"]))
+    return Dialect.from_parameters(str(params["delimiter"]), str(params["quote"] or ""), bool(params["multiline"]))
 
 
 def _asked(hint: Hint) -> tuple[str, str]:

@@ -93,7 +93,7 @@ def _dialect(dialect: Dialect, parts: dict[str, str]) -> Dialect:
     multiline = parts.get("multiline", "yes" if dialect.multiline else "no").lower()
     if multiline not in _TRUTH:
         raise BadParameter(f"`multiline` is `{multiline}`, expected yes or no")
-    return Dialect.of(
+    return Dialect.from_parameters(
         parts.get("delimiter", dialect.delimiter.decode()),
         parts.get("quote", dialect.quote.decode()),
         _TRUTH[multiline],

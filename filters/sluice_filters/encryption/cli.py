@@ -17,7 +17,7 @@ from sluice_core.errors import CallerError
 from sluice_filters.encryption.keys.key_file import SECRET_SIZE, parse_ring, read_private, render_ring
 from sluice_filters.encryption.keys.ring import KeySourceError, Ring
 from sluice_filters.encryption.sealing import key_check
-from sluice_filters.keys import is_key_id
+from sluice_filters.key_ring import is_key_id
 
 DEFAULT_PATH: Final = "/etc/sluice/keys.json"
 

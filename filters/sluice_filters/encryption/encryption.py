@@ -13,7 +13,7 @@ from sluice_core.describe import FILTER, PROXY, STORAGE_NODE, ActionInfo, Parame
 from sluice_filters.api import BadParameter, Filter, Hint, Record, Stream, Window
 from sluice_filters.encryption.sealing import SealedObject, open_record
 from sluice_filters.encryption.segments import SegmentDecoder, SegmentEncoder
-from sluice_filters.keys import is_key_id
+from sluice_filters.key_ring import is_key_id
 
 
 class Encryption(Filter):

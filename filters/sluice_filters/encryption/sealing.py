@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from sluice_filters.api import CorruptData, FilterError, Record
 from sluice_filters.encryption.segments import LARGEST_SEGMENT, SMALLEST_SEGMENT, Buffer, SegmentLayout
-from sluice_filters.keys import KeyRing, MissingKey, is_key_id
+from sluice_filters.key_ring import KeyRing, MissingKey, is_key_id
 from sluice_filters.stream import record_number
 
 #: Version of the stored format; a decoder reads all versions up to its own.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sluice_core.describe import FILTER, ActionInfo
 from sluice_filters.api import CorruptData, Filter, Hint, Record, Stream, Window
-from sluice_filters.keys import MissingKey
+from sluice_filters.key_ring import MissingKey
 
 _KEY = 0x5A
 _TABLE = bytes(value ^ _KEY for value in range(256))

@@ -40,17 +40,17 @@ def test_a_filter_comes_with_its_code_and_goes_with_its_registration(installed, 
     filters = installed.filters
     one = registered()
     uploads = (one,)
-    assert not installed.take(uploads)
+    assert not installed.update(uploads)
     assert "scramble" not in filters
     store.add(XOR, one.sha256)
-    assert installed.take(uploads)
-    assert not installed.take(uploads)
+    assert installed.update(uploads)
+    assert not installed.update(uploads)
     assert filters["scramble"].info.version == 1
     encoder = ChainEncoder([filters["scramble"]()], Hint(size=5))
     stored = run(encoder, [b"hello"])
     assert stored != b"hello"
     assert run(chain_decoder(encoder.records(), filters), [stored]) == b"hello"
-    assert installed.take(())
+    assert installed.update(())
     assert set(filters) == {"noop"}
     assert filters is installed.filters
 
@@ -58,15 +58,15 @@ def test_a_filter_comes_with_its_code_and_goes_with_its_registration(installed, 
 def test_another_revision_replaces_the_class_and_others_stay(installed, store):
     first, other = registered(), registered("other")
     store.add(XOR, first.sha256)
-    installed.take((first, other))
+    installed.update((first, other))
     kept = installed.filters["other"]
-    assert installed.take((replace(first, revision=2), other))
+    assert installed.update((replace(first, revision=2), other))
     assert installed.filters["scramble"].info.version == 2
     assert installed.filters["other"] is kept
 
 
 def test_registrations_without_code_or_with_a_built_in_keyword_are_ignored(installed):
-    assert not installed.take((replace(registered(), sha256="", size=0), registered("noop")))
+    assert not installed.update((replace(registered(), sha256="", size=0), registered("noop")))
     assert installed.filters == {"noop": Noop}
 
 
@@ -75,7 +75,7 @@ def test_an_upload_that_this_node_cannot_run_is_logged_once(installed, store, ca
     store.add(XOR, good.sha256)
     bad = upload(b"x", "jailed", "X", "process", "python")
     for _ in range(3):
-        installed.take((good, bad))
+        installed.update((good, bad))
     assert set(installed.filters) == {"noop", "scramble"}
     said = [one.getMessage() for one in caplog.records if "jailed" in one.getMessage()]
     assert len(said) == 1
@@ -86,11 +86,11 @@ def test_a_revision_whose_code_has_not_come_leaves_the_one_before_in_use_also_af
     first = registered()
     store.add(XOR, first.sha256)
     second = replace(first, sha256="0" * 64, revision=2, revisions=(first.current,))
-    assert installed.take((second,))
+    assert installed.update((second,))
     assert installed.filters["scramble"].info.version == 1
     uploads = (second,)
-    installed.take(uploads)
-    assert not installed.take(uploads)
+    installed.update(uploads)
+    assert not installed.update(uploads)
     assert installed.filters["scramble"].info.version == 1
 
 
@@ -115,16 +115,16 @@ def test_a_native_filter_comes_when_it_is_proven_and_is_lent_what_ours_are(store
     one = native()
     store.add(NATIVE, one.sha256)
     uploads = (one, registered())
-    assert not installed.take(uploads)
+    assert not installed.update(uploads)
     store.mark_proven(one.sha256, "filter", "Mine")
-    assert installed.take(uploads)
-    assert not installed.take(uploads)
+    assert installed.update(uploads)
+    assert not installed.update(uploads)
     found = installed.filters["mine"]
     assert (found.surroundings, found.upload.revision) == (lent, 1)
     store.add(XOR, registered().sha256)
-    assert installed.take(uploads)
+    assert installed.update(uploads)
     assert installed.filters["mine"] is found
-    assert installed.take((registered(),))
+    assert installed.update((registered(),))
     assert set(installed.filters) == {"noop", "scramble"}
 
 
@@ -134,11 +134,11 @@ def test_a_native_filter_takes_no_word_of_ours_and_other_kinds_are_ignored(store
     store.add(NATIVE, native().sha256)
     for kind in ("filter", "metric", "controller"):
         store.mark_proven(native().sha256, kind, "Mine")
-        assert not installed.take((native(kind=kind),))
+        assert not installed.update((native(kind=kind),))
     assert installed.filters == {"mine": Noop}
 
 
 def test_without_a_folder_for_code_nothing_is_installed(caplog):
     installed = InstalledFilters({"noop": Noop}, {option.name: option.default for option in OPTIONS}, log)
-    assert not installed.take((registered(),))
+    assert not installed.update((registered(),))
     assert "code_dir" in caplog.text

@@ -102,7 +102,7 @@ def _input(source: Any) -> tuple[Dialect, str]:
     if escape and escape != quote:
         raise S3Error("NotImplemented", "quotes in quotes are doubled, there is no other escape", "501 Not Implemented")
     joined = (_text(csv, "AllowQuotedRecordDelimiter") or "false").lower() == "true"
-    return Dialect.of(_text(csv, "FieldDelimiter") or ",", quote, joined), _HEADERS[header]
+    return Dialect.from_parameters(_text(csv, "FieldDelimiter") or ",", quote, joined), _HEADERS[header]
 
 
 def _output(target: Any) -> Output:
@@ -114,7 +114,7 @@ def _output(target: Any) -> Output:
     fields = (_text(csv, "QuoteFields") or "ASNEEDED").upper()
     if fields not in ("ALWAYS", "ASNEEDED"):
         raise S3Error("InvalidQuoteFields", f"QuoteFields is `{fields}`, expected ALWAYS or ASNEEDED")
-    dialect = Dialect.of(_text(csv, "FieldDelimiter") or ",", _text(csv, "QuoteCharacter") or '"')
+    dialect = Dialect.from_parameters(_text(csv, "FieldDelimiter") or ",", _text(csv, "QuoteCharacter") or '"')
     return Output(dialect, fields == "ALWAYS", (_text(csv, "RecordDelimiter") or "\n").encode())
 
 

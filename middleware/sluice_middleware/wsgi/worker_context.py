@@ -75,7 +75,7 @@ class WorkerContext:
     def refresh(self) -> None:
         """Use the newest snapshot and the filters that it registers; a problem is logged once."""
         self.reader.refresh()
-        if self._installed.take(self.reader.uploads):
+        if self._installed.update(self.reader.uploads):
             self.lookup.rebuild()
             self.filters_changed()
         if self.reader.problem != self._problem:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sluice_core.errors import CallerError
 from sluice_filters.encryption.keys.key_file import KeyFile
 from sluice_filters.encryption.keys.ring import WatchedKeys
-from sluice_filters.keys import KeyRing, NoKeys
+from sluice_filters.key_ring import KeyRing, NoKeys
 
 
 def open_keys(options: Mapping[str, str], prefix: str = "") -> KeyRing:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sluice_core.errors import CallerError
-from sluice_filters.keys import MissingKey, is_key_id
+from sluice_filters.key_ring import MissingKey, is_key_id
 
 #: Seconds between two looks at the source.
 _PATIENCE: Final = 1.0

@@ -15,7 +15,7 @@ from sluice_filters.api import Hint, Surroundings
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.encryption.keys.castellan import CastellanKeys, CastellanSource
 from sluice_filters.encryption.keys.options import open_keys
-from sluice_filters.keys import MissingKey
+from sluice_filters.key_ring import MissingKey
 from sluice_filters.testing import encode, run
 
 MANAGER = "castellan.tests.unit.key_manager.mock_key_manager.MockKeyManager"

@@ -17,7 +17,7 @@ from sluice_filters.chain import ChainEncoder, chain_decoder, locate
 from sluice_filters.compression.compression import Compression
 from sluice_filters.encryption.encryption import Encryption
 from sluice_filters.encryption.sealing import TAG_SIZE, ObjectKeys
-from sluice_filters.keys import MissingKey
+from sluice_filters.key_ring import MissingKey
 from sluice_filters.testing import cut, encode, outcome, ranges, read_range, run
 from sluice_filters.testing.fake_filters import FakeKeyRing
 

@@ -15,7 +15,7 @@ from sluice_core.errors import CallerError
 from sluice_filters.encryption import cli
 from sluice_filters.encryption.keys.key_file import KeyFile
 from sluice_filters.encryption.keys.options import open_keys
-from sluice_filters.keys import MissingKey, NoKeys, is_key_id
+from sluice_filters.key_ring import MissingKey, NoKeys, is_key_id
 
 ONE, TWO = b"1" * 32, b"2" * 32
 

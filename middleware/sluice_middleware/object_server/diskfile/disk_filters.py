@@ -96,7 +96,7 @@ class DiskFilters:
         if self._snapshot is None:
             return False
         self._snapshot.refresh()
-        changed = self._installed.take(self._snapshot.uploads)
+        changed = self._installed.update(self._snapshot.uploads)
         if changed:
             self._pipelines.clear()
         return changed

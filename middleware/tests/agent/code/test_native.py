@@ -336,7 +336,7 @@ def test_an_agent_rolls_a_filter_out_refuses_a_broken_revision_and_workers_follo
 
     def look():
         reader.refresh()
-        return installed.take(reader.uploads)
+        return installed.update(reader.uploads)
 
     async def story():
         store = Store(redis_server.url)

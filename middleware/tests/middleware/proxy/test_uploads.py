@@ -13,7 +13,7 @@ from sluice_core.messages.predicate import Facts
 from sluice_core.resolve import Candidates
 from sluice_core.testing import assignment
 from sluice_filters.api import Filter, Stream
-from sluice_filters.keys import MissingKey
+from sluice_filters.key_ring import MissingKey
 from sluice_filters.testing.fake_filters import HeadedXor
 from sluice_middleware.swift.proxy_api import Request, Response
 from sluice_middleware.testing import FixedPolicies, ProxyStack
