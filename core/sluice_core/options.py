@@ -20,7 +20,7 @@ _FALSE = frozenset({"false", "0", "no", "off"})
 
 
 class OptionError(SluiceError):
-    """A configuration that cannot be used; the message names file, section and option."""
+    """Unusable configuration; the message names file, section and option."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ _RATES: Final = {
 
 
 def identity(keyword: str, params: Mapping[str, Any]) -> Identity:
-    """What may be set once at one scope: a keyword; of ``bandwidth``, what is for one storage policy (empty: all)."""
+    """Identity of a setting at one scope: the keyword, and for ``bandwidth`` its storage policy (empty: all)."""
     return keyword, str(params.get(STORAGE_POLICY, "")).casefold() if keyword == BANDWIDTH else ""
 
 
@@ -63,7 +63,7 @@ def replaces(newer: Assignment, older: Assignment) -> bool:
 
 
 def bandwidth_aspects(assignment: Assignment) -> frozenset[Aspect]:
-    """What an objective of bandwidth speaks of; nothing for other kinds."""
+    """The methods and storage policies that an objective of bandwidth is about; empty for other kinds."""
     if assignment.kind != BANDWIDTH:
         return frozenset()
     given = assignment.params

@@ -1,4 +1,4 @@
-"""The one door to LMDB, and what a snapshot folder looks like.
+"""The only module that opens LMDB, and the layout of a snapshot folder.
 
     folder/current -> gen-3-1f2e3d4c          swapped by rename, never written in place
     folder/gen-3-1f2e3d4c/data.mdb, lock.mdb

@@ -1,7 +1,7 @@
 """The snapshot of a node's assignments: written by its agent, read by every Swift worker.
 
 A reader stands on the path of each request.  It makes no network call, takes no lock, and raises
-nothing: without a usable snapshot it answers that no policy applies, and says so in ``problem``.
+nothing: without a usable snapshot it finds no policy, and ``problem`` says why.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Get = Callable[[bytes], memoryview | None]
 class SnapshotReader:
     """Looks up what may concern an object, in the snapshot that an agent keeps in ``folder``.
 
-    Making one touches nothing.  Call :meth:`refresh` once after the fork and then each second:
+    The constructor opens nothing.  Call :meth:`refresh` once after the fork and then each second:
     only there is a snapshot opened, or a replaced one noticed.
     """
 

@@ -1,4 +1,4 @@
-"""What a snapshot keeps of the registry: who is in which group, and where new containers go.
+"""The parts of the registry in a snapshot: members of groups, and storage policies of new containers.
 
 Groups are not expanded.  A group's assignments stand in a record of the group's own, and the record of
 each member holds a *reference* to it, so that
@@ -42,7 +42,7 @@ Reference = dict[str, Any]
 
 
 def reference(level: str, name: str) -> Reference:
-    """What a member's record says of a group; its id is none that an assignment has."""
+    """The reference to a group in a member's record; no assignment has such an id."""
     return {"id": f"\0{level}/{name}", "group": snapshot_group_key(level, name)}
 
 
@@ -53,7 +53,7 @@ def referenced_group(data: Mapping[str, Any]) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """That the target whose record lies under ``record`` is in a group of ``level``."""
+    """Membership of the target with the record ``record`` in a group of ``level``."""
 
     level: str
     group: str
@@ -61,7 +61,7 @@ class Membership:
 
 
 def membership(key: str) -> Membership | None:
-    """What the ``kind/name`` of an entry says of a member; None when it is about something else."""
+    """The membership in the ``kind/name`` of an entry; None when it is about something else."""
     kind, name = kind_and_name(key)
     level = MEMBER_LEVELS.get(kind)
     if level is None:

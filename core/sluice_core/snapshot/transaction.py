@@ -1,4 +1,4 @@
-"""What a writer does within one transaction of a snapshot."""
+"""Changes within one transaction of a snapshot."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SnapshotEdit:
             members[keyword] = upload.to_data()
 
     def learn(self, key: str, entry: Entry | None) -> None:
-        """Take over what stands in the registry under ``key``, or, where None, that it is gone."""
+        """Apply the registry entry ``key``; None deletes it."""
         if not is_kept(key):
             return
         member = membership(key)
@@ -130,7 +130,7 @@ class SnapshotEdit:
 
 
 class SnapshotContents:
-    """What a whole snapshot holds: ``entries`` are index entries and records without their stamps."""
+    """The contents of a whole snapshot: ``entries`` are index entries and records without their stamps."""
 
     def __init__(self, loaded: FullState, judge: Judge) -> None:
         self.refused = dict(loaded.broken)

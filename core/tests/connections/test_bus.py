@@ -178,7 +178,7 @@ def test_a_wrong_url_is_an_error_without_its_password(url):
     assert "secret" not in str(caught.value)
 
 
-def test_place_names_host_and_port_only():
+def test_bus_hosts_names_hosts_and_ports_only():
     assert bus_hosts("amqp://u:p@broker/") == "broker:5672"
     assert bus_hosts("amqps://u:p@broker:99/v") == "broker:99"
     assert bus_hosts("amqp://u:p@one,u:q@two:99/v") == "one:5672,two:99"
