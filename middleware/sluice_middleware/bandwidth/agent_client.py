@@ -9,7 +9,7 @@ two connections are never compared.
 
 A throttled body opens a :class:`~sluice_middleware.bandwidth.wait_queue.Transfer`::
 
-    transfer = agent_client.shared_client(agent_socket).open(flow)
+    transfer = client_registry.shared_client(agent_socket).open(flow)
     transfer.acquire(len(piece))
     transfer.close()
 """
@@ -45,7 +45,6 @@ from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.bandwidth.token_account import TokenAccount
 from sluice_middleware.bandwidth.wait_queue import FlowQueue, Transfer
 from sluice_middleware.swift import green
-from sluice_middleware.swift.proxy_api import POLICIES
 
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
@@ -373,29 +372,3 @@ class CreditClient:
 def _asked(queue: FlowQueue, size: int) -> CreditRequest:
     account, method, policy, container = queue.account.flow
     return CreditRequest(account, container, method, policy, size, len(queue.waiters), queue.account.ceiling)
-
-
-#: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
-_lines: dict[tuple[int, int, str, str], CreditClient] = {}
-
-
-def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
-    """What the agent said last to this process."""
-    return shared_client(path, side).agent_state()
-
-
-def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
-    """The client of this process for the agent at ``path`` (its socket for counters); connected at first use.
-
-    To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
-    """
-    place = (os.getpid(), green.hub_id(), path, side)
-    found = _lines.get(place)
-    if found is None:
-        names = {str(int(one)): one.name for one in POLICIES}
-        found = _lines[place] = CreditClient(path, side, server, names, logger)
-        found.tick()
-        green.each_second(found.tick)
-    elif server:
-        found.set_server(server)
-    return found

@@ -19,7 +19,7 @@ from typing import Any, Final
 from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import ANY_POLICY, GET, PUT, Flow
 from sluice_core.resolve import Candidates
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.bodies import Rechunked, ThrottledBody, ThrottledInput
 from sluice_middleware.bandwidth.wait_queue import Transfer
@@ -58,7 +58,7 @@ class BandwidthLimiter:
     def start(self, env: Env) -> None:
         """Connect to the agent; ``env`` is a request that names the server's address."""
         if self._path and self.client is None:
-            self.client = agent_client.shared_client(self._path, self._side, self._address(env), self._logger)
+            self.client = client_registry.shared_client(self._path, self._side, self._address(env), self._logger)
 
     def _address(self, env: Env) -> str:
         if self._side == PROXY:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from sluice_core.describe import PROXY
 from sluice_core.options import Option, read_options
-from sluice_middleware.bandwidth.agent_client import agent_state
+from sluice_middleware.bandwidth.client_registry import agent_state
 from sluice_middleware.proxy.methods import with_cached_methods
 from sluice_middleware.swift import proxy_app as swift
 

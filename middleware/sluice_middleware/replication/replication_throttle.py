@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.options import read_options
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import agent_client, client_registry
 from sluice_middleware.bandwidth.wait_queue import Transfer
 from sluice_middleware.object_server.diskfile.disk_filters import OPTIONS, PREFIX
 from sluice_middleware.swift import green
@@ -183,7 +183,7 @@ class AgentThrottle:
         """A copy of what is on ``device``; the first one connects to the agent, after the daemon's fork."""
         if not self._path:
             return ThrottledCopy()
-        return AgentThrottledCopy(self, agent_client.shared_client(self._path, logger=self._logger), device)
+        return AgentThrottledCopy(self, client_registry.shared_client(self._path, logger=self._logger), device)
 
     def is_idle(self) -> bool:
         """Whether no copy ended of late."""

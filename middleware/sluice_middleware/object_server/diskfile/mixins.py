@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sluice_core.errors import SluiceError
 from sluice_core.messages.bandwidth import GET, Flow
 from sluice_filters.api import CorruptData, Hint
-from sluice_middleware.bandwidth.agent_client import agent_state
+from sluice_middleware.bandwidth.client_registry import agent_state
 from sluice_middleware.bandwidth.io_levels import AgentState
 from sluice_middleware.object_server.diskfile import replication_context, transform_context
 from sluice_middleware.object_server.diskfile.decoded_file import DecodedFile

@@ -15,7 +15,7 @@ from sluice_core.messages.credit import (
     TrafficSample,
     pack,
 )
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import agent_client, client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.counters import split_report
 from sluice_middleware.swift import green
@@ -153,19 +153,19 @@ def test_idle_flows_beyond_the_limit_are_forgotten(agent, line, monkeypatch):
 
 
 def test_a_process_has_one_client_per_agent_and_side(path, agent):
-    one = agent_client.shared_client(path)
-    assert agent_client.shared_client(path) is one
-    assert agent_client.shared_client(path, PROXY) is not one
+    one = client_registry.shared_client(path)
+    assert client_registry.shared_client(path) is one
+    assert client_registry.shared_client(path, PROXY) is not one
     agent.wait_until(lambda: agent.workers == 2)
-    assert not agent_client.agent_state(path).active
-    assert agent_client.agent_state(path).level(FLOW) == NO_CLASS
-    agent_client.shared_client(path, server="127.0.0.1:6200")
+    assert not client_registry.agent_state(path).active
+    assert client_registry.agent_state(path).level(FLOW) == NO_CLASS
+    client_registry.shared_client(path, server="127.0.0.1:6200")
     agent.wait_until(
         lambda: [hello.server for hello in agent.received(CreditHello)][-1:] == ["127.0.0.1:6200"] or one.tick()
     )
-    for line in (one, agent_client.shared_client(path, PROXY)):
+    for line in (one, client_registry.shared_client(path, PROXY)):
         line.disconnect()
-    agent_client._lines.clear()
+    client_registry._clients.clear()
     agent.wait_briefly()
 
 

@@ -8,7 +8,7 @@ import pytest
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.messages.credit import PriorityUpdate
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import PATIENCE, CreditClient
 from sluice_middleware.replication.replication_throttle import MOST_DEBT, MOST_SAVED, AgentThrottle
 from sluice_middleware.swift import green
@@ -27,7 +27,7 @@ def agent(tmp_path):
 def line(tmp_path, agent, monkeypatch):
     made = CreditClient(os.path.relpath(tmp_path / "agent.sock"), "storage_node")
     made.tick()
-    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
+    monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
     yield made
     agent.wait_briefly()  # what was asked last
     made.disconnect()

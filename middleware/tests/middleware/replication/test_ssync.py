@@ -8,7 +8,7 @@ from tests.support.middleware.object_server import CODED, StorageNode, swift_con
 
 from sluice_core.describe import STORAGE_NODE
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.bandwidth.token_account import BURST
 from sluice_middleware.replication.replication_throttle import AgentThrottle, ThrottledCopy
@@ -115,7 +115,7 @@ def line(path, agent, monkeypatch):
     """A storage node's to the agent."""
     made = CreditClient(path, STORAGE_NODE)
     made.tick()
-    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
+    monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
     yield made
     made.disconnect()
     agent.wait_briefly()

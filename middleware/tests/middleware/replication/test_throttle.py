@@ -17,7 +17,7 @@ from sluice_aio.base.server import Server
 from sluice_core.messages.bandwidth import REPLICATION_FLOW
 from sluice_core.messages.credit import CreditGrant, Grant
 from sluice_core.options import OptionError
-from sluice_middleware.bandwidth import agent_client
+from sluice_middleware.bandwidth import agent_client, client_registry
 from sluice_middleware.bandwidth.agent_client import CreditClient
 from sluice_middleware.replication import replication_throttle, rsync_throttle
 from sluice_middleware.replication.daemons import ObjectReplicator
@@ -74,7 +74,7 @@ def agent(tmp_path):
 def line(tmp_path, agent, monkeypatch):
     made = CreditClient(path_of(tmp_path), "storage_node")
     made.tick()
-    monkeypatch.setattr(agent_client, "shared_client", lambda path, **more: made)
+    monkeypatch.setattr(client_registry, "shared_client", lambda path, **more: made)
     yield made
     agent.wait_briefly()  # what was asked last
     made.disconnect()

@@ -1,0 +1,36 @@
+"""The clients of the agent in this process: one per hub, agent and side."""
+
+from __future__ import annotations
+
+import os
+
+from sluice_core.describe import STORAGE_NODE
+from sluice_middleware.bandwidth.agent_client import CreditClient, Logger
+from sluice_middleware.bandwidth.io_levels import AgentState
+from sluice_middleware.swift import green
+from sluice_middleware.swift.proxy_api import POLICIES
+
+#: One per process, hub, agent and side; a fork starts anew, and so does a server that Swift loads a second time.
+_clients: dict[tuple[int, int, str, str], CreditClient] = {}
+
+
+def agent_state(path: str, side: str = STORAGE_NODE) -> AgentState:
+    """What the agent said last to this process."""
+    return shared_client(path, side).agent_state()
+
+
+def shared_client(path: str, side: str = STORAGE_NODE, server: str = "", logger: Logger | None = None) -> CreditClient:
+    """The client of this process for the agent at ``path`` (its socket for counters); connected at first use.
+
+    To be called in green threads only; ``server`` as of :class:`CreditClient`, when the caller knows it.
+    """
+    place = (os.getpid(), green.hub_id(), path, side)
+    found = _clients.get(place)
+    if found is None:
+        names = {str(int(one)): one.name for one in POLICIES}
+        found = _clients[place] = CreditClient(path, side, server, names, logger)
+        found.tick()
+        green.each_second(found.tick)
+    elif server:
+        found.set_server(server)
+    return found
