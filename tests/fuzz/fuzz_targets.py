@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sluice_core.code.loader import check_source
 from sluice_core.errors import CallerError, DecodeError
-from sluice_core.messages import policies, registry
+from sluice_core.messages import policies, registry, uploads
 from sluice_core.messages.base import Message
 from sluice_core.messages.predicate import Facts, compile_predicate
 from sluice_core.metrics import node_metrics
@@ -237,7 +237,7 @@ def _compiled(text: str) -> tuple[list[Compiled], tuple[Diagnostic, ...]]:
 
 def feed_source(raw: bytes) -> None:
     """Uploaded code is read before it is run."""
-    for kind in policies.CODE_KINDS:
+    for kind in uploads.CODE_KINDS:
         with contextlib.suppress(CallerError):
             check_source(raw, kind)
 

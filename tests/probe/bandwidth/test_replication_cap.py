@@ -74,7 +74,7 @@ def client(cluster):
 
 def capped(client):
     """Bytes per second that storage nodes were told last for all replication; 0: as much as it likes."""
-    rows = client.collection("/bw/nodes", "nodes").all(method="REPLICATION")
+    rows = client.collection("/bw/nodes", "nodes").list(method="REPLICATION")
     return sum(row["assigned"] or 0.0 for row in rows)
 
 
@@ -168,7 +168,7 @@ class Told(Looking):
 
     def look(self):
         with Client(self._cluster.api_url, self._cluster.token) as client:
-            for row in client.collection("/bw/nodes", "nodes").all(method="REPLICATION", side="storage_node"):
+            for row in client.collection("/bw/nodes", "nodes").list(method="REPLICATION", side="storage_node"):
                 one = row["node"], datetime.fromisoformat(row["at"]).timestamp(), row["measured"]
                 if one not in self.seen[-50:]:
                     self.seen.append(one)
