@@ -10,6 +10,7 @@ import django
 from sluice_actors import settings as actors
 from sluice_agent import settings as agent
 from sluice_controller import config as api
+from sluice_controller.app.policy_sample import sample_policy
 from sluice_core.options import sample_section
 
 HERE = Path(__file__).parent
@@ -44,7 +45,6 @@ def files() -> dict[str, str]:
     """Name → content of each sample."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     django.setup()
-    from sluice_controller.app.policy_sample import sample_policy
 
     return {
         "api.conf": _conf("The REST API", "sluice-api", api) + "\n" + _KEYSTONE,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-
-import django
-from django.apps import apps
 
 from sluice_controller.config import OPTIONS, SECTION, Config
 from sluice_core.options import OptionError, sample_section
@@ -32,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(sample_section(SECTION, OPTIONS))
         return 0
     if given.sample_policy:
-        print_sample_policy()
+        from sluice_controller.app.policy_sample import sample_policy
+
+        print(sample_policy())
         return 0
     try:
         config = Config.read(given.config)
@@ -47,18 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Server(config).run()
     return 0
-
-
-def print_sample_policy() -> None:
-    """Print every rule; the calls that it decides are known once Django has loaded the views."""
-    from sluice_controller.app.server import SETTINGS_MODULE
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS_MODULE)
-    if not apps.ready:
-        django.setup()
-    from sluice_controller.app.policy_sample import sample_policy
-
-    print(sample_policy())
 
 
 def usable(config: Config) -> bool:

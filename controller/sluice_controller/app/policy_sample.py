@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 
-from sluice_controller.app.urls import urlpatterns
+import django
+from django.apps import apps
+
 from sluice_controller.identity.operations import OPERATIONS, PARTS
 
 
 def calls_by_rule() -> dict[str, list[str]]:
     """Rule → the calls (``METHOD /path``) that the views' tables give it."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
+    if not apps.ready:
+        django.setup()
+    # the views can be imported once Django has its settings
+    from sluice_controller.app.urls import urlpatterns
+
     calls: dict[str, list[str]] = defaultdict(list)
     for pattern in urlpatterns:
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(pattern.pattern))

@@ -19,7 +19,7 @@ from sluice_core.errors import NotFound, PeerError
 from sluice_core.messages.uploads import Revision, Upload
 
 
-def try_native_code(backend: Backend, shelf: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
+def try_native_code(backend: Backend, store: SwiftCodeStore, old: Upload, code: bytes, wanted: Revision) -> Revision:
     """``wanted`` with what its ``code`` says of itself, which can take the place of ``old``.
 
     :raises BadUpload: with the reason why it cannot
@@ -36,7 +36,7 @@ def try_native_code(backend: Backend, shelf: SwiftCodeStore, old: Upload, code: 
             place.add(code, wanted.sha256)
             for one in earlier:
                 if not place.has(one.sha256):
-                    place.add(fetch_code(shelf, one), one.sha256)
+                    place.add(fetch_code(store, one), one.sha256)
             verdict = try_code(Trial(old.kind, folder, wanted.sha256, old.keyword, main, earlier))
     except OSError as error:
         raise PeerError(f"code cannot be tried: {error.strerror}") from error
@@ -61,7 +61,7 @@ def _to_be_read(old: Upload, sha256: str) -> tuple[Revision, ...]:
     return tuple(one for one in known.values() if one.sha256 != sha256)
 
 
-def fetch_code(shelf: SwiftCodeStore, revision: Revision) -> bytes:
+def fetch_code(store: SwiftCodeStore, revision: Revision) -> bytes:
     """The code of a revision, verified.
 
     :raises PeerError: when Swift does not give it
@@ -69,7 +69,7 @@ def fetch_code(shelf: SwiftCodeStore, revision: Revision) -> bytes:
     with tempfile.TemporaryDirectory(prefix="sluice-code-") as folder:
         try:
             place = CodeStore(folder)
-            with shelf.get(revision.sha256) as pieces:
+            with store.get(revision.sha256) as pieces:
                 place.add(pieces, revision.sha256)
             return place.read(revision.sha256)
         except (NotFound, WrongDigest) as error:

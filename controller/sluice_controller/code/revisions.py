@@ -95,7 +95,7 @@ def receive(backend: Backend, old: Upload, given: IncomingCode, rules: Acceptanc
     :raises CallerError: 413, 422, or 400 with what is wrong with the code
     :raises PeerError: when Swift is away, or the code cannot be tried now
     """
-    shelf = code_store(backend)
+    store = code_store(backend)
     limit = backend.config.code_limit
     if old.environment == NATIVE:
         limit = min(limit, NATIVE_LIMIT)
@@ -106,10 +106,10 @@ def receive(backend: Backend, old: Upload, given: IncomingCode, rules: Acceptanc
         revision = Revision(0, found, given.size, given.main or old.main, old.info)
         if old.environment == NATIVE:
             code = (b"".join(pieces),)
-            revision = code_trial.try_native_code(backend, shelf, old, code[0], replace(revision, main=given.main))
+            revision = code_trial.try_native_code(backend, store, old, code[0], replace(revision, main=given.main))
         new = with_revision(old, revision)
         rules(old, new)
-        shelf.put(found, code, given.size)
+        store.put(found, code, given.size)
     return new
 
 
@@ -123,10 +123,10 @@ def roll_back_to(backend: Backend, old: Upload, number: int | None, rules: Accep
     :raises CallerError: with what is wrong with its code now
     """
     target = _revision(old, number)
-    shelf = code_store(backend)
+    store = code_store(backend)
     if old.environment == NATIVE:
-        code = code_trial.fetch_code(shelf, target)
-        target = code_trial.try_native_code(backend, shelf, old, code, target)
+        code = code_trial.fetch_code(store, target)
+        target = code_trial.try_native_code(backend, store, old, code, target)
     else:
         target = replace(target, main=old.main, info=old.info)
     new = with_revision(old, target)
