@@ -1,9 +1,9 @@
 """For tests of policies and of what runs them: a clock to set, plans by hand, windows to order.
 
-stage = Stage()
-actor = stage.add(plan_of(["metric", "PUTS_SEC", ">", 3]))
-await stage.window(1000, PUTS_SEC={"AUTH_test": 7.0})
-assert stage.in_force(actor) == {("", 0): True}
+testbed = PolicyTestbed()
+actor = testbed.add(plan_of(["metric", "PUTS_SEC", ">", 3]))
+await testbed.window(1000, PUTS_SEC={"AUTH_test": 7.0})
+assert testbed.in_force(actor) == {("", 0): True}
 """
 
 from __future__ import annotations
