@@ -105,9 +105,9 @@ def test_the_messages_of_all_rooms_are_here():
         "MetricBatch",
         "Group",
         "Plan",
-        "Wants",
-        "Values",
-        "Uses",
+        "InterestUpdate",
+        "WindowUpdate",
+        "MetricUsage",
         "Trial",
         "WriteNotice",
     } <= names
