@@ -248,7 +248,8 @@ def test_what_runs_in_a_jail_has_no_rights(folder, good):
 
 def test_a_slow_filter_does_not_stop_the_green_threads_of_its_host(team, folder):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(Path(__file__).with_name("green_host.py")), str(folder)],
+        [sys.executable, "-W", "ignore", "-m", "tests.probe.green_host", str(folder)],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,

@@ -16,6 +16,8 @@ from tests.support.cluster.load import ENDLESS
 
 from sluice_aio.cluster.components import Program, script
 
+pytestmark = pytest.mark.alone
+
 MB = 1_000_000
 #: Little enough that a busy machine gives it.
 ALL = 4 * MB
