@@ -77,10 +77,10 @@ repeat: everything  ## repeat one test: N=20 T=path::name
 	@for i in $$(seq $(N)); do echo "run $$i of $(N)"; $(PYTEST) "$(T)" || exit; done
 
 swift-suite: everything  ## Swift's own functional tests in every set-up, compared with plain Swift (hours); SUITE=… chooses
-	@$(PYTHON) -m sluice_aio.swift_suite $(or $(SUITE),--all)
+	@$(PYTHON) -m tests.support.swift_suite $(or $(SUITE),--all)
 
 swift-sample: everything  ## a few of these tests in every set-up, others every day
-	@$(PYTHON) -m sluice_aio.swift_suite --all --sample $(or $(SAMPLE),12)
+	@$(PYTHON) -m tests.support.swift_suite --all --sample $(or $(SAMPLE),12)
 
 bench: everything  ## measure, print a table and write JSON
 	@$(PYTHON) -m benchmarks $(BENCH)

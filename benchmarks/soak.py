@@ -28,12 +28,12 @@ from benchmarks.figures import Figure
 from benchmarks.scale import Scale, say
 from benchmarks.trio import ACCOUNT, KEY, USER
 from benchmarks.works import make_container
+from tests.support.swift_suite.trials import ISOLATED_NOOP, NOOP
 
 from sluice_aio.base.layout import OBJECT_DEVICES, Layout
 from sluice_aio.base.swift_http import SwiftHttp
 from sluice_aio.cluster.cluster import Cluster
 from sluice_aio.cluster.components import DEFAULT
-from sluice_aio.swift_suite.trials import ISOLATED_NOOP, NOOP
 from sluice_client import Client
 from sluice_core.errors import PeerError
 

@@ -3,9 +3,9 @@
 The kernel takes bytes long before a server does: some hundred kilobytes for each connection, and in waves, since a
 full receive buffer drops what comes and the sender tries again later and later.  How much a client could send in a
 second is then something else than what the server read in it.  Both ends are on this machine, so the kernel tells what
-waits in between (proc(5), ``/proc/net/tcp``: ``tx_queue`` of the sender and ``rx_queue`` of the receiver).  That table is
-read line by line, not at one moment; so senders are read before receivers, and bytes that move meanwhile count twice as
-waiting rather than as taken.
+waits in between (proc(5), ``/proc/net/tcp``: ``tx_queue`` of the sender and ``rx_queue`` of the receiver).  That table
+is read line by line, not at one moment; so senders are read before receivers, and bytes that move meanwhile count twice
+as waiting rather than as taken.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Sent:
             # after that: what is sent meanwhile counts the next time
             senders, receivers = (_waiting(), _waiting()) if sent else ({}, {})
             for link, size in sent:
-                left = senders.get((link.here, link.there), (0, 0))[0] + receivers.get((link.there, link.here), (0, 0))[1]
+                left = (
+                    senders.get((link.here, link.there), (0, 0))[0] + receivers.get((link.there, link.here), (0, 0))[1]
+                )
                 fresh = max(0, size - left - link.taken)
                 link.taken += fresh
                 found += fresh

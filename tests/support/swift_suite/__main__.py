@@ -1,4 +1,4 @@
-"""``python -m sluice_aio.swift_suite``: Swift's own functional suite, and whether its result is that of
+"""``python -m tests.support.swift_suite``: Swift's own functional suite, and whether its result is that of
 plain Swift.
 
 For each set-up a cluster is brought up, its policies are said to the API, and the suite runs through its
@@ -21,18 +21,19 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from tests.support.swift_suite import disks as swift_suite_disks
+from tests.support.swift_suite import source as swift_suite_source
+from tests.support.swift_suite.outcomes import Outcomes, differences
+from tests.support.swift_suite.policies import say_policies, upload_filters
+from tests.support.swift_suite.report import write_table
+from tests.support.swift_suite.run import Suite
+from tests.support.swift_suite.trials import TRIALS, Trial, trial_of
+
 from sluice_aio import cli
 from sluice_aio.base.layout import Layout
 from sluice_aio.base.setup import ALL_PARTS
 from sluice_aio.cluster import components
 from sluice_aio.cluster.cluster import Cluster
-from sluice_aio.swift_suite import disks as swift_suite_disks
-from sluice_aio.swift_suite import source as swift_suite_source
-from sluice_aio.swift_suite.outcomes import Outcomes, differences
-from sluice_aio.swift_suite.policies import say_policies, upload_filters
-from sluice_aio.swift_suite.report import write_table
-from sluice_aio.swift_suite.run import Suite
-from sluice_aio.swift_suite.trials import TRIALS, Trial, trial_of
 from sluice_core.errors import SluiceError
 
 RESULTS: Final = Path("tests/swift_suite")

@@ -8,14 +8,14 @@ import io
 import tarfile
 
 import pytest
+from tests.support.swift_suite import __main__, disks, run
+from tests.support.swift_suite import source as swift_suite_source
+from tests.support.swift_suite.outcomes import Outcomes, differences
+from tests.support.swift_suite.report import write_table
+from tests.support.swift_suite.run import Suite
+from tests.support.swift_suite.trials import TRIALS, trial_of
 
 from sluice_aio.errors import LaunchError
-from sluice_aio.swift_suite import __main__, disks, run
-from sluice_aio.swift_suite import source as swift_suite_source
-from sluice_aio.swift_suite.outcomes import Outcomes, differences
-from sluice_aio.swift_suite.report import write_table
-from sluice_aio.swift_suite.run import Suite
-from sluice_aio.swift_suite.trials import TRIALS, trial_of
 from sluice_dsl.diagnostics import Reporter
 from sluice_dsl.syntax.grammar import parse
 

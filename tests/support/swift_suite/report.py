@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from sluice_aio.swift_suite.outcomes import Outcomes, differences
-from sluice_aio.swift_suite.trials import TRIALS
+from tests.support.swift_suite.outcomes import Outcomes, differences
+from tests.support.swift_suite.trials import TRIALS
 
 
 def write_table(results: Path) -> None:
@@ -14,7 +14,7 @@ def write_table(results: Path) -> None:
     lines = [
         "# Swift's functional suite, last whole runs",
         "",
-        "Written by `python -m sluice_aio.swift_suite --record`; the outcomes of each test are in the JSON files.",
+        "Written by `python -m tests.support.swift_suite --record`; the outcomes of each test are in the JSON files.",
         "",
         "| set-up | | passed | failed | skipped | at 2nd try | other than plain | minutes | day | swift |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from tests.support.swift_suite import plugin
+from tests.support.swift_suite.outcomes import FAILED, Outcomes
+
 from sluice_aio.base.ini import section
 from sluice_aio.base.processes import ProcessId
 from sluice_aio.conf.common import USERS
 from sluice_aio.conf.proxy import STORAGE_DOMAIN
 from sluice_aio.errors import LaunchError
-from sluice_aio.swift_suite import plugin
-from sluice_aio.swift_suite.outcomes import FAILED, Outcomes
 
+#: Where the plugin is found in the suite's process.
+ROOT: Final = Path(__file__).parents[3]
 #: Seconds without an event after which the test that runs is given up.
 PATIENCE: Final = 240.0
 #: The same before the first test.
@@ -116,6 +119,7 @@ class Suite:
         command += ["-k", expression] if expression else []
         environment = dict(os.environ)
         environment |= {
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")])),
             # a plugin of some other tool would import ssl before Swift's tests have made it green
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "SWIFT_TEST_CONFIG_FILE": str(self._work / "test.conf"),
