@@ -24,7 +24,7 @@ def read(server, size):
 
 
 def taken(sent, size):
-    """Poll until ``size`` bytes are counted: fewer are while the kernel moves bytes between the ends, but never more."""
+    """Poll until ``size`` bytes are counted: fewer are while the kernel moves bytes between ends, but never more."""
     found, deadline = sent.newly_taken(), time.monotonic() + 10
     while found < size:
         assert time.monotonic() < deadline, f"{found} bytes counted, not {size}"
