@@ -76,7 +76,7 @@ def create(api):
 
 @pytest.fixture
 def api(backend):
-    from sluice_controller.testing import CheckedClient
+    from sluice_controller.testing.api_client import CheckedClient
 
     return CheckedClient(headers={"X-Auth-Token": TOKEN})
 

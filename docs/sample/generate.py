@@ -58,7 +58,7 @@ def calls() -> str:
     """Every call of the API, as a table."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sluice_controller.app.settings")
     django.setup()
-    from sluice_controller.testing import schema
+    from sluice_controller.testing.api_client import schema
 
     lines = ["| call | |", "|---|---|"]
     for path, methods in sorted(schema()["paths"].items()):

@@ -27,7 +27,7 @@ def people(backend, config, code_swift, tmp_path):
     from django.test import override_settings
 
     from sluice_controller.catalog.backend import current_backend
-    from sluice_controller.testing import CheckedClient
+    from sluice_controller.testing.api_client import CheckedClient
 
     path = tmp_path / "policy.yaml"
     path.write_text(VETTERS)

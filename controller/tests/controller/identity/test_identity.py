@@ -32,7 +32,7 @@ def keystone(backend, config):
     """A function that gives the client of somebody, or of nobody."""
     from django.test import override_settings
 
-    from sluice_controller.testing import CheckedClient
+    from sluice_controller.testing.api_client import CheckedClient
 
     def client(identity=None, **more):
         environment = {IDENTITY: identity} if identity else {}

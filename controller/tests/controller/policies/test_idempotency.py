@@ -6,7 +6,7 @@ import pytest
 
 from sluice_controller.policies import services
 from sluice_controller.policies.idempotency import policy_ids
-from sluice_controller.testing import CheckedClient
+from sluice_controller.testing.api_client import CheckedClient
 from sluice_core.errors import PeerError
 
 STATIC = "FOR TENANT AUTH_test DO SET compression"

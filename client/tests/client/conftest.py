@@ -22,7 +22,7 @@ from sluice_client.testing import StubController
 from sluice_core.messages.nodes import NodeReport
 from sluice_core.store.store import Store
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "never-to-be-printed-8c41d7"
 PREFIX = "client"
 

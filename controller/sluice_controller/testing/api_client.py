@@ -1,0 +1,62 @@
+"""For tests: a client that holds every answer against the schema that the API gives of itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator
+from rest_framework.test import APIClient
+
+
+@lru_cache(maxsize=1)
+def schema() -> dict[str, Any]:
+    """The API's own description."""
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
+
+
+def operation(method: str, path: str) -> dict[str, Any] | None:
+    """What the schema says of ``method`` on ``path``; None when it knows no such thing."""
+    plain = path.partition("?")[0]
+    paths = schema()["paths"]
+    # a part that is named goes before one that may be anything
+    for template, methods in sorted(paths.items(), key=lambda item: (item[0] != plain, item[0].count("{"))):
+        if _fits(template.split("/"), plain.split("/")):
+            found: dict[str, Any] | None = methods.get(method.lower())
+            return found
+    return None
+
+
+def _fits(template: list[str], path: list[str]) -> bool:
+    return len(template) == len(path) and all(
+        one == other or one.startswith("{") for one, other in zip(template, path, strict=True)
+    )
+
+
+def validate(response: Any, description: dict[str, Any]) -> None:
+    """The answer must be one that ``description``, of its operation, foresees: status, headers and body."""
+    described = description["responses"].get(str(response.status_code))
+    assert described, f"{response.status_code} is not described"
+    for name in described.get("headers", {}):
+        assert name in response.headers or name in ("ETag", "Location"), f"header {name} is missing"
+    if "content" not in described:
+        assert not response.content, "a body where the schema has none"
+        return
+    if "application/json" not in described["content"]:
+        return
+    body_schema = described["content"]["application/json"]["schema"]
+    Draft202012Validator({**body_schema, "components": schema()["components"]}).validate(response.json())
+
+
+class CheckedClient(APIClient):
+    """REST framework's test client; an answer that the schema does not foresee fails the test."""
+
+    def generic(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        """Called for each request."""
+        response = super().generic(method, path, *args, **kwargs)
+        found = operation(method, str(path))
+        if found:
+            validate(response, found)
+        return response
