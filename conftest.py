@@ -6,6 +6,9 @@
 * *probe* kills and cuts things, or tries what a journey does not: ``tests/probe``, and whatever is marked.
 
 ``alone`` marks what measures rates: it runs without other tests beside it.
+
+Test processes run beside each other with ``--dist loadgroup``. The tests of a file stay together, and so do those that
+share the cluster of ``tests/conftest.py``, whatever their file: one process brings it up, others try what needs none.
 """
 
 import shutil
@@ -49,11 +52,19 @@ def tier(item):
     return "service" if SERVERS & set(item.fixturenames) else "unit"
 
 
+def group(item):
+    """The tests that run in the same process one after the other: what shares the cluster, else one file."""
+    return "cluster" if "cluster" in item.fixturenames else item.location[0]
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         name = tier(item)
         if item.get_closest_marker(name) is None:
             item.add_marker(getattr(pytest.mark, name))
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+    # what takes longest begins first
+    items.sort(key=lambda item: item.get_closest_marker("functional") is None)
 
 
 @pytest.hookimpl(wrapper=True)
