@@ -1,0 +1,32 @@
+"""``python -m tests.support.prepare``: makes ahead what tests else make when they first need it.
+
+Keystone's environment and the root file system of containers take minutes the first time, and are kept in the cache
+folder (``$SLUICE_CACHE``). What cannot be made here is named; the tests that need it fail with the same reason.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from sluice_aio.errors import LaunchError
+from sluice_aio.keystone import venv
+from sluice_core.errors import SluiceError
+from sluice_sandbox.docker import image
+from sluice_sandbox.docker.locations import cache_folder
+
+
+def say(line: str) -> None:
+    """Progress, on the standard error stream."""
+    print(f"prepare: {line}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    for make in (lambda: venv.python(say), lambda: image.root_file_system(image.PYTHON, cache_folder(), say)):
+        try:
+            make()
+        except (LaunchError, SluiceError) as error:
+            say(str(error))
+
+
+if __name__ == "__main__":
+    main()
