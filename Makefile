@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe repeat fuzz \
+.PHONY: help venv everything demo up down status test lint types imports names unit service functional probe roles repeat fuzz \
     swift-suite swift-sample bench constraints clean
 
 VENV := $(or $(SLUICE_VENV),.venv)
@@ -12,11 +12,11 @@ AIO := $(VENV)/bin/sluice-aio
 CLUSTER := $(or $(SLUICE_DIR),.sluice)
 PACKAGES := $(wildcard */sluice_*)
 PYTEST := $(PYTHON) -m pytest -q
-# Test processes beside each other; tests of one file stay together, and what measures rates runs alone.
+# Test processes beside each other; conftest.py says which tests stay together, and what measures rates runs alone.
 WORKERS ?= 4
 # What pytest exits with when no test was chosen.
 NONE := 5
-PARALLEL := -n $(WORKERS) --dist loadfile
+PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 help:  ## print this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -26,6 +26,7 @@ venv:  ## install what is missing: Debian packages and the virtual environment
 
 everything:  ## the same, and what only the tests need (a Docker engine, other people's clients)
 	@tools/bootstrap everything
+	@$(PYTHON) -m tests.support.prepare
 
 demo: venv  ## bring up a cluster, let a live workload switch compression on and off, check everything
 	@$(AIO) demo
@@ -40,8 +41,8 @@ status:  ## show what runs; fails unless everything does
 	@if [ -x $(AIO) ]; then $(AIO) status; else echo "no environment in $(VENV), so no cluster"; exit 3; fi
 
 test: everything lint  ## lint, types, import contracts, then the tiers unit, service and functional
-	@$(PYTEST) $(PARALLEL) -m "(unit or service) and not alone"
-	@$(PYTEST) -m "functional or (alone and not probe)"
+	@$(PYTEST) $(PARALLEL) -m "not probe and not alone"
+	@$(PYTEST) -m "alone and not probe"
 
 lint: venv types imports names  ## ruff, mypy, import contracts, retired names
 	@$(VENV)/bin/ruff check .
@@ -67,11 +68,15 @@ fuzz: everything  ## feed nonsense to the language and every decoder; SECONDS=â€
 	@$(PYTHON) -m tests.fuzz --seconds $(or $(SECONDS),60)
 
 functional: everything  ## one journey of every capability on a real cluster
-	@$(PYTEST) -m functional
+	@$(PYTEST) $(PARALLEL) -m "functional and not alone"
+	@$(PYTEST) -m "functional and alone"
 
 probe: everything  ## kill and cut things under load, and try what a journey does not; PROBES=â€¦ chooses modules
-	@$(PYTEST) -n 2 --dist loadfile -m "probe and not alone" $(PROBES) || [ $$? = $(NONE) ]
+	@$(PYTEST) $(PARALLEL) -n 2 -m "probe and not alone" $(PROBES) || [ $$? = $(NONE) ]
 	@$(PYTEST) -m "probe and alone" $(PROBES) || [ $$? = $(NONE) ]
+
+roles: everything  ## install each role alone and collect the tests of its room
+	@$(VENV)/bin/tox run --quiet -m roles -- --collect-only -qq
 
 repeat: everything  ## repeat one test: N=20 T=path::name
 	@for i in $$(seq $(N)); do echo "run $$i of $(N)"; $(PYTEST) "$(T)" || exit; done
