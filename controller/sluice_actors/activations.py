@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from sluice_actors.runtime.tasks import Spawn
+from sluice_actors.runtime.tasks import Service, Spawn
 from sluice_core.activation import ActivationCall, activate, activation_call
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import DecodeError
@@ -46,7 +46,7 @@ class CallCounts:
 
 
 @dataclass(slots=True)
-class Activations:
+class Activations(Service):
     """The registered activations, and the calls that wait; ``allowlist`` says who may be called."""
 
     allowlist: UrlAllowlist
@@ -97,10 +97,8 @@ class Activations:
             self.counts.dropped += 1
 
     def start(self, spawn: Spawn) -> None:
+        """Have the calls made; what still waits for its call at the end is not called any more."""
         spawn(self.run())
-
-    async def close(self) -> None:
-        """What waits for its call is not called any more."""
 
     async def run(self) -> None:
         """Make the calls, for ever; cancel it to end."""
@@ -110,8 +108,7 @@ class Activations:
 
     def report(self) -> Mapping[str, int]:
         """For the host's report."""
-        counts = self.counts
-        return {"waiting": self.waiting, "done": counts.done, "failed": counts.failed, "dropped": counts.dropped}
+        return {"waiting": self.waiting, **asdict(self.counts)}
 
     def _learn(self, entry: Entry) -> None:
         if entry.kind != ACTIVATION:

@@ -67,6 +67,21 @@ class Host:
         #: Set once all that is ours was read for the first time.
         self.synced = asyncio.Event()
         self._clock = clock
+        self._groups = GroupIndex()
+        self._stream = ChangeStream(self.store)
+        self._stale = True
+        # Slots that became ours and are not read yet.
+        self._unread: set[str] = set()
+        self._moved = asyncio.Event()
+        # Held by whichever task changes what runs.
+        self._turn = asyncio.Lock()
+        self._started = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wire(settings, ownership, team)
+
+    def _wire(self, settings: Mapping[str, Any], ownership: Ownership | None, team: bool) -> None:
+        """Build the services from the bottom up; the last lines list them in the order in which they start."""
+        clock = self._clock
         self.backlog = Backlog() if team else None
         self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock, self.backlog)
         self.receiver = BatchReceiver(settings["amqp_url"], self.router)
@@ -75,30 +90,17 @@ class Host:
         self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
         self.change_observer = ChangeObserver(self.store, self.activations, self._ownership, clock)
         self.writer = DecisionWriter(
-            self.store,
-            f"{ACTORS}{self.name}",
-            self._ownership,
-            self.activations.committed,
-            settings["commit_size"],
+            self.store, f"{ACTORS}{self.name}", self._ownership, self.activations.committed, settings["commit_size"]
         )
-        self._groups = GroupIndex()
         context = Context(
             self.writer, self.router.subscription, self._groups, ConditionCache(), settings["transient_windows"], clock
         )
-        factory = ActorFactory(context, self.store, self.writer, self._ownership)
-        self.policies = PolicyRunner(self.store, self.system, self.writer, factory, self._ownership)
+        self.policies = PolicyRunner(self.system, self.writer, ActorFactory(context, self.writer))
         self.status_publisher = StatusPublisher(
             self.name, self.store, self.system, self.router, self.policies.actors, self.report, clock
         )
         self.controllers = ControllerManager(
-            settings,
-            store=self.store,
-            writer=self.writer,
-            router=self.router,
-            ownership=self._ownership,
-            clock=clock,
-            committed=self.activations.committed,
-            on_change=self.status_publisher.publish_soon,
+            settings, self.writer, self.router, clock, self.status_publisher.publish_soon
         )
         self.bandwidth = AllocationService(settings, self.store, self._ownership, self._groups, clock)
         self._services: list[Service] = [
@@ -111,15 +113,6 @@ class Host:
             self.activations,
             self.status_publisher,
         ]
-        self._stream = ChangeStream(self.store)
-        self._stale = True
-        # Slots that became ours and are not read yet.
-        self._unread: set[str] = set()
-        self._moved = asyncio.Event()
-        # Held by whichever task changes what runs.
-        self._turn = asyncio.Lock()
-        self._started = 0.0
-        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def actors(self) -> Mapping[str, PolicyActor]:

@@ -5,70 +5,59 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.store.store import AsyncStore
 
 _REPORT_INTERVAL: Final = 5.0
 
 
-class StatusPublisher:
+@dataclass(slots=True)
+class StatusPublisher(Service):
     """Publishes both; ``report`` makes the second, every five seconds and whenever :meth:`publish_soon` was called."""
 
-    def __init__(
-        self,
-        name: str,
-        store: AsyncStore,
-        system: ActorSystem,
-        router: MetricRouter,
-        actors: Mapping[str, PolicyActor],
-        report: Callable[[], dict[str, Any]],
-        clock: Callable[[], float],
-    ) -> None:
-        self._name = name
-        self._store = store
-        self._system = system
-        self._router = router
-        self._actors = actors
-        self._report = report
-        self._clock = clock
-        self._reported = 0.0
+    name: str
+    store: AsyncStore
+    system: ActorSystem
+    router: MetricRouter
+    actors: Mapping[str, PolicyActor]
+    report: Callable[[], dict[str, Any]]
+    clock: Callable[[], float]
+    _reported: float = 0.0
 
     def publish_soon(self) -> None:
         """Report at once."""
         self._reported = 0.0
-        self._router.delivered.set()
+        self.router.delivered.set()
 
     def start(self, spawn: Spawn) -> None:
         spawn(repeat_forever("show", self._step))
 
-    async def close(self) -> None:
-        """Nothing is left to end."""
-
     async def _step(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORT_INTERVAL):
-                await self._router.delivered.wait()
-        await self._system.idle()
-        self._router.delivered.clear()
-        now = self._clock()
+                await self.router.delivered.wait()
+        await self.system.idle()
+        self.router.delivered.clear()
+        now = self.clock()
         shown = {}
-        for name in await self._store.watched(now):
-            actor = self._actors.get(name)
+        for name in await self.store.watched(now):
+            actor = self.actors.get(name)
             subscription = None if actor is None else actor.subscription
             observed = None if actor is None or subscription is None else subscription.observed(actor)
             if observed is not None:
                 shown[name] = observed
         if shown:
-            await self._store.observe(shown)
+            await self.store.observe(shown)
         if now - self._reported >= _REPORT_INTERVAL or now < self._reported:
             self._reported = now
             try:
-                await self._store.host_report(self._name, self._report())
+                await self.store.host_report(self.name, self.report())
             except BaseException:
                 self._reported = 0.0
                 raise

@@ -21,7 +21,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
@@ -30,7 +30,7 @@ from sluice_actors.bandwidth.reports.report_writer import ReportWriter
 from sluice_actors.bandwidth.round_timer import RoundTimer
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
 from sluice_core.connections.publisher import Publisher
@@ -80,7 +80,7 @@ class Receiver(Protocol):
     async def close(self) -> None: ...
 
 
-class AllocationService:
+class AllocationService(Service):
     """Allocates while we own :data:`NAME`.
 
     :param settings: of the host
@@ -131,7 +131,7 @@ class AllocationService:
 
     # -- for the host
 
-    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def start(self, spawn: Spawn) -> None:
         """Begin to connect, on the running loop, and give ``spawn`` what the host is to run as tasks."""
         self._publisher.start()
         self._consumer.start()

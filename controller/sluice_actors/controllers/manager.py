@@ -16,18 +16,16 @@ from functools import partial
 from typing import Any, Final
 
 from sluice_actors.controllers.code_source import CodeSource
-from sluice_actors.controllers.runner import Committed, ControllerContext, ControllerRunner
+from sluice_actors.controllers.runner import ControllerContext, ControllerRunner
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore, SwiftCodeStoreSettings
 from sluice_core.messages.policies import Change
 from sluice_core.messages.uploads import CONTROLLER_CODE, Upload, upload_key
 from sluice_core.store.operation import Operation, decoded
-from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
@@ -42,38 +40,30 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class ControllerManager:
+class ControllerManager(Service):
     """``settings`` are those of the host.
 
-    :param writer: who says in whose name and into which history is written
-    :param committed: told of what came into force and of what is not any more
+    :param writer: says where, in whose name and into which history is written, and who is told of it
     :param on_change: called when a report would be another one
     """
 
     def __init__(
         self,
         settings: Mapping[str, Any],
-        *,
-        store: AsyncStore,
         writer: DecisionWriter,
         router: MetricRouter,
-        ownership: Ownership,
         clock: Callable[[], float],
-        committed: Committed,
         on_change: Callable[[], None],
     ) -> None:
         place = SwiftCodeStoreSettings.from_options(settings)
         self._uploads = UploadIndex()
         self._context = ControllerContext(
-            store=store,
             writer=writer,
             router=router,
             source=CodeSource(None if place is None else SwiftCodeStore(place), CodeStore(settings["code_dir"])),
             uploads=self._uploads,
-            ownership=ownership,
             memory=settings["controller_memory_mb"] << 20,
             clock=clock,
-            committed=committed,
             on_change=on_change,
             on_conflict=self.review,
         )
@@ -133,7 +123,7 @@ class ControllerManager:
         context = self._context
         key = upload_key(CONTROLLER_CODE, name)
         running = self._running.get(name)
-        found = await _read(context, key) if context.ownership.owns(key) else None
+        found = await _read(context, key) if context.writer.ownership.owns(key) else None
         if found is None or not found[0].running or not found[0].sha256:
             if running is not None:
                 await self._end(name)
@@ -164,11 +154,12 @@ class ControllerManager:
 
 async def _read(context: ControllerContext, key: str) -> tuple[Upload, int] | None:
     """An upload and its version, read together."""
-    keys = context.store.keys
+    store = context.writer.store
+    keys = store.keys
 
     def parse(replies: list[Any]) -> tuple[Upload, int] | None:
         upload = decoded(Upload, key, replies[0])
         return None if upload is None else (upload, int(replies[1] or 0))
 
     commands = (("HGET", keys.uploads, key), ("HGET", keys.versions, f"upload/{key}"))
-    return await context.store.run(Operation(commands, parse, atomic=True))
+    return await store.run(Operation(commands, parse, atomic=True))

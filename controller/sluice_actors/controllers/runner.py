@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from sluice_actors.controllers.assignment_compiler import AssignmentCompiler, Assignments, policy_id
@@ -24,18 +24,13 @@ from sluice_actors.controllers.rollout import Rollout, metrics_of, period_of
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
-from sluice_actors.runtime.ownership import Ownership
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
-from sluice_core.messages.policies import Assignment
 from sluice_core.messages.uploads import Revision, Upload
 from sluice_core.store import fencing
 from sluice_core.store.records import Draft
-from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
-
-Committed = Callable[[Iterable[Assignment], Iterable[Assignment]], None]
 
 STARTING: Final = "starting"
 WAITING: Final = "waiting"
@@ -47,19 +42,17 @@ FAILED: Final = "failed"
 class ControllerContext:
     """What the controllers of a host share.
 
-    ``writer`` says in whose name and into which history to write; ``committed`` is told of what came into force and
-    what is not any more, ``on_change`` that a state has changed, ``on_conflict`` that an upload is not what was known.
+    ``writer`` says where, in whose name and into which history to write, and who is told of it.  ``memory`` is the
+    limit of each process in bytes.  ``on_change`` is told that a state has changed, ``on_conflict`` that an upload is
+    not what was known.
     """
 
-    store: AsyncStore
     writer: DecisionWriter
     router: MetricRouter
     source: CodeSource
     uploads: UploadIndex
-    ownership: Ownership
     memory: int
     clock: Callable[[], float]
-    committed: Committed
     on_change: Callable[[], None]
     on_conflict: Callable[[str], None]
 
@@ -68,7 +61,7 @@ class ControllerContext:
 class ControllerState:
     """What is said of a controller: ``since`` it is in this state; ``seconds`` its last answer took."""
 
-    name: str = STARTING
+    state: str = STARTING
     reason: str = ""
     since: float = 0.0
     last_run: float = 0.0
@@ -81,7 +74,7 @@ class ControllerRunner:
 
     def __init__(self, context: ControllerContext, upload: Upload, version: int) -> None:
         self.name = upload.keyword
-        self.state = ControllerState(since=context.clock())
+        self._state = ControllerState(since=context.clock())
         self._context = context
         self._version = version
         self._rollout = Rollout(upload, context.source, context.memory)
@@ -112,17 +105,7 @@ class ControllerRunner:
 
     def report(self) -> dict[str, Any]:
         """For the host's report."""
-        state = self.state
-        return {
-            "state": state.name,
-            "reason": state.reason,
-            "revision": self._rollout.running.number,
-            "since": state.since,
-            "last_run": state.last_run,
-            "seconds": round(state.seconds, 4),
-            "assignments": state.assignments,
-            "pid": self._rollout.pid,
-        }
+        return {**asdict(self._state), "revision": self._rollout.running.number, "pid": self._rollout.pid}
 
     async def _window(self) -> None:
         """Wait for the next window, if there are any; not for longer than a period."""
@@ -136,7 +119,7 @@ class ControllerRunner:
         self._observer.watch(self._rollout.metrics)
         awaited_metrics = self._observer.awaited_metrics
         if awaited_metrics:
-            self._set_state(self.state.name, f"waiting for {', '.join(awaited_metrics)}")
+            self._set_state(self._state.state, f"waiting for {', '.join(awaited_metrics)}")
             return
         began = asyncio.get_running_loop().time()
         try:
@@ -144,9 +127,9 @@ class ControllerRunner:
             if self._observer.observation(self._rollout.metrics, nodes) is None:
                 self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
                 return
-            self.state.last_run = self._context.clock()
+            self._state.last_run = self._context.clock()
             wanted = await self._rollout.answer(lambda revision: self._observe(revision, nodes), self._compiled)
-            self.state.seconds = asyncio.get_running_loop().time() - began
+            self._state.seconds = round(asyncio.get_running_loop().time() - began, 4)
             await self._write(wanted)
         except ControllerError as error:
             self._set_state(FAILED, str(error))
@@ -157,7 +140,7 @@ class ControllerRunner:
             self._set_state(RUNNING, self._rollout.rejection)
 
     async def _nodes(self) -> NodeStatus:
-        found = await self._context.store.nodes()
+        found = await self._context.writer.store.nodes()
         return {one.node: {"state": one.state, "epoch": one.epoch, "workers": one.workers} for one in found}
 
     def _observe(self, revision: Revision, nodes: NodeStatus) -> Observation:
@@ -172,37 +155,37 @@ class ControllerRunner:
 
         :raises PeerError: when the store is away, or we are cut off from the team
         """
-        context, version = self._context, self._version
+        writer, version = self._context.writer, self._version
         stored = await self._read() if self._stored is None else self._stored
         puts = tuple(one for name, one in wanted.items() if stored.get(name) != one)
         drops = tuple(name for name in stored if name not in wanted)
         if not puts and not drops:
             return
-        if not context.ownership.acting:
+        if not writer.ownership.acting:
             raise PeerError("cut off from the team of actor hosts")
         key = self._rollout.upload.key
         draft = Draft(
-            context.writer.by, puts, drops, expect={f"upload/{key}": version},
-            history=context.writer.history, fence=context.ownership.fence((f"controller/{self.name}",)),
+            writer.by, puts, drops, expect={f"upload/{key}": version},
+            history=writer.history, fence=writer.ownership.fence((f"controller/{self.name}",)),
         )  # fmt: skip
         try:
-            await context.store.commit(draft)
+            await writer.store.commit(draft)
         except Fenced as fenced:
             self._stored = None
-            context.ownership.refused(fenced.slot)
+            writer.ownership.refused(fenced.slot)
             raise PeerError(f"another host acts for it: {fenced}") from fenced
         except Conflict as conflict:
             self._stored = None
-            context.on_conflict(self.name)
+            self._context.on_conflict(self.name)
             raise PeerError(f"it was changed meanwhile: {conflict}") from conflict
         if self._version == version:  # else somebody may have taken it back already
             self._stored = wanted
-            self.state.assignments = len(wanted)
-        context.committed(puts, [stored[name] for name in drops])
+            self._state.assignments = len(wanted)
+        writer.committed(puts, [stored[name] for name in drops])
 
     async def _read(self) -> Assignments:
         """What is in force by this controller's will."""
-        store, version = self._context.store, self._version
+        store, version = self._context.writer.store, self._version
         names = await store.run(fencing.hash_fields(store.keys.assignments))
         mine = fencing.assignments_of_policies(names, {policy_id(self.name)})
         found: Assignments = {}
@@ -210,16 +193,16 @@ class ControllerRunner:
             found.update({one.id: one for one in await store.run(fencing.assignments(store.keys, part))})
         if self._version == version:
             self._stored = found
-        self.state.assignments = len(found)
+        self._state.assignments = len(found)
         return found
 
     def _set_state(self, name: str, reason: str) -> None:
-        state = self.state
-        if (state.name, state.reason) == (name, reason):
+        state = self._state
+        if (state.state, state.reason) == (name, reason):
             return
         if name == FAILED:
             log.warning("controller `%s` failed: %s", self.name, reason)
-        if state.name != name:
+        if state.state != name:
             state.since = self._context.clock()
-        state.name, state.reason = name, reason
+        state.state, state.reason = name, reason
         self._context.on_change()

@@ -15,7 +15,7 @@ from sluice_actors.hosts.exchange import EVERYBODY, MetricExchange
 from sluice_actors.hosts.team import Team
 from sluice_actors.metrics.batch_receiver import BatchReceiver
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.runtime.tasks import Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import VALUES_EXCHANGE, values_routing_key
 from sluice_core.connections.publisher import Publisher
@@ -40,7 +40,7 @@ _QUEUED: Final = 500
 _TTL: Final = 5.0
 
 
-class ClusterServices:
+class ClusterServices(Service):
     """Joins the team, and exchanges values of ``router`` with its other hosts; ``batches`` come for all of them."""
 
     def __init__(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sluice_actors.metrics.metric_router import MetricRouter
-from sluice_actors.runtime.tasks import Spawn
+from sluice_actors.runtime.tasks import Service, Spawn
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import metric_routing_key
 
 
-class BatchReceiver:
+class BatchReceiver(Service):
     """Binds a queue to the metrics that ``router`` needs, until another decides that (:meth:`bind_exactly`)."""
 
     def __init__(self, amqp_url: str, router: MetricRouter) -> None:

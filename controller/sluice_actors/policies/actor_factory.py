@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import dataclass, field
 
 from sluice_actors.policies.actor import Context, PolicyActor
 from sluice_actors.policies.decision_writer import DecisionWriter
@@ -11,11 +12,9 @@ from sluice_actors.policies.family_actor import FamilyActor, family
 from sluice_actors.policies.loader import StoredPolicy
 from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.policies.single_actor import SingleActor
-from sluice_actors.runtime.ownership import Ownership
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.policies import PolicyState
 from sluice_core.store.records import Draft
-from sluice_core.store.store import AsyncStore
 from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -32,15 +31,13 @@ def policy_actor(
     return kind(context, policy, plan, created, version, state)
 
 
+@dataclass(slots=True)
 class ActorFactory:
-    """Makes the actors of one host, all of them in one ``context``."""
+    """Makes the actors of one host, all of them in one ``context``; ``writer`` is its listener."""
 
-    def __init__(self, context: Context, store: AsyncStore, writer: DecisionWriter, ownership: Ownership) -> None:
-        self._context = context
-        self._store = store
-        self._writer = writer
-        self._ownership = ownership
-        self._plans = PlanCache()
+    context: Context
+    writer: DecisionWriter
+    _plans: PlanCache = field(default_factory=PlanCache)
 
     async def create(self, stored: StoredPolicy) -> PolicyActor | None:
         """The actor of a policy, not begun; None when none can run, which is written down then.
@@ -55,7 +52,7 @@ class ActorFactory:
 
     def _make(self, stored: StoredPolicy) -> PolicyActor:
         policy = stored.policy
-        given = (self._context, policy.id, self._plans.decode(policy.plan), policy.created, stored.version)
+        given = (self.context, policy.id, self._plans.decode(policy.plan), policy.created, stored.version)
         try:
             return policy_actor(*given, stored.state)
         except DecodeError as error:
@@ -68,7 +65,7 @@ class ActorFactory:
         log.error("policy `%s` cannot run: %s", name, error)
         members, firings = (state.members, state.firings) if state is not None else ({}, ())
         failed = PolicyState(name, "failed", members, firings, str(error))
-        fence = self._ownership.fence((name,))
-        draft = Draft(self._writer.by, states=(failed,), expect={f"policy/{name}": stored.version}, fence=fence)
+        fence = self.writer.ownership.fence((name,))
+        draft = Draft(self.writer.by, states=(failed,), expect={f"policy/{name}": stored.version}, fence=fence)
         with contextlib.suppress(Conflict):  # replaced meanwhile: the stream says so next
-            await self._store.commit(draft)
+            await self.writer.store.commit(draft)

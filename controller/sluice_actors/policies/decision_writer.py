@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Spawn
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.policies import Assignment, PolicyState
 from sluice_core.store.fencing import slot_of
@@ -32,8 +31,6 @@ from sluice_dsl.assignments import assignment_for
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 2.0
 #: One window's decisions come within a few milliseconds; waiting for them makes one commit of many.
 _GATHER: Final = 0.005
 BATCH: Final = 500
@@ -67,39 +64,32 @@ def wanted_assignments(actor: PolicyActor) -> dict[str, Assignment]:
     return {one.id: one for one in found}
 
 
-class DecisionWriter:
+@dataclass(slots=True)
+class DecisionWriter(Service):
     """Implements ``sluice_actors.policies.actor.DecisionListener`` on a store.
 
     :param by: in whose name is written
-    :param batch: assignments and states in one change at most
     :param committed: called with what came into force and with what is not in force any more
+    :param batch: assignments and states in one change at most
     """
 
-    def __init__(
-        self,
-        store: AsyncStore,
-        by: str,
-        ownership: Ownership,
-        committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None],
-        batch: int = BATCH,
-    ) -> None:
-        #: The history to write into; empty means any.
-        self.history = ""
-        self.by = by
-        #: Called with an actor whose policy's document is not the one it was made from, or whose policy another
-        #: host acts for now.
-        self.on_lost: Callable[[PolicyActor], None] = lambda actor: None
-        self._store = store
-        self._ownership = ownership
-        self._batch = batch
-        self._committed = committed
-        self._actors: dict[str, PolicyActor] = {}
-        self._written: dict[str, AssignmentsById] = {}
-        self._dirty: dict[str, PolicyActor] = {}
-        self._work = asyncio.Event()
+    store: AsyncStore
+    by: str
+    ownership: Ownership
+    committed: Callable[[Iterable[Assignment], Iterable[Assignment]], None]
+    batch: int = BATCH
+    #: The history to write into; empty means any.
+    history: str = ""
+    #: Called with an actor whose policy's document is not the one it was made from, or whose policy another
+    #: host acts for now.
+    on_lost: Callable[[PolicyActor], None] = lambda actor: None
+    _actors: dict[str, PolicyActor] = field(default_factory=dict)
+    _written: dict[str, AssignmentsById] = field(default_factory=dict)
+    _dirty: dict[str, PolicyActor] = field(default_factory=dict)
+    _work: asyncio.Event = field(default_factory=asyncio.Event)
 
     def start(self, spawn: Spawn) -> None:
-        spawn(self._run())
+        spawn(repeat_forever("write", self._step))
 
     async def close(self) -> None:
         """Write what is decided, for at most 2 s."""
@@ -146,20 +136,13 @@ class DecisionWriter:
     def failed(self, actor: PolicyActor, error: Exception) -> None:
         self.changed(actor)
 
-    async def _run(self) -> None:
-        pause = _FIRST_PAUSE
-        while True:
-            await self._work.wait()
-            await asyncio.sleep(_GATHER)
-            try:
-                await self.flush()
-            except PeerError as error:
-                if pause == _FIRST_PAUSE:
-                    log.warning("%d policies wait to be written: %s", self.pending, error)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-                pause = min(pause * 2, _LONGEST_PAUSE)
-            else:
-                pause = _FIRST_PAUSE
+    async def _step(self) -> None:
+        await self._work.wait()
+        await asyncio.sleep(_GATHER)
+        try:
+            await self.flush()
+        except PeerError as error:
+            raise PeerError(f"{self.pending} policies wait to be written: {error}") from error
 
     async def flush(self) -> None:
         """Write everything that is dirty.
@@ -167,7 +150,7 @@ class DecisionWriter:
         :raises PeerError: when the store is away; what is not written stays dirty
         """
         while self._dirty:
-            if not self._ownership.acting:
+            if not self.ownership.acting:
                 raise PeerError("cut off from the team of actor hosts")
             entries = self._next_entries()
             try:
@@ -184,7 +167,7 @@ class DecisionWriter:
         size = 0
         for actor in self._dirty.values():
             entry = self._entry(actor)
-            if entries and size + entry.size > self._batch:
+            if entries and size + entry.size > self.batch:
                 break
             size += entry.size
             entries.append(entry)
@@ -207,10 +190,10 @@ class DecisionWriter:
             states=tuple(entry.state for entry in entries),
             expect={f"policy/{entry.actor.policy}": entry.actor.version for entry in entries},
             history=self.history,
-            fence=self._ownership.fence(entry.actor.policy for entry in entries),
+            fence=self.ownership.fence(entry.actor.policy for entry in entries),
         )
         try:
-            await self._store.commit(draft)
+            await self.store.commit(draft)
         except Fenced as fenced:
             await self._leave_out(entries, fenced.slot)
             return
@@ -220,7 +203,7 @@ class DecisionWriter:
         for entry in entries:
             name = entry.actor.policy
             before = self._written.get(name, {})
-            self._committed(entry.puts, [before[drop] for drop in entry.drops if drop in before])
+            self.committed(entry.puts, [before[drop] for drop in entry.drops if drop in before])
             if not self._current(entry.actor):
                 continue
             if entry.want:
@@ -230,7 +213,7 @@ class DecisionWriter:
 
     async def _leave_out(self, entries: list[_Entry], slot: str) -> None:
         """Another host acts for the policies in ``slot`` now; write the others."""
-        self._ownership.refused(slot)
+        self.ownership.refused(slot)
         rest = []
         for entry in entries:
             if slot_of(entry.actor.policy) == slot:
@@ -242,7 +225,7 @@ class DecisionWriter:
 
     async def _halve(self, entries: list[_Entry], conflict: Conflict) -> None:
         """Write all of ``entries`` but those in conflict."""
-        head = await self._store.head()
+        head = await self.store.head()
         if self.history and head.history != self.history:
             raise PeerError(f"history is `{head.history}` now, not `{self.history}`") from conflict
         if len(entries) == 1:

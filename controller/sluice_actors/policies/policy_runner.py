@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.policies.actor import PolicyActor
@@ -17,36 +18,26 @@ from sluice_actors.policies.actor_factory import ActorFactory
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.loader import StoredPolicy, read_names, read_policies, steps
 from sluice_actors.policies.replay import Replay
-from sluice_actors.runtime.ownership import Ownership
 from sluice_actors.runtime.system import ActorSystem
 from sluice_core.errors import PeerError
 from sluice_core.messages.policies import Policy
 from sluice_core.store.fencing import slot_of
-from sluice_core.store.store import AsyncStore
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
 class PolicyRunner:
     """Starts and stops policy actors.  One task at a time may call its coroutines."""
 
-    def __init__(
-        self,
-        store: AsyncStore,
-        system: ActorSystem,
-        writer: DecisionWriter,
-        factory: ActorFactory,
-        ownership: Ownership,
-    ) -> None:
-        #: Policy id → its actor.
-        self.actors: dict[str, PolicyActor] = {}
-        self._store = store
-        self._system = system
-        self._writer = writer
-        self._factory = factory
-        self._ownership = ownership
-        self._to_reread: set[str] = set()
-        writer.on_lost = self._lost
+    system: ActorSystem
+    writer: DecisionWriter
+    factory: ActorFactory
+    actors: dict[str, PolicyActor] = field(default_factory=dict)  #: policy id → its actor
+    _to_reread: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.writer.on_lost = self._lost
 
     async def read_all(self) -> None:
         """Run exactly the policies of this host that are in the store now.
@@ -54,8 +45,8 @@ class PolicyRunner:
         :raises PeerError: when Redis is away
         """
         present: set[str] = set()
-        names = await read_names(self._store, self._ownership.owns_slot)
-        async for stored in read_policies(self._store, names, names.policies):
+        names = await read_names(self.writer.store, self.writer.ownership.owns_slot)
+        async for stored in read_policies(self.writer.store, names, names.policies):
             present.update(one.policy.id for one in stored if self._runs_here(one.policy))
             self._spawn(await self._settle_each(stored))
         for name in self.actors.keys() - present:
@@ -66,15 +57,15 @@ class PolicyRunner:
 
         :raises PeerError: when Redis is away
         """
-        found = await self._store.policy(name) if self._ownership.owns(name) else None
+        found = await self.writer.store.policy(name) if self.writer.ownership.owns(name) else None
         if found is None or not self._runs_here(found[0]):
             self._stop(name)
             return
         policy, version = found
         actor = self.actors.get(name)
         if actor is None or actor.version != version:
-            state = await self._store.state(name)
-            stored = [one for one in await self._store.assignments() if one.policy == name] if state else []
+            state = await self.writer.store.state(name)
+            stored = [one for one in await self.writer.store.assignments() if one.policy == name] if state else []
             self._spawn(await self._settle(StoredPolicy(policy, version, state, stored)))
 
     async def reread_lost(self) -> None:
@@ -107,9 +98,9 @@ class PolicyRunner:
         made: list[PolicyActor] = []
         read: set[str] = set()
         try:
-            names = await read_names(self._store, slots.__contains__)
+            names = await read_names(self.writer.store, slots.__contains__)
             for part in steps(slots):
-                async for stored in read_policies(self._store, names, part):
+                async for stored in read_policies(self.writer.store, names, part):
                     made += await self._settle_each(stored)
                 read |= part
                 if interrupted():
@@ -120,12 +111,12 @@ class PolicyRunner:
             for actor in made:
                 self._stop(actor.policy)  # and made anew when Redis is back
             raise
-        self._system.send_each(replay.deliveries(self._spawn(made)))
+        self.system.send_each(replay.deliveries(self._spawn(made)))
         log.info("took over %d policies in %.2f s", len(made), clock() - began)
         return read
 
     def _runs_here(self, policy: Policy) -> bool:
-        return policy.dynamic and policy.enabled and self._ownership.owns(policy.id)
+        return policy.dynamic and policy.enabled and self.writer.ownership.owns(policy.id)
 
     async def _settle_each(self, stored: Sequence[StoredPolicy]) -> list[PolicyActor]:
         """Have the right actor for each; the new ones, for :meth:`_spawn`."""
@@ -141,28 +132,28 @@ class PolicyRunner:
         name = stored.policy.id
         actor = self.actors.get(name)
         if actor is not None and actor.version == stored.version:
-            self._writer.reconcile(actor, stored.assignments)
+            self.writer.reconcile(actor, stored.assignments)
             return []
         self._stop(name)
-        actor = await self._factory.create(stored)
+        actor = await self.factory.create(stored)
         if actor is None:
             return []
         self.actors[name] = actor
-        self._writer.track(actor, stored.assignments)
+        self.writer.track(actor, stored.assignments)
         return [actor]
 
     def _spawn(self, made: Sequence[PolicyActor]) -> list[PolicyActor]:
         """Start those that are still wanted."""
         wanted = [actor for actor in made if self.actors.get(actor.policy) is actor]
         for actor in wanted:
-            self._system.spawn(actor)
+            self.system.spawn(actor)
         return wanted
 
     def _stop(self, policy: str) -> None:
         actor = self.actors.pop(policy, None)
         if actor is not None:
-            self._writer.forget(policy)
-            self._system.stop(actor)
+            self.writer.forget(policy)
+            self.system.stop(actor)
 
     def _lost(self, actor: PolicyActor) -> None:
         """The policy's document changed under the actor; what the stream says next may be long past it."""

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from sluice_actors.runtime.actor import NEW, RUNNING, STOPPED, SUSPENDED, Actor, Delivery, Work
 from sluice_actors.runtime.supervisor import Supervisor, SystemCounts
-from sluice_actors.runtime.tasks import Spawn
+from sluice_actors.runtime.tasks import Service
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,8 @@ class _Resumed:
     work: Work = field(default_factory=lambda: iter(()))
 
 
-class ActorSystem:
-    """Runs actors on the loop in which it is used.
+class ActorSystem(Service):
+    """Runs actors on the loop in which it is used; the first actor starts the pump.
 
     :param clock: monotonic seconds
     """
@@ -68,9 +68,6 @@ class ActorSystem:
         self._scheduled = False
         self._closed = False
         self._idle_waiters: list[asyncio.Future[None]] = []
-
-    def start(self, spawn: Spawn) -> None:
-        """Nothing: the first actor starts the pump."""
 
     def __len__(self) -> int:
         return len(self._actors)

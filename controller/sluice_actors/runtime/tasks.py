@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sluice_core.errors import PeerError
 
@@ -19,8 +20,11 @@ _CANCEL_AGAIN: Final = 0.2
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
-class Service(Protocol):
-    """A part of a host that works by itself.  The host starts its services in order and closes them in reverse."""
+class Service:
+    """A part of a host that works by itself.  The host starts its services in order and closes them in reverse.
+
+    By default there is nothing to do for either.
+    """
 
     def start(self, spawn: Spawn) -> None:
         """Begin, on the running loop, and give ``spawn`` what the host is to run as tasks."""
@@ -41,7 +45,7 @@ async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]
         except PeerError as error:
             if pause == _FIRST_PAUSE:
                 log.warning("%s: %s", what, error)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(pause * 2, _LONGEST_PAUSE)
         else:
             pause = _FIRST_PAUSE
