@@ -71,14 +71,9 @@ class AssignmentCompiler:
         return found
 
     def _sentence(self, target: str, wanted: Sequence[Assign], catalogue: Catalogue) -> Assignments:
-        infos = [catalogue.action(one.keyword) for one in wanted]
-        ordered = [
-            one
-            for _, _, one in sorted(
-                ((info.stage if info else 0, one.keyword, one) for one, info in zip(wanted, infos, strict=True)),
-                key=lambda entry: entry[:2],
-            )
-        ]
+        infos = {one.keyword: catalogue.action(one.keyword) for one in wanted}
+        stages = {keyword: info.stage if info else 0 for keyword, info in infos.items()}
+        ordered = sorted(wanted, key=lambda one: (stages[one.keyword], one.keyword))
         sentence = Sentence(_target(target), tuple(map(_action, ordered)))
         reporter = Reporter(str(sentence))
         plan = check_sentence(sentence, catalogue, reporter)

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from sluice_actors.controllers.assignment_compiler import Assignments
 from sluice_actors.controllers.code_source import CodeSource
 from sluice_actors.controllers.controller_process import (
     ControllerCode,
@@ -29,7 +30,6 @@ from sluice_core.errors import SluiceError
 from sluice_core.messages.uploads import Revision, Upload
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
@@ -46,27 +46,31 @@ class _Pause:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried(Generic[T]):
+class _Tried(NamedTuple):
     """A process that has answered, and what."""
 
     process: ControllerProcess
-    answer: T
+    answer: Assignments
 
 
+@dataclass(slots=True)
 class Rollout:
-    """The processes of one controller; ``memory`` is the limit of each, in bytes."""
+    """The processes of one controller.
 
-    def __init__(self, upload: Upload, source: CodeSource, memory: int) -> None:
-        self.upload = upload
-        self._source = source
-        self._memory = memory
-        self._process: ControllerProcess | None = None
-        self._running: Revision | None = None
-        self._proven = 0
-        self._pauses: dict[int, _Pause] = {}
-        # A newer revision, and the task that finds out whether it answers.
-        self._attempt: tuple[Revision, asyncio.Task[_Tried[Any] | None]] | None = None
+    :param memory: the limit of each process, in bytes
+    :param compiled: what an answer means; raises ControllerError when it cannot be
+    """
+
+    upload: Upload
+    source: CodeSource
+    memory: int
+    compiled: Callable[[list[Assign]], Awaitable[Assignments]]
+    _process: ControllerProcess | None = None
+    _running: Revision | None = None
+    _proven: int = 0
+    _pauses: dict[int, _Pause] = field(default_factory=dict)
+    # A newer revision, and the task that finds out whether it answers.
+    _attempt: tuple[Revision, asyncio.Task[_Tried | None]] | None = None
 
     @property
     def running(self) -> Revision:
@@ -91,21 +95,17 @@ class Rollout:
         """What the one that runs and the newest want to see."""
         return tuple(dict.fromkeys((*metrics_of(self.running), *metrics_of(self.upload.current))))
 
-    async def answer(
-        self,
-        observe: Callable[[Revision], Observation],
-        compiled: Callable[[list[Assign]], Awaitable[T]],
-    ) -> T:
+    async def answer(self, observe: Callable[[Revision], Observation]) -> Assignments:
         """What shall be in force by the newest revision that can say it.
 
         :raises Unfit: when none can
         """
         await self._adopt_candidate()
         if self._process is not None:
-            self._try_candidate(observe, compiled)
+            self._try_candidate(observe)
         else:
             for revision in self._candidates():
-                tried = await self._try(revision, observe(revision), compiled)
+                tried = await self._try(revision, observe(revision))
                 if tried is not None:
                     await self._switch_to(revision, tried.process)
                     return tried.answer
@@ -113,7 +113,7 @@ class Rollout:
         if process is None or running is None:
             raise ControllerError(self._why())
         try:
-            return await compiled(await process.observe(observe(running), time_limit(running)))
+            return await self.compiled(await process.observe(observe(running), time_limit(running)))
         except ControllerEnded as error:
             self._process = None
             self._later(running, str(error))
@@ -132,13 +132,11 @@ class Rollout:
         if process is not None:
             await process.close()
 
-    def _try_candidate(
-        self, observe: Callable[[Revision], Observation], compiled: Callable[[list[Assign]], Awaitable[Any]]
-    ) -> None:
+    def _try_candidate(self, observe: Callable[[Revision], Observation]) -> None:
         """Try a newer revision while the old one goes on, however long that takes."""
         revision = next(self._candidates(), None)
         if revision is not None and self._attempt is None:
-            tried = self._try(revision, observe(revision), compiled)
+            tried = self._try(revision, observe(revision))
             self._attempt = (revision, asyncio.get_running_loop().create_task(tried))
 
     async def _adopt_candidate(self) -> None:
@@ -162,7 +160,7 @@ class Rollout:
             await old.close()
 
     @staticmethod
-    async def _discard(tried: _Tried[Any] | None) -> None:
+    async def _discard(tried: _Tried | None) -> None:
         if tried is not None:
             await tried.process.close()
 
@@ -178,14 +176,12 @@ class Rollout:
             if revision.sha256 and (pause is None or pause.until <= now):
                 yield revision
 
-    async def _try(
-        self, revision: Revision, observation: Observation, compiled: Callable[[list[Assign]], Awaitable[T]]
-    ) -> _Tried[T] | None:
+    async def _try(self, revision: Revision, observation: Observation) -> _Tried | None:
         """A process of ``revision`` that has answered; None when it does not."""
         process = None
         try:
             process = await start_process(await self._code(revision))
-            return _Tried(process, await compiled(await process.observe(observation, time_limit(revision))))
+            return _Tried(process, await self.compiled(await process.observe(observation, time_limit(revision))))
         except ControllerError as error:
             log.warning("controller `%s`, revision %d: %s", self.upload.keyword, revision.number, error)
             self._later(revision, str(error))
@@ -199,11 +195,11 @@ class Rollout:
 
     async def _code(self, revision: Revision) -> ControllerCode:
         try:
-            code = await self._source.get(revision.sha256)
+            code = await self.source.get(revision.sha256)
         except SluiceError as error:
             raise ControllerError(f"its code cannot be had: {error}") from error
         main = revision.main or self.upload.main
-        return ControllerCode(self.upload.keyword, revision.number, main, revision.sha256, code, self._memory)
+        return ControllerCode(self.upload.keyword, revision.number, main, revision.sha256, code, self.memory)
 
     def _later(self, revision: Revision, reason: str) -> None:
         before = self._pauses.get(revision.number)

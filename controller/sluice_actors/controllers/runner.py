@@ -77,7 +77,7 @@ class ControllerRunner:
         self._state = ControllerState(since=context.clock())
         self._context = context
         self._version = version
-        self._rollout = Rollout(upload, context.source, context.memory)
+        self._rollout = Rollout(upload, context.source, context.memory, self._compiled)
         self._observer = MetricObserver(self.name, context.router, context.uploads.period, context.clock)
         self._compiler = AssignmentCompiler(self.name, upload.created)
         # What the store holds; None: not read, or not sure.
@@ -128,7 +128,7 @@ class ControllerRunner:
                 self._set_state(WAITING, f"no window of {', '.join(self._rollout.metrics)} comes")
                 return
             self._state.last_run = self._context.clock()
-            wanted = await self._rollout.answer(lambda revision: self._observe(revision, nodes), self._compiled)
+            wanted = await self._rollout.answer(lambda revision: self._observe(revision, nodes))
             self._state.seconds = round(asyncio.get_running_loop().time() - began, 4)
             await self._write(wanted)
         except ControllerError as error:

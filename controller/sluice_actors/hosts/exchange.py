@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_actors.hosts.messages import InterestUpdate, MetricUsage, WindowUpdate, pack, unpack
@@ -35,6 +36,7 @@ EVERYBODY: Final = "all"
 _USES_HOLD: Final = 5.0
 
 
+@dataclass
 class MetricExchange:
     """A host's subscriptions, and its duties as an owner.
 
@@ -42,26 +44,20 @@ class MetricExchange:
     :param bind: called with the metrics whose batches this host is to receive
     """
 
-    def __init__(
-        self,
-        host: str,
-        router: MetricRouter,
-        send: Send,
-        owner_of: Callable[[str], str],
-        bind: Callable[[frozenset[str]], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._host = host
-        self._send = send
-        self._bind = bind
-        self._clock = clock
-        self._client = MetricClient(host, router, send, owner_of, clock)
-        self._owner = MetricOwner(host, router, lambda to, values: send(values_routing_key(to), pack(values)), clock)
-        self._used_here: set[str] = set()
-        self._used_there: dict[str, float] = {}
-        self._told_uses = 0.0
-        #: Messages that could not be read.
-        self.undecodable = 0
+    host: str
+    router: MetricRouter
+    send: Send
+    owner_of: Callable[[str], str]
+    bind: Callable[[frozenset[str]], None]
+    clock: Callable[[], float]
+    undecodable: int = 0  #: messages that could not be read
+    _used_here: set[str] = field(default_factory=set)
+    _used_there: dict[str, float] = field(default_factory=dict)
+    _told_uses: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._client = MetricClient(self.host, self.router, self.send, self.owner_of, self.clock)
+        self._owner = MetricOwner(self.host, self.router, self._push, self.clock)
 
     def set_used(self, metric: str, used: bool) -> None:
         """For the hub: somebody here begins or ceases to need ``metric``."""
@@ -81,18 +77,18 @@ class MetricExchange:
             self._client.receive(message)
         elif isinstance(message, InterestUpdate):
             self._owner.subscribed(message)
-        elif isinstance(message, MetricUsage) and message.host != self._host:
-            self._used_there.update(dict.fromkeys(message.metrics, self._clock() + _USES_HOLD))
+        elif isinstance(message, MetricUsage) and message.host != self.host:
+            self._used_there.update(dict.fromkeys(message.metrics, self.clock() + _USES_HOLD))
             self._rebind()
 
     def tick(self, alone: bool) -> None:
         """Look after all subscriptions."""
-        now = self._clock()
+        now = self.clock()
         self._client.review(now)
         self._owner.expire(now)
         if not alone and now - self._told_uses >= RENEW:
             self._told_uses = now
-            self._send(values_routing_key(EVERYBODY), pack(MetricUsage(self._host, tuple(sorted(self._used_here)))))
+            self.send(values_routing_key(EVERYBODY), pack(MetricUsage(self.host, tuple(sorted(self._used_here)))))
         if any(until < now for until in self._used_there.values()):
             self._used_there = {name: until for name, until in self._used_there.items() if until >= now}
             self._rebind()
@@ -105,5 +101,8 @@ class MetricExchange:
         """Set no timer any more."""
         self._client.close()
 
+    def _push(self, to: str, values: WindowUpdate) -> None:
+        self.send(values_routing_key(to), pack(values))
+
     def _rebind(self) -> None:
-        self._bind(frozenset(self._used_here | self._used_there.keys()))
+        self.bind(frozenset(self._used_here | self._used_there.keys()))

@@ -34,7 +34,7 @@ class InterestUpdate(Message):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         paths = {name: {g: tuple(found) for g, found in data.get(name, {}).items()} for name in ("more", "less")}
-        return super(InterestUpdate, cls).from_data({**data, **paths, "all": tuple(data.get("all", ()))})
+        return super(InterestUpdate, cls).from_data({**data, **paths})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,9 @@ class MetricUsage(Message):
     """To all hosts, each second: the metrics that ``host`` needs, so that all keep a backlog of them."""
 
     host: str
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
 
     binary: ClassVar[bool] = True
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return super(MetricUsage, cls).from_data({**data, "metrics": tuple(data.get("metrics", ()))})
 
 
 KINDS: dict[bytes, type[Message]] = {b"w": InterestUpdate, b"v": WindowUpdate, b"u": MetricUsage}

@@ -54,40 +54,35 @@ class RemoteSubscription:
     columns: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class MetricClient:
     """The subscriptions of one host.
 
     :param owner_of: the host that owns a metric; empty when that cannot be known now
     """
 
-    def __init__(
-        self,
-        host: str,
-        router: MetricRouter,
-        send: Send,
-        owner_of: Callable[[str], str],
-        clock: Callable[[], float],
-    ) -> None:
-        self._host = host
-        self._router = router
-        self._send = send
-        self._owner_of = owner_of
-        self._clock = clock
-        self._remotes: dict[str, RemoteSubscription] = {}
-        self._not_before: dict[str, float] = {}
-        self._flushing: asyncio.TimerHandle | None = None
-        router.on_interest = self._interest
+    host: str
+    router: MetricRouter
+    send: Send
+    owner_of: Callable[[str], str]
+    clock: Callable[[], float]
+    _remotes: dict[str, RemoteSubscription] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _flushing: asyncio.TimerHandle | None = None
+
+    def __post_init__(self) -> None:
+        self.router.on_interest = self._interest
 
     def review(self, now: float) -> None:
         """Follow who owns each metric in use, and is not late."""
-        for metric in self._router.metrics:
+        for metric in self.router.metrics:
             self._look_after(metric, now)
-        for metric in self._remotes.keys() - set(self._router.metrics):
+        for metric in self._remotes.keys() - set(self.router.metrics):
             del self._remotes[metric]
 
     def follows(self) -> dict[str, str]:
         """Metric → the host whose windows are followed."""
-        return {name: one.owner for name, one in self._remotes.items() if self._router.follows(name)}
+        return {name: one.owner for name, one in self._remotes.items() if self.router.follows(name)}
 
     def close(self) -> None:
         """Set no timer any more."""
@@ -95,12 +90,12 @@ class MetricClient:
             self._flushing.cancel()
 
     def _look_after(self, metric: str, now: float) -> None:
-        owner, remote = self._owner_of(metric), self._remotes.get(metric)
+        owner, remote = self.owner_of(metric), self._remotes.get(metric)
         if not owner:
-            owner = remote.owner if remote is not None else self._host
-        if owner == self._host:
+            owner = remote.owner if remote is not None else self.host
+        if owner == self.host:
             self._remotes.pop(metric, None)
-            self._router.aggregate_here(metric)
+            self.router.aggregate_here(metric)
         elif remote is not None and remote.owner != owner:
             self._give_up(metric)
             self._subscribe(metric, owner, now)
@@ -114,22 +109,22 @@ class MetricClient:
             self._update(metric, remote, {}, {})
 
     def _silent(self, metric: str, remote: RemoteSubscription, now: float) -> bool:
-        if not self._router.follows(metric):
+        if not self.router.follows(metric):
             return now - remote.begun > AGAIN
-        windows = self._router.history(metric)
+        windows = self.router.history(metric)
         return windows.through is not None and windows.overdue(now) > PATIENCE
 
     def _give_up(self, metric: str) -> None:
-        if self._router.follows(metric):
+        if self.router.follows(metric):
             owner = self._remotes[metric].owner
             log.info("closing the windows of `%s` here, `%s` is late or not its owner", metric, owner)
         del self._remotes[metric]
-        self._router.aggregate_here(metric)
+        self.router.aggregate_here(metric)
 
     def _subscribe(self, metric: str, owner: str, now: float) -> None:
         """Begin a session."""
         remote = self._remotes[metric] = RemoteSubscription(owner, now)
-        for subscription in self._router.subscriptions(metric):
+        for subscription in self.router.subscriptions(metric):
             remote.paths.setdefault(subscription.granularity, set()).update(subscription.paths)
         self._update(metric, remote, remote.paths, {})
 
@@ -149,7 +144,7 @@ class MetricClient:
                 continue
             more: Paths = {}
             less: Paths = {}
-            waiting = self._router.subscriptions(metric)
+            waiting = self.router.subscriptions(metric)
             for granularity, path in touched:
                 known = remote.paths.setdefault(granularity, set())
                 wanted = any(path in one.paths for one in waiting if one.granularity == granularity)
@@ -162,14 +157,14 @@ class MetricClient:
             self._update(metric, remote, more, less)
 
     def _update(self, metric: str, remote: RemoteSubscription, more: Paths, less: Paths) -> None:
-        waiting = self._router.subscriptions(metric)
+        waiting = self.router.subscriptions(metric)
         all_of = dict.fromkeys(one.granularity for one in waiting if one.wants_all)
         wants = InterestUpdate(
-            self._host, metric, remote.session, remote.number, _listed(more), _listed(less), tuple(all_of)
+            self.host, metric, remote.session, remote.number, _listed(more), _listed(less), tuple(all_of)
         )  # fmt: skip
         remote.number += 1
-        remote.renewed = self._clock()
-        self._send(values_routing_key(remote.owner), pack(wants))
+        remote.renewed = self.clock()
+        self.send(values_routing_key(remote.owner), pack(wants))
 
     def receive(self, values: WindowUpdate) -> None:
         """Handle what an owner pushed."""
@@ -185,16 +180,16 @@ class MetricClient:
 
     def _window_closed(self, metric: str, closed: ClosedWindow) -> None:
         """The owner closed a window: deliver it if it joins what was delivered before."""
-        if metric not in self._router.metrics:
+        if metric not in self.router.metrics:
             return
-        through = self._router.history(metric).through
-        if self._router.follows(metric):
+        through = self.router.history(metric).through
+        if self.router.follows(metric):
             if through is None or closed.window > through:
-                self._router.relay(closed)
+                self.router.relay(closed)
         elif through is None or closed.window - through <= 1.5 * closed.period:
-            self._router.follow(metric)
+            self.router.follow(metric)
             if through is None or closed.window > through:
-                self._router.relay(closed)
+                self.router.relay(closed)
 
 
 def _listed(paths: Paths) -> dict[str, tuple[str, ...]]:

@@ -67,20 +67,18 @@ class _Served:
         return WindowUpdate(host, closed.metric, self.session, number, closed.window, closed.period, changed, gone)
 
 
+@dataclass(slots=True)
 class MetricOwner:
     """Serves whoever asks.
 
     :param push: called with a subscriber and what is for it
     """
 
-    def __init__(
-        self, host: str, router: MetricRouter, push: Callable[[str, WindowUpdate], None], clock: Callable[[], float]
-    ) -> None:
-        self._host = host
-        self._router = router
-        self._push = push
-        self._clock = clock
-        self._served: dict[str, dict[str, _Served]] = {}
+    host: str
+    router: MetricRouter
+    push: Callable[[str, WindowUpdate], None]
+    clock: Callable[[], float]
+    _served: dict[str, dict[str, _Served]] = field(default_factory=dict)
 
     def subscribed(self, wants: InterestUpdate) -> None:
         """A subscriber says what it wants; one that missed something is forgotten, and will ask anew."""
@@ -93,7 +91,7 @@ class MetricOwner:
                 self._end(wants.metric, wants.host)
                 return
             served.expected += 1
-            served.heard = self._clock()
+            served.heard = self.clock()
             served.apply(wants)
 
     def expire(self, now: float) -> None:
@@ -108,23 +106,23 @@ class MetricOwner:
         return {metric: len(hosts) for metric, hosts in self._served.items()}
 
     def _begin(self, wants: InterestUpdate) -> None:
-        served = _Served(wants.session, self._clock())
+        served = _Served(wants.session, self.clock())
         served.apply(wants)
         hosts = self._served.setdefault(wants.metric, {})
         hosts[wants.host] = served
         if len(hosts) == 1:
-            self._router.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
-        last = self._router.last_window(wants.metric)
+            self.router.tap(wants.metric, partial(self._closed, wants.metric), _WHO)
+        last = self.router.last_window(wants.metric)
         if last is not None:
-            self._push(wants.host, served.update(self._host, last))
+            self.push(wants.host, served.update(self.host, last))
 
     def _end(self, metric: str, host: str) -> None:
         hosts = self._served[metric]
         del hosts[host]
         if not hosts:
             del self._served[metric]
-            self._router.untap(metric, _WHO)
+            self.router.untap(metric, _WHO)
 
     def _closed(self, metric: str, closed: ClosedWindow) -> None:
         for host, served in self._served[metric].items():
-            self._push(host, served.update(self._host, closed))
+            self.push(host, served.update(self.host, closed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from sluice_actors.metrics.aggregator import Aggregator
@@ -28,6 +28,7 @@ def routing_name(metric: str) -> str:
     return metric_routing_key(metric, "").split(".")[1]
 
 
+@dataclass(slots=True)
 class AggregatorPool:
     """One aggregator per metric whose windows are closed on this host.
 
@@ -36,29 +37,21 @@ class AggregatorPool:
     :param backlog: keeps the batches of all metrics, in a team
     """
 
-    def __init__(
-        self,
-        on_closed: Callable[[ClosedWindow], None],
-        close_delay: float,
-        clock: Callable[[], float],
-        backlog: Backlog | None,
-    ) -> None:
-        #: Messages that were no metric batches.
-        self.undecodable = 0
-        self._on_closed = on_closed
-        self._close_delay = close_delay
-        self._clock = clock
-        self._backlog = backlog
-        self._aggregators: dict[str, Aggregator] = {}
-        # The names of the aggregators as routing keys spell them.
-        self._decoded: frozenset[str] = frozenset()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+    on_closed: Callable[[ClosedWindow], None]
+    close_delay: float
+    clock: Callable[[], float]
+    backlog: Backlog | None
+    undecodable: int = 0  #: messages that were no metric batches
+    _aggregators: dict[str, Aggregator] = field(default_factory=dict)
+    # The names of the aggregators as routing keys spell them.
+    _decoded: frozenset[str] = frozenset()
+    _timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
     def receive(self, routing_key: str, body: bytes) -> None:
         """Handle a message of the bus."""
-        if self._backlog is not None:
+        if self.backlog is not None:
             metric = routing_key.split(".")[1]
-            self._backlog.add(metric, body, self._clock())
+            self.backlog.add(metric, body, self.clock())
             if metric not in self._decoded:
                 return
         try:
@@ -74,15 +67,15 @@ class AggregatorPool:
         """Merge a node's batch; batches of metrics without an aggregator are ignored."""
         aggregator = self._aggregators.get(batch.metric)
         if aggregator is not None:
-            aggregator.add(batch, self._clock())
+            aggregator.add(batch, self.clock())
             self.close_due(batch.metric)
 
     def close_due(self, metric: str) -> None:
         """Close what is due of ``metric`` and set the timer for what is not."""
         aggregator = self._aggregators[metric]
-        now = self._clock()
+        now = self.clock()
         for closed in aggregator.close_due(now):
-            self._on_closed(closed)
+            self.on_closed(closed)
         self._disarm(metric)
         deadline = aggregator.deadline()
         if deadline is not None:
@@ -96,16 +89,16 @@ class AggregatorPool:
         """Begin an aggregator with what the backlog has behind ``before``; a second time changes nothing."""
         if metric in self._aggregators:
             return
-        now = self._clock()
-        aggregator = self._aggregators[metric] = Aggregator(metric, now, self._close_delay)
+        now = self.clock()
+        aggregator = self._aggregators[metric] = Aggregator(metric, now, self.close_delay)
         self._decoded = frozenset(map(routing_name, self._aggregators))
-        if self._backlog is None:
+        if self.backlog is None:
             return
         if before is not None and before.through is not None:
             aggregator.through, aggregator.period = before.through, before.period
         else:
             aggregator.through = int(now) - _LOOK_BACK
-        for came, batch in self._backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
+        for came, batch in self.backlog.decoded(routing_name(metric), aggregator.through + aggregator.period):
             if batch.window > aggregator.through:
                 aggregator.add(batch, came)
         self._arm(metric, 0.0, self.close_due)
@@ -136,7 +129,7 @@ class AggregatorPool:
 
     def _time_is_over(self, metric: str) -> None:
         deadline = self._aggregators[metric].deadline()
-        if deadline is not None and self._clock() - deadline > _HELD:
+        if deadline is not None and self.clock() - deadline > _HELD:
             # The loop was held: batches that came in time may still wait to be read.
             self._arm(metric, _HELD, self.close_due)
         else:

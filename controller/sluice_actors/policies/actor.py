@@ -16,7 +16,7 @@ Theory of operation
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -77,6 +77,9 @@ class PolicyActor(Subscriber):
     def __init__(
         self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
     ) -> None:
+        """
+        :raises DecodeError: when ``state`` is not one of such a policy
+        """
         super().__init__()
         self.context = context
         self.policy = policy
@@ -89,9 +92,17 @@ class PolicyActor(Subscriber):
         self.subscription: MetricSubscription | None = None
         self.program: CompiledCondition | None = None
         self.rules = Rules(plan.sustained, context.transient_windows, frozenset(action.life for action in plan.actions))
+        self._restore(state.members if state is not None else {})
 
     def __repr__(self) -> str:
         return f"<policy {self.policy}>"
+
+    def _restore(self, members: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make the machines, which continue from ``members`` (of :meth:`members`).
+
+        :raises DecodeError: when these are not of such a policy
+        """
+        raise NotImplementedError
 
     def on_start(self) -> None:
         """Compiles the condition and subscribes; machines are kept through a restart."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sluice_actors.metrics.subscription import Observed
-from sluice_actors.policies.actor import UNSETTLED, Context, InForce, PolicyActor
+from sluice_actors.policies.actor import UNSETTLED, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
 from sluice_actors.runtime.actor import Work
-from sluice_core.messages.policies import ALL, CLUSTER, GROUP, PolicyState, Target
-from sluice_dsl.plan import Plan
+from sluice_core.messages.policies import ALL, CLUSTER, GROUP, Target
 
 #: A family looks at the clock after so many members.
 _MEMBERS_PER_STEP: Final = 128
@@ -23,14 +23,12 @@ def family(target: Target, granularity: str) -> bool:
     return target.select in (ALL, GROUP)
 
 
+@dataclass(slots=True)
 class Member:
     """One member of a family: its machine and the bits at which that is settled."""
 
-    __slots__ = ("machine", "settled")
-
-    def __init__(self, machine: StateMachine) -> None:
-        self.machine = machine
-        self.settled = UNSETTLED
+    machine: StateMachine
+    settled: int = UNSETTLED
 
 
 class FamilyActor(PolicyActor):
@@ -38,15 +36,8 @@ class FamilyActor(PolicyActor):
 
     __slots__ = ("_members",)
 
-    def __init__(
-        self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
-    ) -> None:
-        """
-        :raises DecodeError: when ``state`` is not one of such a policy
-        """
-        super().__init__(context, policy, plan, created, version, state)
-        known = state.members if state is not None else {}
-        self._members = {path: Member(StateMachine.from_data(data)) for path, data in known.items()}
+    def _restore(self, members: Mapping[str, Mapping[str, Any]]) -> None:
+        self._members = {path: Member(StateMachine.from_data(data)) for path, data in members.items()}
 
     @property
     def subscribed_path(self) -> None:

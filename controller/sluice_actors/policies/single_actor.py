@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from sluice_actors.policies.actor import UNSETTLED, Context, InForce, PolicyActor
+from sluice_actors.policies.actor import UNSETTLED, InForce, PolicyActor
 from sluice_actors.policies.state_machine import StateMachine
 from sluice_actors.runtime.actor import Work
-from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, PolicyState, Target
-from sluice_dsl.plan import Plan
+from sluice_core.messages.policies import CLUSTER, CONTAINER, TENANT, Target
 
 
 def metric_path(target: Target, granularity: str) -> str:
@@ -22,15 +22,9 @@ class SingleActor(PolicyActor):
 
     __slots__ = ("_bits", "_engaged", "machine", "path", "settled")
 
-    def __init__(
-        self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
-    ) -> None:
-        """
-        :raises DecodeError: when ``state`` is not one of such a policy
-        """
-        super().__init__(context, policy, plan, created, version, state)
-        self.path = metric_path(plan.target, plan.granularity)
-        known = state.members.get("") if state is not None else None
+    def _restore(self, members: Mapping[str, Mapping[str, Any]]) -> None:
+        self.path = metric_path(self.plan.target, self.plan.granularity)
+        known = members.get("")
         self.machine = StateMachine() if known is None else StateMachine.from_data(known)
         self.settled = UNSETTLED
         self._engaged = False

@@ -68,6 +68,7 @@ def intersection(parts: Sequence[Predicate]) -> Predicate:
     return _canonical(all_of(*parts))
 
 
+@dataclass(slots=True)
 class StateMachine:
     """One policy at one target; everything in it is immutable data that is replaced at once.
 
@@ -76,13 +77,10 @@ class StateMachine:
     OR of all of them (tracked only when an action is PERSISTENT).
     """
 
-    __slots__ = ("kept", "recent", "streak", "window")
-
-    def __init__(self) -> None:
-        self.window = NO_WINDOW
-        self.streak: Streak = ()
-        self.recent: tuple[Predicate, ...] = ()
-        self.kept: Predicate = False
+    window: int = NO_WINDOW
+    streak: Streak = ()
+    recent: tuple[Predicate, ...] = ()
+    kept: Predicate = False
 
     def step(self, rules: Rules, window: int, period: float, residual: Predicate) -> bool:
         """Take one closed window; False when the same residual again would change nothing."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sluice_actors.runtime.actor import RUNNING, SUSPENDED, Actor, Delivery
@@ -39,6 +39,7 @@ class SystemCounts:
     longest_slice: float = 0.0
 
 
+@dataclass(slots=True)
 class Supervisor:
     """The failures of one system's actors.
 
@@ -47,14 +48,11 @@ class Supervisor:
     :param restart: called when the time of an actor's suspension is over
     """
 
-    def __init__(
-        self, counts: SystemCounts, mailbox: int, clock: Callable[[], float], restart: Callable[[Actor], None]
-    ) -> None:
-        self._counts = counts
-        self._mailbox = mailbox
-        self._clock = clock
-        self._restart = restart
-        self._states: dict[Actor, RestartState] = {}
+    counts: SystemCounts
+    mailbox: int
+    clock: Callable[[], float]
+    restart: Callable[[Actor], None]
+    _states: dict[Actor, RestartState] = field(default_factory=dict)
 
     @property
     def suspended(self) -> int:
@@ -64,7 +62,7 @@ class Supervisor:
     def keep(self, actor: Actor, message: Any) -> None:
         """Keep a message for a suspended actor."""
         mailbox = self._states[actor].mailbox
-        self._counts.dropped += len(mailbox) == mailbox.maxlen
+        self.counts.dropped += len(mailbox) == mailbox.maxlen
         mailbox.append(message)
 
     def kept(self, actor: Actor) -> Iterator[Delivery]:
@@ -84,12 +82,12 @@ class Supervisor:
 
     def failed(self, actor: Actor, error: Exception) -> None:
         """Suspend ``actor``."""
-        self._counts.failures += 1
+        self.counts.failures += 1
         actor._life = SUSPENDED
         state = self._states.get(actor)
         if state is None:
-            state = self._states[actor] = RestartState(deque(maxlen=self._mailbox))
-        now = self._clock()
+            state = self._states[actor] = RestartState(deque(maxlen=self.mailbox))
+        now = self.clock()
         if state.failures and now - state.failed_at - state.delay > HEALTHY_AFTER:
             log.info("%r was healthy again after %d failures in a row", actor, state.failures)
             state.failures = 0
@@ -106,5 +104,5 @@ class Supervisor:
 
     def _time_is_over(self, actor: Actor, state: RestartState) -> None:
         state.timer = None
-        self._counts.restarts += 1
-        self._restart(actor)
+        self.counts.restarts += 1
+        self.restart(actor)
