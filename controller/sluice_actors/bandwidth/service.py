@@ -22,7 +22,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sluice_actors.bandwidth.allocator import AllocationRound, Allocator
 from sluice_actors.bandwidth.loads.decoder import PackedNodeLoad
@@ -56,36 +56,11 @@ _MAX_QUEUED, _TTL = 10_000, 5.0
 _MAX_UNSENT: Final = 4096
 
 
-class Sender(Protocol):
-    """As ``sluice_core.connections.publisher.Publisher``."""
-
-    connected: asyncio.Event
-
-    def start(self) -> None: ...
-
-    def publish(self, routing_key: str, body: bytes) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-class Receiver(Protocol):
-    """As ``sluice_core.connections.consumer.Consumer``."""
-
-    def start(self) -> None: ...
-
-    def bind(self, pattern: str) -> None: ...
-
-    def unbind(self, pattern: str) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class AllocationService(Service):
     """Allocates while we own :data:`NAME`.
 
     :param settings: of the host
     :param groups: the host updates it before it calls :meth:`apply`
-    :param bus: publisher and consumer of tests; the consumer passes messages to :meth:`receive`
     """
 
     def __init__(
@@ -96,7 +71,6 @@ class AllocationService(Service):
         groups: GroupIndex,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
-        bus: tuple[Sender, Receiver] | None = None,
     ) -> None:
         self._host: str = settings["host"]
         self._store = store
@@ -104,7 +78,9 @@ class AllocationService(Service):
         self._groups = groups
         self._clock = clock
         self._monotonic = monotonic
-        self._publisher, self._consumer = bus if bus is not None else self._connect(settings["amqp_url"])
+        url = settings["amqp_url"]
+        self._publisher = Publisher(url, BANDWIDTH_EXCHANGE, limit=_MAX_UNSENT, window=_MAX_UNSENT)
+        self._consumer = Consumer(url, self.receive, (), BANDWIDTH_EXCHANGE, max_length=_MAX_QUEUED, ttl=_TTL)
         self._timer = RoundTimer(settings["divide_delay_ms"] / 1000, clock, monotonic)
         self._writer = ReportWriter(store, lambda: self._owns)
         self._allocator: Allocator | None = None
@@ -124,10 +100,6 @@ class AllocationService(Service):
         self._logged = -math.inf
         #: Messages that could not be decoded.
         self.undecodable = 0
-
-    def _connect(self, url: str) -> tuple[Sender, Receiver]:
-        publisher = Publisher(url, BANDWIDTH_EXCHANGE, limit=_MAX_UNSENT, window=_MAX_UNSENT)
-        return publisher, Consumer(url, self.receive, (), BANDWIDTH_EXCHANGE, max_length=_MAX_QUEUED, ttl=_TTL)
 
     # -- for the host
 

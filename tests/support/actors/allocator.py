@@ -94,8 +94,9 @@ class Scene:
         given = settings(redis_url, self.story.prefix)
         self.host = AllocationService(
             given, self.story.store, self.owner, self.groups,
-            lambda: time.time() * PACE, lambda: time.monotonic() * PACE, (self.wire, self.wire),
+            lambda: time.time() * PACE, lambda: time.monotonic() * PACE,
         )  # fmt: skip
+        self.host._publisher = self.host._consumer = self.wire  # type: ignore[assignment]
         wait = self.host._wait
         self.host._wait = lambda event, seconds: wait(event, seconds / PACE)  # type: ignore[method-assign]
         self.wire.host = self.host

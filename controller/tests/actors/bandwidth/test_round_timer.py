@@ -90,11 +90,11 @@ class World:
     def restart(self):
         """Another process begins to divide."""
         self.owner = Owner()
-        wire = Wire(self._said)
         self.host = AllocationService(
             settings("redis://127.0.0.1:1/0", "t"), Store(), self.owner, GroupIndex(),
-            lambda: self.steady + self.ahead, self._monotonic, (wire, wire),
+            lambda: self.steady + self.ahead, self._monotonic,
         )  # fmt: skip
+        self.host._publisher = self.host._consumer = Wire(self._said)
         self.host._wait = self._wait
 
     def at(self, steady, event):
