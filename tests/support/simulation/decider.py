@@ -49,7 +49,7 @@ class SimpleDecider:
         for number, name in enumerate(names[PROXY]):
             one = sides[PROXY]
             rows = tuple(
-                Share(PROXY, flows[one.flow[part]], "", GET, 0, float(found.proxies[part]))
+                Share(PROXY, flows[one.flow[part]], "", GET, 0, float(found.proxies.rates[part]))
                 for part in np.flatnonzero(one.node == number)
             )
             newcomer = {PROXY: {GET: float(one.capacity[number]) / (len(rows) + 1)}}

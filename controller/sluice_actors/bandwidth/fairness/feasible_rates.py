@@ -5,6 +5,7 @@ In each round nodes offer their free capacity, and a flow takes the smaller offe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,28 +23,22 @@ STILL: Final = 1e-6
 
 @dataclass(slots=True)
 class FeasibleRates:
-    """(flows,) ``share`` and (parts,) ``rates`` on both sides, always within the capacities."""
+    """(flows,) ``share`` and (parts,) ``rates`` on each of both sides, always within the capacities."""
 
-    sides: tuple[SideParts, SideParts]
+    sides: Sequence[SideParts]
     share: FloatArray
-    rates: tuple[FloatArray, FloatArray]
+    rates: Sequence[FloatArray]
 
     @classmethod
-    def within(
-        cls, sides: tuple[SideParts, SideParts], rates: tuple[FloatArray, FloatArray], most: FloatArray
-    ) -> FeasibleRates:
+    def within(cls, sides: Sequence[SideParts], rates: Sequence[FloatArray], most: FloatArray) -> FeasibleRates:
         """What both sides carry of ``rates``, at most (flows,) ``most`` of each flow."""
-        share = np.minimum(most, np.minimum(*(carried_payload(*one) for one in zip(sides, rates, strict=True))))
-        first, second = (trim_to_share(place, given, share) for place, given in zip(sides, rates, strict=True))
-        return cls(sides, share, (first, second))
+        share = np.minimum(most, np.minimum(*map(carried_payload, sides, rates)))
+        return cls(sides, share, [trim_to_share(*each, share) for each in zip(sides, rates, strict=True)])
 
-    def free_capacity(self) -> tuple[FloatArray, FloatArray]:
+    def free_capacity(self) -> list[FloatArray]:
         """(nodes,) free capacity, of both sides."""
-        first, second = (
-            np.maximum(place.capacity - place.per_node(given), 0.0)
-            for place, given in zip(self.sides, self.rates, strict=True)
-        )
-        return first, second
+        both = zip(self.sides, self.rates, strict=True)
+        return [np.maximum(place.capacity - place.per_node(given), 0.0) for place, given in both]
 
     def fill(self, most: FloatArray, pull: FloatArray, tenant: IntArray, bound: FloatArray) -> None:
         """Give free capacity away until (flows,) ``most`` and (tenants,) ``bound`` are reached or paths are full.
@@ -58,18 +53,16 @@ class FeasibleRates:
             if not pulls.any():
                 return
             offers = [_offers(*one, pulls) for one in zip(self.sides, self.free_capacity(), strict=True)]
-            gains = np.minimum(*(carried_payload(*one) for one in zip(self.sides, offers, strict=True)))
-            more = np.minimum(gains, lacks)
+            more = np.minimum(np.minimum(*map(carried_payload, self.sides, offers)), lacks)
             sums = np.bincount(tenant, more, minlength=len(bound))
             more *= np.divide(left, sums, out=np.ones_like(sums), where=sums > left)[tenant]
             if more.sum() <= STILL * self.share.sum():
                 return
-            first, second = (
+            self.share = self.share + more
+            self.rates = [
                 given + trim_to_share(place, offer, more)
                 for place, given, offer in zip(self.sides, self.rates, offers, strict=True)
-            )
-            self.share = self.share + more
-            self.rates = (first, second)
+            ]
 
 
 def _offers(place: SideParts, room: FloatArray, pull: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ Pure: no clock, no state, no random numbers.  See ADR 0032.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -26,10 +27,10 @@ from sluice_actors.bandwidth.arrays import BoolArray, FloatArray
 from sluice_actors.bandwidth.fairness.feasible_rates import FeasibleRates
 from sluice_actors.bandwidth.fairness.parts import SideParts, sort_parts
 from sluice_actors.bandwidth.fairness.placement import Placement, place_rates
-from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, SideAllocation
 from sluice_actors.bandwidth.fairness.progressive_filling import SpareDemand, fill_progressively
 
-Pair = tuple[SideParts, SideParts]
+Sides = Sequence[SideParts]
 #: A floor that lacks less than this part of itself is met.
 MET: Final = 1e-3
 
@@ -63,34 +64,32 @@ def _bounded(rates: FloatArray, problem: AllocationProblem) -> FloatArray:
     return rates * factor[problem.tenant]
 
 
-def _floors(
-    problem: AllocationProblem, sides: Pair, target: FloatArray
-) -> tuple[FeasibleRates, tuple[FloatArray, FloatArray]]:
+def _floors(problem: AllocationProblem, sides: Sides, target: FloatArray) -> tuple[FeasibleRates, list[FloatArray]]:
     """Place (flows,) ``target`` as floors; returns the rates, and the scales of nodes on both sides."""
-    first, second = (place_rates(place, target) for place in sides)
-    feasible = FeasibleRates.within(sides, (first.rates, second.rates), target)
+    placed = [place_rates(place, target) for place in sides]
+    feasible = FeasibleRates.within(sides, [each.rates for each in placed], target)
     if np.any(feasible.share < target * (1 - MET)):
-        feasible = _place_again(sides, feasible, (first, second), target)
+        feasible = _place_again(sides, feasible, placed, target)
         for few in _classes(problem.transfers, feasible.share < target * (1 - MET)):
             feasible.fill(np.where(few, target, feasible.share), target, problem.tenant, problem.bound)
-    return feasible, (first.scale, second.scale)
+    return feasible, [each.scale for each in placed]
 
 
-def _promised(sides: Pair, scales: tuple[FloatArray, FloatArray], target: FloatArray) -> FeasibleRates:
+def _promised(sides: Sides, scales: Sequence[FloatArray], target: FloatArray) -> FeasibleRates:
     """Place the floors that would hold if all flows waited."""
-    first, second = (place_rates(place, target, scale) for place, scale in zip(sides, scales, strict=True))
-    return FeasibleRates.within(sides, (first.rates, second.rates), target)
+    rates = [place_rates(place, target, scale).rates for place, scale in zip(sides, scales, strict=True)]
+    return FeasibleRates.within(sides, rates, target)
 
 
 def _place_again(
-    sides: Pair, feasible: FeasibleRates, fitted: tuple[Placement, Placement], target: FloatArray
+    sides: Sides, feasible: FeasibleRates, fitted: Sequence[Placement], target: FloatArray
 ) -> FeasibleRates:
     """Place again without what the other side cannot carry, and keep the better placement."""
-    rates = tuple(
+    rates = [
         place_rates(place, np.minimum(target, beside.carried), mine.scale).rates
         for place, mine, beside in zip(sides, fitted, fitted[::-1], strict=True)
-    )
-    other = FeasibleRates.within(sides, (rates[0], rates[1]), target)
+    ]
+    other = FeasibleRates.within(sides, rates, target)
     return other if other.share.sum() > feasible.share.sum() else feasible
 
 
@@ -100,9 +99,7 @@ def _classes(transfers: FloatArray, short: BoolArray) -> list[BoolArray]:
     return [short & (size == each) for each in np.unique(size[short])]
 
 
-def _spare(
-    spare_demand: SpareDemand, sides: Pair, scales: tuple[FloatArray, FloatArray], base: FeasibleRates
-) -> FeasibleRates:
+def _spare(spare_demand: SpareDemand, sides: Sides, scales: Sequence[FloatArray], base: FeasibleRates) -> FeasibleRates:
     """Rates of floors and spare, within the capacities."""
     if not np.any(spare_demand.most > spare_demand.base):
         return base
@@ -110,7 +107,7 @@ def _spare(
     level = np.minimum(spare_demand.base + levels.spare, spare_demand.most)
     fitted = [place_rates(place, level, scale).scale for place, scale in zip(sides, levels.scales, strict=True)]
     cut = [_cut(place, scale, spare_demand.base, levels.spare) for place, scale in zip(sides, fitted, strict=True)]
-    feasible = _keep_base(FeasibleRates.within(sides, (cut[0], cut[1]), level), base)
+    feasible = _keep_base(FeasibleRates.within(sides, cut, level), base)
     pull = np.ones_like(level)
     feasible.fill(level, pull, spare_demand.tenant, spare_demand.bound)
     feasible.fill(spare_demand.most, pull, spare_demand.tenant, spare_demand.bound)
@@ -137,8 +134,8 @@ def _keep_base(feasible: FeasibleRates, base: FeasibleRates) -> FeasibleRates:
         return feasible
     # with a part `keep` of the placement of the base the worst flow has at least keep + (1 - keep) * (1 - lost)
     keep = min(1.0, 1.0 - MET / lost)
-    rates = tuple(keep * old + (1 - keep) * new for old, new in zip(base.rates, feasible.rates, strict=True))
-    return FeasibleRates.within(feasible.sides, (rates[0], rates[1]), np.maximum(base.share, feasible.share))
+    rates = [keep * old + (1 - keep) * new for old, new in zip(base.rates, feasible.rates, strict=True)]
+    return FeasibleRates.within(feasible.sides, rates, np.maximum(base.share, feasible.share))
 
 
 def _result(
@@ -153,22 +150,21 @@ def _result(
     met = np.where(met >= promised * (1 - MET), promised, met)
     is_unlimited = feasible.share >= unlimited / 2
     proxies, storage = (
-        np.where(is_unlimited[place.flow], np.inf, rates)
-        for place, rates in zip(feasible.sides, feasible.rates, strict=True)
+        SideAllocation(
+            rates=place.unsorted(np.where(is_unlimited[place.flow], np.inf, rates)),
+            floors=place.unsorted(_floor_parts(place, floors, met)),
+            spare=spare,
+        )
+        for place, rates, floors, spare in zip(
+            feasible.sides, feasible.rates, sure.rates, feasible.free_capacity(), strict=True
+        )
     )
-    rooms = feasible.free_capacity()
-    floors = [_floor_parts(*each, met) for each in zip(feasible.sides, sure.rates, strict=True)]
-    first, second = feasible.sides
     return MaxMinAllocation(
         share=np.where(is_unlimited, np.inf, feasible.share),
         met=met,
         short=np.where(problem.demand > met, problem.floor - met, 0.0),
-        proxies=first.unsorted(proxies),
-        storage=second.unsorted(storage),
-        proxy_floors=first.unsorted(floors[0]),
-        storage_floors=second.unsorted(floors[1]),
-        spare_proxies=rooms[0],
-        spare_storage=rooms[1],
+        proxies=proxies,
+        storage=storage,
     )
 
 

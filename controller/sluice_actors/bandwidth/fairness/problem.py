@@ -40,18 +40,20 @@ class AllocationProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxMinAllocation:
-    """Rates of flows and of their parts on both sides, and the spare capacity of nodes.
+class SideAllocation:
+    """What flows get on one side; rates there are the rates of flows times their copies."""
 
-    ``share`` and its parts are inf where nothing holds a flow back.
-    """
+    rates: FloatArray  #: (parts,) the sum over a flow is its share; inf where nothing holds it back
+    floors: FloatArray  #: (parts,) the part of what is ``met`` on each node
+    spare: FloatArray  #: (nodes,) unused capacity
+
+
+@dataclass(frozen=True, slots=True)
+class MaxMinAllocation:
+    """Rates of flows, and of their parts on both sides; inf where nothing holds a flow back."""
 
     share: FloatArray  #: (flows,) total rate
     met: FloatArray  #: (flows,) what of the floor (within ceiling and bound) can be carried even if the flow waits
     short: FloatArray  #: (flows,) floor - met, for flows whose want exceeds met
-    proxies: FloatArray  #: (parts,) rates at the proxies; the sum over a flow is its share
-    storage: FloatArray  #: (parts,) rates at the storage nodes; the sum over a flow is share * copies
-    proxy_floors: FloatArray  #: (parts,) the part of ``met`` on each node
-    storage_floors: FloatArray  #: (parts,) the same, times copies
-    spare_proxies: FloatArray  #: (nodes,) unused capacity
-    spare_storage: FloatArray  #: (nodes,) unused capacity
+    proxies: SideAllocation
+    storage: SideAllocation

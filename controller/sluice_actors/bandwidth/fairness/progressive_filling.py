@@ -13,6 +13,7 @@ the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,7 +63,7 @@ class SpareLevels:
     """(flows,) ``spare`` rate above the base, and (nodes,) scales of both sides."""
 
     spare: FloatArray
-    scales: tuple[FloatArray, FloatArray]
+    scales: Sequence[FloatArray]
 
 
 @dataclass(slots=True)
@@ -109,18 +110,16 @@ class _SideState:
         self.scale = rescale(self.scale, capacity_ratios(place.capacity, load))
 
 
-def fill_progressively(
-    demand: SpareDemand, sides: tuple[SideParts, SideParts], scales: tuple[FloatArray, FloatArray]
-) -> SpareLevels:
+def fill_progressively(demand: SpareDemand, sides: Sequence[SideParts], scales: Sequence[FloatArray]) -> SpareLevels:
     """Raise the level of all tenants until each is held back.
 
     :param scales: (nodes,) scales of both sides with which the bases were placed
     """
     nothing = np.full(len(demand.base), demand.unlimited)
-    states = tuple(
+    states = [
         _SideState(place, scale, np.zeros(len(scale)), nothing, place.weight)
         for place, scale in zip(sides, scales, strict=True)
-    )
+    ]
     tenants = _Tenants.from_demand(demand)
     part, level = tenants.even, np.zeros(len(demand.base))
     most_rounds = round_limit(sum(len(place.flow) for place in sides), ROUNDS, LEAST_ROUNDS)
@@ -141,7 +140,7 @@ def fill_progressively(
         if number > 8 and np.all(np.abs(level - before) <= STILL * np.maximum(level, before)):
             break
         part = tenants.parts(part, level)
-    return SpareLevels(tenants.within(spare, demand), (states[0].scale, states[1].scale))
+    return SpareLevels(tenants.within(spare, demand), [state.scale for state in states])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
-from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, Side, SideAllocation
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import (
     MIN_RATE,
@@ -25,7 +25,7 @@ from sluice_actors.bandwidth.methods.allocation import (
 )
 from sluice_actors.bandwidth.methods.demand import MethodDemand
 from sluice_actors.bandwidth.methods.node_floors import allocate_above_node_floors
-from sluice_core.describe import STORAGE_NODE
+from sluice_core.describe import PROXY, STORAGE_NODE
 from sluice_core.messages.bandwidth import PUT, SIDES
 
 
@@ -45,8 +45,7 @@ def allocate_floors(
             allocate_max_min(problem) if demands.values is None else allocate_above_node_floors(problem, demands.values)
         )
         allocation.share, allocation.met, allocation.short = division.share, division.met, division.short
-        for side in sides.values():
-            side.set_outcome(division)
+        sides[PROXY].outcome, sides[STORAGE_NODE].outcome = division.proxies, division.storage
         _add_throttled_side(allocation, here, there)
         _add_other_side(allocation, there)
     _set_newcomers(allocation, here, there)
@@ -62,7 +61,7 @@ def _set_newcomers(allocation: MethodAllocation, here: _Side, there: _Side) -> N
     for index in serving:
         carries = min(float(here.capacity[index]), carried)
         if math.isfinite(carries):
-            spare = min(float(here.spare[index]), unused)
+            spare = min(float(here.outcome.spare[index]), unused)
             allocation.newcomers[index] = max(carries / (float(here.crowd[index]) + 1), spare, MIN_RATE)
 
 
@@ -87,19 +86,11 @@ class _Side:
             dtype=np.float64,
         )
         self.crowd = np.bincount(self.parts.node, minlength=len(self.capacity))
-        self.rates = self.floors = np.empty(0)
-        self.spare = self.capacity
+        self.outcome = SideAllocation(np.empty(0), np.empty(0), self.capacity)
 
     def side(self) -> Side:
         """As ``allocate_max_min`` takes it."""
         return Side(self.capacity, self.parts.flow, self.parts.node, self.parts.weight, self.copies)
-
-    def set_outcome(self, division: MaxMinAllocation) -> None:
-        """Keep the rates, floors and spare capacity of this side."""
-        stored = self.name == STORAGE_NODE
-        self.rates = division.storage if stored else division.proxies
-        self.floors = division.storage_floors if stored else division.proxy_floors
-        self.spare = np.maximum(division.spare_storage if stored else division.spare_proxies, 0.0)
 
     def carries(self) -> float:
         """The capacity of all nodes of this side, in bytes of payload per second."""
@@ -107,7 +98,7 @@ class _Side:
 
     def unused(self) -> float:
         """The spare capacity likewise."""
-        return self._sum(self.spare)
+        return self._sum(self.outcome.spare)
 
     def _sum(self, rates: FloatArray) -> float:
         if not len(self.serving):
@@ -134,7 +125,7 @@ def _problem(demands: MethodDemand, sides: Mapping[str, _Side]) -> AllocationPro
 
 def _add_throttled_side(allocation: MethodAllocation, here: _Side, there: _Side) -> None:
     """Add the shares of the side where bytes are held back."""
-    flow, rates = here.parts.flow, here.rates
+    flow, rates = here.parts.flow, here.outcome.rates
     ceiling, share = _flow_ceilings(allocation), allocation.share
     held = (here.held | there.held | np.isfinite(ceiling))[flow] & np.isfinite(rates)
     part = np.divide(rates, share[flow], out=np.zeros_like(rates), where=held & (share[flow] > 0))
@@ -147,7 +138,7 @@ def _add_throttled_side(allocation: MethodAllocation, here: _Side, there: _Side)
             here.parts,
             held | allocation.demands.promised()[flow],
             np.where(held, given, UNTHROTTLED),
-            here.floors,
+            here.outcome.floors,
             np.where(np.isfinite(most), most, 0.0),
         )
     )
@@ -155,14 +146,15 @@ def _add_throttled_side(allocation: MethodAllocation, here: _Side, there: _Side)
 
 def _leftover(here: _Side, there: _Side) -> FloatArray:
     """(nodes,) what each flow there gets of the capacity without demand, as far as the other side can carry it too."""
-    unused = float(here.spare[here.crowd > 0].sum())
+    spare = here.outcome.spare
+    unused = float(spare[here.crowd > 0].sum())
     left = there.unused()
     if math.isinf(unused):
         count = len(here.parts.flow)
         even = left / count if count and math.isfinite(left) else 0.0
-        return np.where(np.isinf(here.spare), even, 0.0)
+        return np.where(np.isinf(spare), even, 0.0)
     part = min(left / unused, 1.0) if unused > 0 else 0.0
-    found: FloatArray = np.where(here.crowd > 0, here.spare, 0.0) / np.maximum(here.crowd, 1) * part
+    found: FloatArray = np.where(here.crowd > 0, spare, 0.0) / np.maximum(here.crowd, 1) * part
     return found
 
 
@@ -184,10 +176,11 @@ def _flow_ceilings(allocation: MethodAllocation) -> FloatArray:
 
 def _add_other_side(allocation: MethodAllocation, there: _Side) -> None:
     """Add the floors of flows with an objective, and expected rates, of the side where nothing is held back."""
-    parts, nothing = there.parts, np.zeros_like(there.rates)
+    parts, rates = there.parts, there.outcome.rates
+    nothing = np.zeros_like(rates)
     promised = allocation.demands.promised()[parts.flow]
     allocation.shares.append(
-        share_columns(allocation.demands, parts, promised, nothing + UNTHROTTLED, there.floors, nothing)
+        share_columns(allocation.demands, parts, promised, nothing + UNTHROTTLED, there.outcome.floors, nothing)
     )
-    known = np.flatnonzero(promised | np.isfinite(there.rates))
-    allocation.rates.append(FlowNodeRates(parts.node[known], parts.stats.flow_sides[known], there.rates[known]))
+    known = np.flatnonzero(promised | np.isfinite(rates))
+    allocation.rates.append(FlowNodeRates(parts.node[known], parts.stats.flow_sides[known], rates[known]))

@@ -16,7 +16,7 @@ from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.max_min import allocate_max_min
 from sluice_actors.bandwidth.fairness.parts import sort_parts
 from sluice_actors.bandwidth.fairness.placement import place_rates
-from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side
+from sluice_actors.bandwidth.fairness.problem import AllocationProblem, MaxMinAllocation, Side, SideAllocation
 from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, MIN_WAITING, SMALL_WEIGHT, FlowParts
 
@@ -77,11 +77,14 @@ def allocate_above_node_floors(problem: AllocationProblem, least: FloatArray) ->
         rest,
         share=rest.share + sums,
         met=rest.met + sums,
-        proxies=rest.proxies + below,
-        storage=rest.storage + least,
-        proxy_floors=rest.proxy_floors + below,
-        storage_floors=rest.storage_floors + least,
+        proxies=_raised(rest.proxies, below),
+        storage=_raised(rest.storage, least),
     )
+
+
+def _raised(side: SideAllocation, rates: FloatArray) -> SideAllocation:
+    """``side`` with (parts,) ``rates`` below what it has."""
+    return replace(side, rates=side.rates + rates, floors=side.floors + rates)
 
 
 def _fitting(side: Side, rates: FloatArray) -> FloatArray:

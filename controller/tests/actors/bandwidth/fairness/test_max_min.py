@@ -99,9 +99,9 @@ def test_three_copies_are_carried_by_the_storage_nodes():
     given = problem([15, 10, 5], spread([45, 45], 3), spread([45, 45, 45], 3, copies=3.0))
     found = allocate_max_min(given)
     assert found.share == pytest.approx([20, 15, 10], rel=1e-3)
-    assert np.bincount(given.storage.flow, found.storage) == pytest.approx(3 * found.share)
-    assert found.spare_proxies.sum() == pytest.approx(45)
-    assert found.spare_storage.sum() == pytest.approx(0, abs=0.1)
+    assert np.bincount(given.storage.flow, found.storage.rates) == pytest.approx(3 * found.share)
+    assert found.proxies.spare.sum() == pytest.approx(45)
+    assert found.storage.spare.sum() == pytest.approx(0, abs=0.1)
 
 
 def test_floors_that_cannot_be_carried_are_reduced_in_proportion_and_the_shortfall_is_said():
@@ -126,19 +126,19 @@ def test_what_a_full_node_cannot_carry_moves_to_the_flows_other_nodes():
     storage = side([40, 100], (0, 0, 1), (0, 1, 1), (1, 0, 1), (2, 1, 1))
     found = allocate_max_min(problem([60, 30, 0], proxies, storage, demand=[60, 30, INF]))
     assert found.share == pytest.approx([60, 30, 50], rel=5e-3)
-    assert found.storage == pytest.approx([10, 50, 30, 50], rel=2e-2)
+    assert found.storage.rates == pytest.approx([10, 50, 30, 50], rel=2e-2)
 
 
 def test_rates_lie_where_the_bytes_are_as_long_as_nodes_can_carry_them():
     proxies = side([100, 100], (0, 0, 3), (0, 1, 1), (1, 0, 1), (1, 1, 1))
     found = allocate_max_min(problem([0, 0], proxies, spread([1000], 2), demand=[40, 20]))
-    assert found.proxies == pytest.approx([30, 10, 10, 10])
+    assert found.proxies.rates == pytest.approx([30, 10, 10, 10])
 
 
 def test_a_part_that_weighs_almost_nothing_keeps_a_little():
     proxies = side([100, 100], (0, 0, 1), (0, 1, 1e-12))
     found = allocate_max_min(problem([0], proxies, spread([60], 1)))
-    assert 0.1 < found.proxies[1] < 1
+    assert 0.1 < found.proxies.rates[1] < 1
 
 
 def test_without_known_capacities_only_ceilings_hold_back():
@@ -146,7 +146,7 @@ def test_without_known_capacities_only_ceilings_hold_back():
     found = allocate_max_min(problem([0, 0], nodes, nodes, ceiling=[30, INF]))
     assert found.share[0] == pytest.approx(30)
     assert np.isinf(found.share[1])
-    assert found.proxies[:2] == pytest.approx([15, 15])
+    assert found.proxies.rates[:2] == pytest.approx([15, 15])
 
 
 def test_a_side_without_reports_of_a_flow_does_not_hold_it_back():
@@ -160,24 +160,24 @@ def test_a_problem_without_flows_has_a_solution():
     none = np.array([])
     found = allocate_max_min(AllocationProblem(none, none, none, np.array([], int), none, none, nobody, nobody))
     assert len(found.share) == 0
-    assert found.spare_proxies == pytest.approx([5])
+    assert found.proxies.spare == pytest.approx([5])
 
 
 def test_a_node_without_capacity_carries_nothing():
     found = allocate_max_min(problem([10, 0], spread([0, 50], 2), spread([100], 2)))
     assert found.share == pytest.approx([30, 20], rel=1e-2)
-    assert found.proxies[[0, 2]] == pytest.approx([0, 0])
+    assert found.proxies.rates[[0, 2]] == pytest.approx([0, 0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_node_carries_more_than_it_can_and_the_parts_add_up(seed):
     given, found = solved(seed)
-    for one, rates in ((given.proxies, found.proxies), (given.storage, found.storage)):
+    for one, rates in ((given.proxies, found.proxies.rates), (given.storage, found.storage.rates)):
         assert not overloaded_nodes(one, rates)
         assert np.all(rates >= 0)
         assert np.bincount(one.flow, rates) == pytest.approx(found.share * one.copies, rel=1e-6, abs=1)
     assert np.all(found.share <= max_rates(given) * (1 + 1e-9))
-    assert np.bincount(given.proxies.flow, found.proxy_floors) == pytest.approx(found.met, rel=1e-6, abs=1)
+    assert np.bincount(given.proxies.flow, found.proxies.floors) == pytest.approx(found.met, rel=1e-6, abs=1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -192,7 +192,7 @@ def test_no_flow_with_unmet_demand_has_free_capacity_on_all_of_its_path(seed):
     given, found = solved(seed)
     wants = found.share < 0.99 * max_rates(given)
     full = np.zeros(len(wants), bool)
-    for one, spare in ((given.proxies, found.spare_proxies), (given.storage, found.spare_storage)):
+    for one, spare in ((given.proxies, found.proxies.spare), (given.storage, found.storage.spare)):
         has_room = (spare > 0.01 * one.capacity)[one.node]
         full |= np.bincount(one.flow, has_room) == 0
     assert np.all(full | ~wants)
@@ -301,6 +301,6 @@ def test_extreme_values_give_rates(rows, capacity):
     floor = [min(one, 1e18) for one in floor]
     nodes = spread(capacity, len(rows))
     found = allocate_max_min(problem(floor, nodes, nodes, ceiling=ceiling, demand=demand))
-    for values in (found.share, found.met, found.short, found.proxies, found.storage, found.spare_proxies):
+    for values in (found.share, found.met, found.short, found.proxies.rates, found.storage.rates, found.proxies.spare):
         assert not np.isnan(values).any()
         assert np.all(values >= 0)
