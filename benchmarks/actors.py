@@ -23,10 +23,9 @@ from pathlib import Path
 
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import Context, PolicyActor
-from sluice_actors.policies.actor_factory import policy_actor
+from sluice_actors.policies.actor_factory import PlanCache, policy_actor
 from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.testing import Clock, RecordingListener, plan_of
 from sluice_core.messages.nodes import MetricBatch

@@ -1,16 +1,21 @@
-"""Makes the actor of a policy as the store knows it; a policy that cannot run gets the state `failed`."""
+"""Makes the actor of a policy as the store knows it; a policy that cannot run gets the state `failed`.
+
+Thousands of sentences share their actions and conditions, so their plans are kept with one copy of each equal part.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
 
 from sluice_actors.policies.actor import Context, PolicyActor
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.family_actor import FamilyActor, family
 from sluice_actors.policies.loader import StoredPolicy
-from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.policies.single_actor import SingleActor
 from sluice_core.errors import Conflict, DecodeError
 from sluice_core.messages.policies import PolicyState
@@ -18,6 +23,39 @@ from sluice_core.store.records import Draft
 from sluice_dsl.plan import Plan
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LIMIT: Final = 10_000
+
+
+class PlanCache:
+    """Decodes plans and keeps one copy of each equal part."""
+
+    def __init__(self) -> None:
+        self._shared: dict[str, Any] = {}
+
+    def decode(self, data: Mapping[str, Any]) -> Plan:
+        """The plan in a policy's ``plan``.
+
+        :raises DecodeError: when it is none, or has nothing to watch
+        """
+        plan = Plan.from_data(data)
+        if not plan.dynamic:
+            raise DecodeError(f"plan without a metric: `{dict(data)!r}`")
+        return replace(
+            plan,
+            actions=self._share("actions", data["actions"], lambda: plan.actions),
+            condition=self._share("condition", data.get("condition", True), lambda: plan.condition),
+            metrics=self._share("metrics", plan.metrics, lambda: plan.metrics),
+            granularity=self._share("granularity", plan.granularity, lambda: plan.granularity),
+        )
+
+    def _share(self, kind: str, data: Any, make: Callable[[], T]) -> T:
+        if len(self._shared) >= _LIMIT:
+            self._shared.clear()  # those in use stay with their users; sharing begins anew
+        found: T = self._shared.setdefault(f"{kind}{json.dumps(data, sort_keys=True)}", make())
+        return found
 
 
 def policy_actor(

@@ -4,17 +4,19 @@
 * A *row* is a flow-side on one device, as nodes report it: flow-side × :data:`DEVICES` + device.
 * A *flow-node* is a flow-side on one node; its key is the node's id × 2**40 + flow-side.
 
-A flow keeps its number until :meth:`FlowIndex.keep`.
+A flow keeps its number until :meth:`FlowIndex.keep`.  :class:`FlowNodeValues` holds a number for each flow-node that is
+remembered from one round to the next, such as the rate assigned last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from sluice_actors.bandwidth.arrays import IntArray
+from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_core.messages.bandwidth import METHODS, SIDES, Flow
 
 #: At most so many names of devices are known at a time.
@@ -145,3 +147,35 @@ def is_valid_key(key: Iterable[Any]) -> bool:
         and isinstance(policy, int)
         and all(isinstance(text, str) for text in (account, container, device))
     )
+
+
+@dataclass(slots=True)
+class FlowNodeValues:
+    """A map in two arrays: ``keys`` of flow-nodes (:func:`flow_node_keys`), sorted, and the value of each."""
+
+    keys: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    values: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def from_unsorted(cls, keys: IntArray, values: FloatArray) -> FlowNodeValues:
+        """Build from keys in any order, each of them once."""
+        order = np.argsort(keys)
+        return cls(keys[order], values[order])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def get(self, keys: IntArray, missing: float) -> FloatArray:
+        """The value of each of ``keys``, or ``missing``."""
+        if not len(self.keys):
+            return np.full(len(keys), missing)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.values[at], missing)
+
+    def renumber(self, moved: IntArray) -> FlowNodeValues:
+        """The same after ``FlowIndex.keep``, whose answer ``moved`` is."""
+        ids, flow_sides = split_keys(self.keys)
+        stay = moved[flow_sides // METHOD_SIDES] >= 0
+        return FlowNodeValues(
+            flow_node_keys(ids[stay], renumber(flow_sides[stay], METHOD_SIDES, moved)), self.values[stay]
+        )

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.demand import MethodDemand

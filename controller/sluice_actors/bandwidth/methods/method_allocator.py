@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 from sluice_actors.bandwidth.arrays import IntArray
 from sluice_actors.bandwidth.capacity_estimator import FloorViolations, NodeCapacities
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.loads.write_amplification import WriteAmplification
 from sluice_actors.bandwidth.methods.allocation import MethodAllocation
-from sluice_actors.bandwidth.methods.ceiling_retention import CeilingRetention
-from sluice_actors.bandwidth.methods.ceilings import allocate_ceilings
+from sluice_actors.bandwidth.methods.ceilings import CeilingRetention, allocate_ceilings
 from sluice_actors.bandwidth.methods.demand import FlowDemand, MethodDemand, collect_demand
 from sluice_actors.bandwidth.methods.floors import allocate_floors
 from sluice_actors.bandwidth.methods.replication_cap import allocate_replication

@@ -14,8 +14,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
-from sluice_actors.bandwidth.loads.flow_index import flow_numbers
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues, flow_numbers
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import Capacity, MethodAllocation

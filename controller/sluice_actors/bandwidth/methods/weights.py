@@ -19,7 +19,7 @@ import numpy as np
 
 from sluice_actors.bandwidth.arrays import FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill_groups
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.flow_stats import FlowStats
 
 #: Bytes of one chunk; a flow that moves next to nothing may always move that much.

@@ -20,7 +20,7 @@ import numpy as np
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
 from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, method_side
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
 from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation

@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice_actors.policies.actor_factory import PlanCache
 from sluice_actors.policies.conditions import ConditionCache
-from sluice_actors.policies.plan_cache import PlanCache
 from sluice_actors.testing import metrics_of, plan_of
 from sluice_core.messages.predicate import OPERATORS
 from sluice_dsl.plan import residual

@@ -11,8 +11,7 @@ from tests.support.actors.bandwidth import MB, Cluster, FlowStat, bandwidth_poli
 
 from sluice_actors.bandwidth.fairness.water_filling import water_fill, water_fill_groups
 from sluice_actors.bandwidth.loads import node_loads
-from sluice_actors.bandwidth.loads.flow_index import FlowIndex
-from sluice_actors.bandwidth.loads.flow_node_values import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import FlowIndex, FlowNodeValues
 from sluice_actors.bandwidth.loads.flow_stats import COLUMNS, FlowStats
 from sluice_actors.bandwidth.methods.weights import CHUNK, GROWTH_ROOM, FlowParts, set_throttled_weights
 from sluice_actors.bandwidth.share_encoder import ShareColumns, SharePrefixes, concatenate, encode_shares, pack_shares
