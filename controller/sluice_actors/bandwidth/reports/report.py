@@ -12,26 +12,27 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from sluice_actors.bandwidth.arrays import BoolArray, FloatArray, IntArray
 from sluice_actors.bandwidth.fairness.water_filling import water_fill
-from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, method_side
-from sluice_actors.bandwidth.loads.flow_index import FlowNodeValues
+from sluice_actors.bandwidth.loads.flow_index import DEVICES, METHOD_SIDES, FlowNodeValues, method_side
 from sluice_actors.bandwidth.loads.node_loads import Node
 from sluice_actors.bandwidth.loads.table import LoadTable
 from sluice_actors.bandwidth.methods.allocation import UNTHROTTLED, MethodAllocation
 from sluice_actors.bandwidth.methods.demand import FlowDemand
 from sluice_actors.bandwidth.reports.shortfall import TOLERANCE
-from sluice_core.messages.bandwidth import METHODS, SIDES, MovedObject
+from sluice_core.messages.bandwidth import METHODS, SIDES, Load, MovedObject
 
 #: Rows of each list.
 MAX_ROWS: Final[Mapping[str, int]] = {"flows": 10_000, "nodes": 10_000, "parts": 4_000, "objects": 2_000}
 #: Above every rate.
 _FIRST: Final = 1e18
+T = TypeVar("T")
 Row = dict[str, Any]
 Allocations = Mapping[str, MethodAllocation]
 #: (side, method, name of the node) → capacity in bytes per second, and where it is known from.
@@ -43,21 +44,18 @@ def flow_rows(made: Allocations, heard: BoolArray) -> tuple[list[Row], int]:
 
     :param heard: (nodes,) true for those that reported a moment ago
     """
-    rows: list[Row] = []
-    counts = [len(divided.demands.flows) for divided in made.values()]
-    for divided, most in zip(made.values(), _fairly(counts, MAX_ROWS["flows"]), strict=True):
+    several = []
+    for divided in made.values():
         here = divided.demands.throttled
         measured = here.sums(here.stats.moved * heard[here.node]).tolist()
-        active = divided.demands.flows
-        if len(active) > most:
-            active = heapq.nsmallest(most, active, key=lambda one: (one.objectives.is_empty, -one.moved))
-        rows += [_flow(one, divided, measured[one.index]) for one in active]
-    return rows, sum(counts) - len(rows)
+        several.append([(one, divided, measured[one.index]) for one in divided.demands.flows])
+    shown, omitted = _busiest(several, MAX_ROWS["flows"], lambda row: (not row[0].objectives.is_empty, row[0].moved))
+    return [_flow(*row) for row in shown], omitted
 
 
 def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, heard: BoolArray) -> tuple[list[Row], int]:
     """Rows of nodes (measured, assigned, capacity), and how many are omitted."""
-    kinds = []
+    several = []
     for side in SIDES:
         serving = [place for place in table.serving(side).tolist() if heard[place]]
         for method in METHODS:
@@ -65,15 +63,23 @@ def node_rows(table: LoadTable, made: Allocations, known: NodeCapacityTable, hea
             assigned = _assigned(table, made.get(method), method_side(method, side))
             rows = []
             for place in serving:
-                capacity, source = known.get((side, method, table.nodes[place].name), (math.inf, "unknown"))
-                rows.append((place, measured[place], side, method, capacity, source, assigned[place]))
-            kinds.append(rows)
-    counts = list(map(len, kinds))
-    shown = []
-    for rows, most in zip(kinds, _fairly(counts, MAX_ROWS["nodes"]), strict=True):
-        shown += rows if len(rows) <= most else heapq.nlargest(most, rows, key=lambda row: row[1])
-    shown.sort(key=lambda row: row[0])
-    return [_node(table.nodes[place], *others) for place, *others in shown], sum(counts) - len(shown)
+                node = table.nodes[place]
+                capacity, source = known[side, method, node.name]
+                row = {
+                    "node": node.name,
+                    "server": node.server,
+                    "side": side,
+                    "method": method,
+                    "capacity": capacity if math.isfinite(capacity) else 0.0,
+                    "source": source,
+                    "assigned": assigned[place],
+                    "measured": measured[place],
+                    "at": node.at,
+                }
+                rows.append((place, row))
+            several.append(rows)
+    shown, omitted = _busiest(several, MAX_ROWS["nodes"], lambda row: row[1]["measured"])
+    return [row for _, row in sorted(shown, key=itemgetter(0))], omitted
 
 
 def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> list[float]:
@@ -83,20 +89,6 @@ def _assigned(table: LoadTable, divided: MethodAllocation | None, sort: int) -> 
         which = np.flatnonzero((one.flow_side % METHOD_SIDES == sort) & np.isfinite(one.rate))
         sums += np.bincount(one.node[which], one.rate[which], minlength=len(sums))
     return sums.tolist()
-
-
-def _node(node: Node, measured: float, side: str, method: str, capacity: float, source: str, assigned: float) -> Row:
-    return {
-        "node": node.name,
-        "server": node.server,
-        "side": side,
-        "method": method,
-        "capacity": _finite(capacity),
-        "source": source,
-        "assigned": assigned,
-        "measured": measured,
-        "at": node.at,
-    }
 
 
 def device_rows(
@@ -152,23 +144,13 @@ def _chosen(places: IntArray, worth: FloatArray) -> IntArray:
 def _part(table: LoadTable, place: int, number: int, row: int, share: float) -> Row:
     node = table.nodes[place]
     moved = float(node.rows.moved[row])
-    side, account, container, method, policy, device = table.flow_index.key(number)
     first = number - number % DEVICES
     beside = node.rows.moved[(node.rows.numbers >= first) & (node.rows.numbers < first + DEVICES)]
     if share > 0 and len(beside) > 1:
         total = float(beside.sum())
         share *= moved / total if total else 1.0 / len(beside)
-    return {
-        "node": node.name,
-        "side": side,
-        "device": device,
-        "account": account,
-        "container": container,
-        "method": method,
-        "policy": policy,
-        "share": share,
-        "measured": moved,
-    }
+    key = zip(Load._fields, table.flow_index.key(number), strict=False)
+    return {"node": node.name, **dict(key), "share": share, "measured": moved}
 
 
 def object_rows(table: LoadTable, heard: BoolArray) -> tuple[list[Row], int]:
@@ -177,13 +159,9 @@ def object_rows(table: LoadTable, heard: BoolArray) -> tuple[list[Row], int]:
     for node, lately in zip(table.nodes, heard.tolist(), strict=True):
         for moved in node.objects if lately else ():
             several.setdefault(moved.method, []).append((node, moved))
-    counts = list(map(len, several.values()))
-    shown = []
-    for pairs, most in zip(several.values(), _fairly(counts, MAX_ROWS["objects"]), strict=True):
-        shown += heapq.nlargest(most, pairs, key=lambda pair: pair[1].rate)
+    shown, omitted = _busiest(list(several.values()), MAX_ROWS["objects"], lambda pair: pair[1].rate)
     shown.sort(key=lambda pair: -pair[1].rate)
-    rows = [{"node": node.name, "server": node.server, **moved._asdict()} for node, moved in shown]
-    return rows, sum(counts) - len(rows)
+    return [{"node": node.name, **moved._asdict()} for node, moved in shown], omitted
 
 
 def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
@@ -193,10 +171,7 @@ def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
     floor = max(one.floor, one.promised)
     ceiling = min((limit.ceiling for limit in (own, bound) if limit is not None and limit.ceiling), default=0.0)
     return {
-        "account": one.flow.account,
-        "container": one.flow.container,
-        "method": one.flow.method,
-        "policy": one.flow.policy,
+        **one.flow._asdict(),
         "floor": floor,
         "ceiling": ceiling,
         "share": share if math.isfinite(share) else UNTHROTTLED,
@@ -207,6 +182,15 @@ def _flow(one: FlowDemand, divided: MethodAllocation, measured: float) -> Row:
         "short": short,
         "policies": list(one.objectives.policies),
     }
+
+
+def _busiest(several: Sequence[Sequence[T]], most: int, worth: Callable[[T], Any]) -> tuple[list[T], int]:
+    """Of each of ``several`` lists its part of ``most`` rows, those worth most; and how many are omitted."""
+    counts = list(map(len, several))
+    shown: list[T] = []
+    for rows, part in zip(several, _fairly(counts, most), strict=True):
+        shown += rows if len(rows) <= part else heapq.nlargest(part, rows, key=worth)
+    return shown, sum(counts) - len(shown)
 
 
 def _greatest(numbers: FloatArray, most: int) -> IntArray:
@@ -223,7 +207,3 @@ def _fairly(counts: Sequence[int], most: int) -> list[int]:
     if sum(counts) <= most:
         return list(counts)
     return [int(part) for part in water_fill(most, [1.0] * len(counts), [float(count) for count in counts])]
-
-
-def _finite(number: float) -> float:
-    return number if math.isfinite(number) else 0.0
