@@ -83,16 +83,27 @@ class Activations(Service):
 
     def committed(self, puts: Iterable[Assignment], drops: Iterable[Assignment]) -> None:
         """``puts`` came into force, ``drops`` are not in force any more; must not block."""
-        if not self._known:
+        for one in puts:
+            self.call(one, undo=False)
+        for one in drops:
+            self.call(one, undo=True)
+
+    def call(self, assignment: Assignment, undo: bool) -> None:
+        """Have the service called, if there is one: ``assignment`` came into force, or (``undo``) is not any more."""
+        known = self._known.get(assignment.keyword)
+        if known is None:
             return
-        for assignment, undo in (*((one, False) for one in puts), *((one, True) for one in drops)):
-            call = self._call(assignment, undo)
-            if call is not None:
-                about = (assignment.id, assignment.keyword, assignment.member or assignment.target.name)
-                self._waiting.pop(about, None)
-                self._waiting[about] = call
-                self._work.set()
-        while len(self._waiting) > _MOST_WAITING:
+        # an action that deletes a filter switches the service off, and back on when it is taken back
+        off = undo != (assignment.verb == "delete")
+        target = assignment.member or assignment.target.name
+        call = activation_call(known, target, assignment.params, assignment.place, undo=off)
+        if call is None:
+            return
+        about = (assignment.id, assignment.keyword, target)
+        self._waiting.pop(about, None)
+        self._waiting[about] = call
+        self._work.set()
+        if len(self._waiting) > _MOST_WAITING:
             del self._waiting[next(iter(self._waiting))]
             self.counts.dropped += 1
 
@@ -118,15 +129,6 @@ class Activations(Service):
         except DecodeError as error:
             log.error("activation of `%s` cannot be read and is not called: %s", entry.name, error)
             self._known.pop(entry.name, None)
-
-    def _call(self, assignment: Assignment, undo: bool) -> ActivationCall | None:
-        known = self._known.get(assignment.keyword)
-        if known is None:
-            return None
-        # an action that deletes a filter switches the service off, and back on when it is taken back
-        off = undo != (assignment.verb == "delete")
-        target = assignment.member or assignment.target.name
-        return activation_call(known, target, assignment.params, assignment.place, undo=off)
 
     async def _serve(self) -> None:
         while True:

@@ -105,7 +105,7 @@ class ChangeObserver:
         since = self.clock() - _REMEMBERED
         for news in self._not_ours:
             if news.at >= since and news.slot in slots:
-                self._call(news.assignment, news.undo)
+                self.activations.call(news.assignment, news.undo)
 
     @staticmethod
     def _same(gone: Assignment, now: Assignment | None) -> bool:
@@ -116,16 +116,10 @@ class ChangeObserver:
         if assignment.keyword not in self._keywords:
             return
         if self.ownership.owns(_owner_of(assignment)):
-            self._call(assignment, undo)
+            self.activations.call(assignment, undo)
         else:
             slot = fencing.slot_of(_owner_of(assignment))
             self._not_ours.append(_News(self.clock(), slot, assignment, undo))
-
-    def _call(self, assignment: Assignment, undo: bool) -> None:
-        if undo:
-            self.activations.committed((), (assignment,))
-        else:
-            self.activations.committed((assignment,), ())
 
 
 def _owner_of(assignment: Assignment) -> str:

@@ -14,7 +14,6 @@ Theory of operation
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
@@ -36,7 +35,7 @@ from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
 from sluice_actors.runtime.ownership import Ownership, SingleHost
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Service, cancel_tasks, repeat_forever
+from sluice_actors.runtime.tasks import Service, cancel_tasks, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.errors import PeerError
@@ -225,9 +224,7 @@ class Host:
         """Act for what is ours and for nothing else."""
         assert self.cluster is not None
         assert self.backlog is not None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_AGAIN):
-                await self._moved.wait()
+        await wait_at_most(self._moved, _LOOK_AGAIN)
         async with self._turn:
             self._moved.clear()
             try:

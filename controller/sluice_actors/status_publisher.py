@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +9,7 @@ from typing import Any, Final
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.system import ActorSystem
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.store.store import AsyncStore
 
 _REPORT_INTERVAL: Final = 5.0
@@ -39,9 +37,7 @@ class StatusPublisher(Service):
         spawn(repeat_forever("show", self._step))
 
     async def _step(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_REPORT_INTERVAL):
-                await self.router.delivered.wait()
+        await wait_at_most(self.router.delivered, _REPORT_INTERVAL)
         await self.system.idle()
         self.router.delivered.clear()
         now = self.clock()

@@ -16,7 +16,6 @@ One host of the cluster does this, the one that owns :data:`NAME`.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -30,7 +29,7 @@ from sluice_actors.bandwidth.reports.report_writer import ReportWriter
 from sluice_actors.bandwidth.round_timer import RoundTimer
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.runtime.ownership import Ownership
-from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever
+from sluice_actors.runtime.tasks import Service, Spawn, repeat_forever, wait_at_most
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
 from sluice_core.connections.publisher import Publisher
@@ -200,9 +199,7 @@ class AllocationService(Service):
             self._quiet = 0
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await event.wait()
+        await wait_at_most(event, max(seconds, 0.0))
 
     # -- reports of nodes
 

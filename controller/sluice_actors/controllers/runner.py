@@ -10,7 +10,6 @@ controller that was stopped, or that runs elsewhere by now, never writes again, 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from sluice_actors.controllers.rollout import Rollout, metrics_of, period_of
 from sluice_actors.controllers.upload_index import UploadIndex
 from sluice_actors.metrics.metric_router import MetricRouter
 from sluice_actors.policies.decision_writer import DecisionWriter
+from sluice_actors.runtime.tasks import wait_at_most
 from sluice_core.control import Assign, Observation
 from sluice_core.errors import Conflict, Fenced, PeerError
 from sluice_core.messages.uploads import Revision, Upload
@@ -98,7 +98,8 @@ class ControllerRunner:
                 began = loop.time()
                 await self._run_once()
                 await asyncio.sleep(began + period_of(self._rollout.running) - loop.time())
-                await self._window()
+                if self._rollout.metrics:
+                    await wait_at_most(self._observer.new_window, period_of(self._rollout.running))
         finally:
             self._observer.close()
             await self._rollout.close()
@@ -106,13 +107,6 @@ class ControllerRunner:
     def report(self) -> dict[str, Any]:
         """For the host's report."""
         return {**asdict(self._state), "revision": self._rollout.running.number, "pid": self._rollout.pid}
-
-    async def _window(self) -> None:
-        """Wait for the next window, if there are any; not for longer than a period."""
-        if self._rollout.metrics:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(period_of(self._rollout.running)):
-                    await self._observer.new_window.wait()
 
     async def _run_once(self) -> None:
         self._observer.new_window.clear()

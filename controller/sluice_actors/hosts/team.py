@@ -136,7 +136,7 @@ class Team:
         self._contest(taken)
         gained = sorted(wanted - kept.keys() - self._contested.keys())
         if gained:
-            self._held = {**kept, **await self._claim(gained)}
+            self._held = kept | await self._store.run(fencing.claim(self._store.keys, self.host, gained))
         return SlotChanges(frozenset(gained), lost)
 
     def refused(self, slot: str) -> None:
@@ -169,9 +169,6 @@ class Team:
         """Somebody else claimed ``slots``: it may know more of the members than we do, so look again first."""
         for slot in slots:
             self._contested.setdefault(slot, self._looks + _LOOKS)
-
-    async def _claim(self, slots: list[str]) -> dict[str, str]:
-        return await self._store.run(fencing.claim(self._store.keys, self.host, slots))
 
     def _complain(self, taken: set[str], found: dict[str, str]) -> None:
         if any(fencing.owner_host(found.get(slot, "")) == self.host for slot in taken):

@@ -41,7 +41,6 @@ class MetricRouter:
         self.delivered = asyncio.Event()
         #: Called with a metric's name and True when somebody begins to need it, False when nobody does.
         self.on_use: Callable[[str, bool], None] = lambda metric, used: None
-        #: Called with a subscription and the path (None: all paths) that somebody begins or ceases to wait for.
         self.on_interest: Callable[[MetricSubscription, str | None], None] = lambda subscription, path: None
         self.aggregators = AggregatorPool(self._window_closed, close_delay, clock, backlog)
         self._system = system
@@ -163,10 +162,6 @@ class MetricRouter:
                 del self._active[name]
                 self._followed.pop(name, None)
                 self._settle(name)
-
-    def interest_changed(self, subscription: MetricSubscription, path: str | None) -> None:
-        """Somebody begins or ceases to wait for ``path`` (None: for all paths) at ``subscription``."""
-        self.on_interest(subscription, path)
 
     def history(self, metric: str) -> WindowHistory:
         """The closed windows of a metric in use."""

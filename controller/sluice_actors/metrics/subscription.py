@@ -9,7 +9,7 @@ the slower metrics the last value holds.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sluice_actors.metrics.windows import NO_WINDOW, ClosedWindow, WindowHistory
@@ -46,14 +46,14 @@ class Subscriber(Actor):
 class WindowSource(Protocol):
     """Where a subscription gets its windows from (``sluice_actors.metrics.metric_router``)."""
 
+    #: Called with a subscription and the path (None: all paths) that somebody begins or ceases to wait for.
+    on_interest: Callable[[MetricSubscription, str | None], None]
+
     def activate(self, subscription: MetricSubscription) -> None:
         """``subscription`` has a subscriber now."""
 
     def deactivate(self, subscription: MetricSubscription) -> None:
         """``subscription`` has no subscriber any more."""
-
-    def interest_changed(self, subscription: MetricSubscription, path: str | None) -> None:
-        """Somebody begins or ceases to wait for ``path`` (None: for all paths)."""
 
     def history(self, metric: str) -> WindowHistory:
         """The closed windows of ``metric``."""
@@ -86,14 +86,14 @@ class MetricSubscription:
             if actor in self._of_all:
                 return
             self._of_all[actor] = None
-            self._source.interest_changed(self, None)
+            self._source.on_interest(self, None)
         else:
             known = self._by_path.get(path, ())
             if actor in known:
                 return
             self._by_path[path] = (*known, actor)
             if not known:
-                self._source.interest_changed(self, path)
+                self._source.on_interest(self, path)
         self._size += 1
         if self._size == 1:
             self._source.activate(self)
@@ -105,7 +105,7 @@ class MetricSubscription:
             if actor not in self._of_all:
                 return
             del self._of_all[actor]
-            self._source.interest_changed(self, None)
+            self._source.on_interest(self, None)
         else:
             known = self._by_path.get(path, ())
             if actor not in known:
@@ -115,7 +115,7 @@ class MetricSubscription:
                 self._by_path[path] = rest
             else:
                 del self._by_path[path]
-                self._source.interest_changed(self, path)
+                self._source.on_interest(self, path)
             self._engaged.pop(actor, None)
         self._size -= 1
         if not self._size:

@@ -74,6 +74,9 @@ class PolicyActor(Subscriber):
         "version",
     )
 
+    #: Set when the actor starts.
+    program: CompiledCondition
+
     def __init__(
         self, context: Context, policy: str, plan: Plan, created: int, version: int, state: PolicyState | None = None
     ) -> None:
@@ -90,7 +93,6 @@ class PolicyActor(Subscriber):
         # Of an earlier failure; taken back at the start.
         self.reason = state.reason if state is not None else ""
         self.subscription: MetricSubscription | None = None
-        self.program: CompiledCondition | None = None
         self.rules = Rules(plan.sustained, context.transient_windows, frozenset(action.life for action in plan.actions))
         self._restore(state.members if state is not None else {})
 

@@ -53,7 +53,6 @@ class FamilyActor(PolicyActor):
         return self._window(*message)
 
     def _window(self, window: int, period: float, observed: Iterator[tuple[str, Observed]]) -> Work:
-        assert self.program is not None
         bits_of, members = self.program.bits, self._members
         silent = self.program.residual(0, None) is False
         unseen = set(members)
@@ -80,7 +79,6 @@ class FamilyActor(PolicyActor):
                 self._look(path, members[path], window, period, 0, None)
 
     def _look(self, path: str, member: Member, window: int, period: float, bits: int, value: Observed) -> None:
-        assert self.program is not None
         if not self._admits(path):
             self._leave(path, member, window)
             return

@@ -35,7 +35,6 @@ class SingleActor(PolicyActor):
 
     def on_start(self) -> None:
         super().on_start()
-        assert self.program is not None
         self._bits = self.program.bits
         quiet = self.machine.blank and self.program.residual(0, None) is False
         self.settled = 0 if quiet else UNSETTLED
@@ -51,7 +50,6 @@ class SingleActor(PolicyActor):
 
     def _look(self, message: tuple[int, float, Any], bits: int) -> None:
         window, period, observed = message
-        assert self.program is not None
         moved = self._step("", self.machine, window, period, self.program.residual(bits, observed))
         self.settled = UNSETTLED if moved else bits
         self._engage()

@@ -53,11 +53,8 @@ class ActorSystem(Service):
     :param clock: monotonic seconds
     """
 
-    def __init__(
-        self, slice_seconds: float = SLICE, mailbox: int = MAILBOX, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, mailbox: int = MAILBOX, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts = SystemCounts()
-        self._slice = slice_seconds
         self._clock = clock
         self._supervisor = Supervisor(
             self.counts, mailbox, clock, lambda actor: self._put(None, self._restarting(actor))
@@ -124,7 +121,7 @@ class ActorSystem(Service):
     def _run_slice(self) -> None:
         queue, clock = self._queue, self._clock
         began = clock()
-        deadline = began + self._slice
+        deadline = began + SLICE
         count = 0
         while queue:
             actor, thing = queue.popleft()

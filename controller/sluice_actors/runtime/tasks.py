@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable
@@ -49,6 +50,13 @@ async def repeat_forever(what: str, step: Callable[[], Coroutine[Any, Any, None]
             pause = min(pause * 2, _LONGEST_PAUSE)
         else:
             pause = _FIRST_PAUSE
+
+
+async def wait_at_most(event: asyncio.Event, seconds: float) -> None:
+    """Wait until ``event`` is set, or ``seconds`` have passed."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:

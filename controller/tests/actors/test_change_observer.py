@@ -22,10 +22,10 @@ class Called:
     def __init__(self, monkeypatch):
         self.made = []
         self.activations = Activations(UrlAllowlist())
-        monkeypatch.setattr(Activations, "committed", lambda _, puts, drops: self.take(puts, drops))
+        monkeypatch.setattr(Activations, "call", lambda _, assignment, undo: self.take(assignment, undo))
 
-    def take(self, puts, drops):
-        self.made += [("on", one.id, one.path()) for one in puts] + [("off", one.id, one.path()) for one in drops]
+    def take(self, assignment, undo):
+        self.made.append(("off" if undo else "on", assignment.id, assignment.path()))
 
     def since(self):
         made, self.made = self.made, []
