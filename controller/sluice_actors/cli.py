@@ -51,7 +51,7 @@ async def _run(settings: Mapping[str, Any]) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    host = Host(settings, team=True)
+    host = Host(settings)
     host.start()
     log.info("actor host `%s` started", host.name)
     settling = loop.create_task(_settle(host))

@@ -6,7 +6,7 @@ Theory of operation
 * The task *follow* reads policies, states and assignments once, then the change stream, and has actors started and
   stopped (``sluice_actors.policies.policy_runner``).  A gap in the stream, another history or a smaller epoch
   means reading everything again.
-* In a team, the task *own* rebalances the slots.  What was gained is read and begins with the windows of the last
+* The task *own* rebalances the slots of the team.  What was gained is read and begins with the windows of the last
   seconds, what was lost stops at once.
 * While Redis or RabbitMQ is away, the tasks try again with growing pauses; the actors go on.
 """
@@ -33,7 +33,6 @@ from sluice_actors.policies.conditions import ConditionCache
 from sluice_actors.policies.decision_writer import DecisionWriter
 from sluice_actors.policies.group_index import GroupIndex
 from sluice_actors.policies.policy_runner import PolicyRunner
-from sluice_actors.runtime.ownership import Ownership, SingleHost
 from sluice_actors.runtime.system import ActorSystem
 from sluice_actors.runtime.tasks import Service, cancel_tasks, repeat_forever, wait_at_most
 from sluice_actors.status_publisher import StatusPublisher
@@ -47,19 +46,12 @@ _LOOK_AGAIN: Final = 2.0
 
 
 class Host:
-    """Runs the actors of the policies in one store.
+    """Runs the actors of the policies in one store, which it shares with all hosts of that store.
 
-    ``settings`` are the values of ``sluice_actors.settings.OPTIONS``.  With ``team`` it shares its work with all
-    hosts of the same store, otherwise it does what ``ownership`` says, which is everything.
+    ``settings`` are the values of ``sluice_actors.settings.OPTIONS``.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        ownership: Ownership | None = None,
-        clock: Callable[[], float] = time.time,
-        team: bool = False,
-    ) -> None:
+    def __init__(self, settings: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
         self.name: str = settings["host"]
         self.store = AsyncStore(settings["redis_url"], settings["redis_prefix"])
         self.system = ActorSystem()
@@ -76,20 +68,20 @@ class Host:
         self._turn = asyncio.Lock()
         self._started = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        self._wire(settings, ownership, team)
+        self._wire(settings)
 
-    def _wire(self, settings: Mapping[str, Any], ownership: Ownership | None, team: bool) -> None:
+    def _wire(self, settings: Mapping[str, Any]) -> None:
         """Build the services from the bottom up; the last lines list them in the order in which they start."""
         clock = self._clock
-        self.backlog = Backlog() if team else None
+        self.backlog = Backlog()
         self.router = MetricRouter(self.system, settings["close_delay_ms"] / 1000, clock, self.backlog)
         self.receiver = BatchReceiver(settings["amqp_url"], self.router)
-        self.cluster = ClusterServices(settings, self.router, self.receiver, clock) if team else None
-        self._ownership = self.cluster.team if self.cluster is not None else ownership or SingleHost()
+        self.cluster = ClusterServices(settings, self.router, self.receiver, clock)
+        ownership = self.cluster.team
         self.activations = Activations(UrlAllowlist.from_option(settings["activation_hosts"]))
-        self.change_observer = ChangeObserver(self.store, self.activations, self._ownership, clock)
+        self.change_observer = ChangeObserver(self.store, self.activations, ownership, clock)
         self.writer = DecisionWriter(
-            self.store, f"{ACTORS}{self.name}", self._ownership, self.activations.committed, settings["commit_size"]
+            self.store, f"{ACTORS}{self.name}", ownership, self.activations.committed, settings["commit_size"]
         )
         context = Context(
             self.writer, self.router.subscription, self._groups, ConditionCache(), settings["transient_windows"], clock
@@ -101,9 +93,9 @@ class Host:
         self.controllers = ControllerManager(
             settings, self.writer, self.router, clock, self.status_publisher.publish_soon
         )
-        self.bandwidth = AllocationService(settings, self.store, self._ownership, self._groups, clock)
+        self.bandwidth = AllocationService(settings, self.store, ownership, self._groups, clock)
         self._services: list[Service] = [
-            *(() if self.cluster is None else (self.cluster,)),
+            self.cluster,
             self.writer,
             self.system,
             self.receiver,
@@ -121,12 +113,11 @@ class Host:
     def start(self) -> None:
         """Begin to work, on the running loop."""
         self._started = self._clock()
-        self._ownership.on_change(self._resync_soon if self.cluster is None else self._moved.set)
+        self.cluster.team.on_change(self._moved.set)
         for service in self._services:
             service.start(self._spawn_task)
         self._spawn_task(repeat_forever("follow", self._follow))
-        if self.cluster is not None:
-            self._spawn_task(repeat_forever("own", self._own))
+        self._spawn_task(repeat_forever("own", self._own))
 
     async def failed(self) -> None:
         """Return never; raise what ended one of the tasks, which is a bug of ours."""
@@ -161,7 +152,7 @@ class Host:
             "controllers": self.controllers.report(),
             "metrics": self.router.aggregators.report(),
             "bandwidth": self.bandwidth.report(),
-            **({} if self.cluster is None else self.cluster.report()),
+            **self.cluster.report(),
         }
 
     # -- follow
@@ -202,8 +193,6 @@ class Host:
         await self.change_observer.reread(self.writer.history)
         self.controllers.replace((await self.store.uploads()).values())
         await self.policies.read_all()
-        if self.cluster is None:
-            self.synced.set()
 
     async def _apply(self, change: Change) -> None:
         self._groups.apply(change)
@@ -214,16 +203,10 @@ class Host:
         for name in change.policies:
             await self.policies.read(name)
 
-    def _resync_soon(self) -> None:
-        self._stale = True
-        self.bandwidth.check_ownership()
-
     # -- own
 
     async def _own(self) -> None:
         """Act for what is ours and for nothing else."""
-        assert self.cluster is not None
-        assert self.backlog is not None
         await wait_at_most(self._moved, _LOOK_AGAIN)
         async with self._turn:
             self._moved.clear()

@@ -1,4 +1,4 @@
-"""What an actor host has more when it is one of a team: the team itself, and values that cross hosts.
+"""What actor hosts of one store share: the team that they form, and values that cross hosts.
 
 A host that comes into a running team listens for a few windows before it joins, so that it has seen
 what those saw whose work it will take over.

@@ -183,13 +183,12 @@ class MetricClient:
         if metric not in self.router.metrics:
             return
         through = self.router.history(metric).through
-        if self.router.follows(metric):
-            if through is None or closed.window > through:
-                self.router.relay(closed)
-        elif through is None or closed.window - through <= 1.5 * closed.period:
+        if not self.router.follows(metric):
+            if through is not None and closed.window - through > 1.5 * closed.period:
+                return
             self.router.follow(metric)
-            if through is None or closed.window > through:
-                self.router.relay(closed)
+        if through is None or closed.window > through:
+            self.router.relay(closed)
 
 
 def _listed(paths: Paths) -> dict[str, tuple[str, ...]]:

@@ -38,9 +38,6 @@ class _Open:
     merged: MergedBatches = field(default_factory=MergedBatches)
     delivered: dict[str, set[int]] = field(default_factory=dict)
 
-    def closed(self, metric: str) -> ClosedWindow:
-        return ClosedWindow(metric, self.window, self.period, self.merged.values())
-
 
 @dataclass(slots=True)
 class _Node:
@@ -102,7 +99,7 @@ class Aggregator(WindowHistory):
                 break
             del self._open[number]
             self.counts.partial += not complete and number >= self._learning_until
-            closed = window.closed(self.metric)
+            closed = ClosedWindow(self.metric, number, window.period, window.merged.values())
             self.remember(closed)
             closing.append(closed)
         return closing

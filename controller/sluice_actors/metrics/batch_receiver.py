@@ -11,12 +11,11 @@ from sluice_core.connections.exchanges import metric_routing_key
 
 
 class BatchReceiver(Service):
-    """Binds a queue to the metrics that ``router`` needs, until another decides that (:meth:`bind_exactly`)."""
+    """Passes to ``router`` what comes for a queue; :meth:`bind_exactly` says of which metrics."""
 
     def __init__(self, amqp_url: str, router: MetricRouter) -> None:
         self.consumer = Consumer(amqp_url, router.aggregators.receive)
         self._router = router
-        router.on_use = self._use
 
     def start(self, spawn: Spawn) -> None:
         """Connect."""
@@ -34,6 +33,3 @@ class BatchReceiver(Service):
             self.consumer.unbind(pattern)
         for pattern in sorted(wanted - set(self.consumer.bindings)):
             self.consumer.bind(pattern)
-
-    def _use(self, metric: str, used: bool) -> None:
-        (self.consumer.bind if used else self.consumer.unbind)(metric_routing_key(metric, "*"))

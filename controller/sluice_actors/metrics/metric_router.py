@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from sluice_actors.metrics.aggregator_pool import AggregatorPool
 from sluice_actors.metrics.backlog import Backlog
 from sluice_actors.metrics.subscription import MetricSubscription
-from sluice_actors.metrics.windows import CLOSE_DELAY, ClosedWindow, WindowHistory
+from sluice_actors.metrics.windows import CLOSE_DELAY, NO_WINDOW, ClosedWindow, WindowHistory
 from sluice_actors.runtime.actor import Delivery
 from sluice_actors.runtime.system import ActorSystem
 
@@ -103,19 +103,16 @@ class MetricRouter:
         """The subscriptions that wait for ``metric``."""
         return self._active.get(metric, [])
 
-    def follow(self, metric: str) -> WindowHistory:
+    def follow(self, metric: str) -> None:
         """Windows of ``metric`` come by :meth:`relay` from now on; what was closed here is where they go on."""
-        followed = self._followed.get(metric)
-        if followed is None:
-            here = self.aggregators.get(metric)
-            followed = self._followed[metric] = WindowHistory(metric, self._close_delay)
-            if here is not None:
-                followed.period = here.period
-                for closed in here.after(-1):
-                    followed.remember(closed)
-                followed.through = here.through
-            self._settle(metric)
-        return followed
+        followed = self._followed[metric] = WindowHistory(metric, self._close_delay)
+        here = self.aggregators.get(metric)
+        if here is not None:
+            followed.period = here.period
+            for closed in here.after(NO_WINDOW):
+                followed.remember(closed)
+            followed.through = here.through
+        self._settle(metric)
 
     def relay(self, closed: ClosedWindow) -> None:
         """Another host closed a window of a metric that we follow."""
@@ -131,7 +128,7 @@ class MetricRouter:
             return
         here = self.aggregators.get(metric)
         if here is not None:
-            for closed in here.after(-1 if followed.through is None else followed.through):
+            for closed in here.after(NO_WINDOW if followed.through is None else followed.through):
                 self._deliver(closed)
         else:
             self._settle(metric, followed)

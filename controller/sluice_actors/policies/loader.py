@@ -31,10 +31,6 @@ class PolicyNames:
     policies: Mapping[str, Sequence[str]]
     assigned: Mapping[str, Sequence[str]]
 
-    def within(self, slots: Iterable[str]) -> list[str]:
-        """The ids of the policies in ``slots``."""
-        return [name for slot in slots for name in self.policies.get(slot, ())]
-
 
 def steps(slots: Collection[str]) -> Iterator[set[str]]:
     """``slots`` in parts, after each of which a host looks whether it is still to have the rest."""
@@ -68,7 +64,7 @@ async def read_policies(
     :raises PeerError: when Redis is away
     """
     keys = store.keys
-    for chunk in fencing.chunks(names.within(slots)):
+    for chunk in fencing.chunks([name for slot in slots for name in names.policies.get(slot, ())]):
         ids = [name for policy in chunk for name in names.assigned.get(policy, ())]
         stored: dict[str, list[Assignment]] = defaultdict(list)
         for part in fencing.chunks(ids):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
 
 from sluice_actors.metrics.aggregator import Aggregator
 from sluice_actors.metrics.aggregator_pool import routing_name
@@ -20,9 +19,6 @@ from sluice_actors.metrics.windows import ClosedWindow
 from sluice_actors.policies.actor import PolicyActor
 from sluice_actors.runtime.actor import Delivery
 from sluice_core.messages.nodes import MetricBatch
-
-#: How many batches are decoded before the loop goes on with something else.
-_BATCHES_PER_STEP: Final = 1
 
 
 class Replay:
@@ -40,13 +36,10 @@ class Replay:
         self._closed: dict[str, dict[int, ClosedWindow]] = {}
 
     async def prepare(self) -> None:
-        """Decode what there is, giving way to others in between."""
-        count = 0
+        """Decode what there is; after each batch others get their turn."""
         for metric in self._merging:
             for _ in self._absorb(metric):
-                count += 1
-                if count % _BATCHES_PER_STEP == 0:
-                    await asyncio.sleep(0)
+                await asyncio.sleep(0)
 
     def deliveries(self, actors: Sequence[PolicyActor]) -> Iterator[Delivery]:
         """Tell ``actors``, which have started, of each window from the last they know to the last that was told."""

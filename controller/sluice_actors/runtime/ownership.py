@@ -1,8 +1,7 @@
 """Which host acts for what.
 
-One host does it all (:class:`SingleHost`), or a team divides it (``sluice_actors.hosts.team``).  Whatever has a name
-and must have one actor in the cluster asks here: policies by their id, aggregators and global
-controllers by ``metric/<NAME>`` and ``controller/<name>``.
+A team of hosts divides it (``sluice_actors.hosts.team``).  Whatever has a name and must have one actor in the cluster
+asks here: policies by their id, aggregators and global controllers by ``metric/<NAME>`` and ``controller/<name>``.
 """
 
 from __future__ import annotations
@@ -32,25 +31,3 @@ class Ownership(Protocol):
 
     def refused(self, slot: str) -> None:
         """The store refused a change because another host owns ``slot``."""
-
-
-class SingleHost:
-    """Everything is ours, for ever."""
-
-    acting = True
-
-    def owns(self, name: str) -> bool:
-        return True
-
-    def owns_slot(self, slot: str) -> bool:
-        return True
-
-    def on_change(self, changed: Callable[[], None]) -> None:
-        """Never calls ``changed``."""
-
-    def fence(self, names: Iterable[str]) -> dict[str, str]:
-        """Nothing: there is nobody else."""
-        return {}
-
-    def refused(self, slot: str) -> None:
-        """Never happens without a fence."""

@@ -1,9 +1,10 @@
-"""What tests of actor hosts share: a real RabbitMQ for the session, and a quiet log."""
+"""What tests of actor hosts share: a real RabbitMQ for the session, a patient team, and a quiet log."""
 
 import logging
 
 import pytest
 
+from sluice_actors.hosts import members
 from sluice_aio.base.backing_servers import RabbitServer
 from sluice_aio.base.ports import free_port
 
@@ -15,6 +16,13 @@ def quiet_pika():
     logger.setLevel(logging.CRITICAL)
     yield
     logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def patient_team(monkeypatch):
+    """On a busy machine a thread may wait long for its turn; and tooz' threads end when they are told to."""
+    monkeypatch.setattr(members, "BEATS", 20)
+    monkeypatch.setattr("futurist._thread.ThreadWorker.MAX_IDLE_FOR", 0.02)
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ import asyncio
 import json
 
 from tests.support.actors.host import HostScenario, run_scenario, wait_until
+from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.activations import Activations
 from sluice_actors.change_observer import ChangeObserver
-from sluice_actors.runtime.ownership import SingleHost
 from sluice_core.connections.url_allowlist import UrlAllowlist
 from sluice_core.messages.policies import Change
 from sluice_core.messages.registry import Activation

@@ -4,13 +4,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.support.actors.host import BUSY, HostScenario, cancel_task, run_scenario, settings, wait_until
+from tests.support.actors.host import BUSY, HostScenario, cancel_task, run_scenario, wait_until
 
-from sluice_actors.host import Host
-from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.testing import plan_of
 from sluice_core.messages.policies import Policy, Target
-from sluice_core.store.fencing import slot_of
 from sluice_core.store.records import Draft
 from sluice_core.testing import assignment
 from sluice_dsl.plan import PERSISTENT, TRANSIENT
@@ -253,39 +250,6 @@ def test_a_wiped_redis_stops_the_actors_and_gets_nothing_written(story):
             await story.ready(host, "p2")
             await story.feed(host, 8)
             await story.has("p2.0")
-        await story.store.close()
-
-    run_scenario(test())
-
-
-class HalfOwner(SingleHost):
-    """Owns the policies it is told to own."""
-
-    def __init__(self, *names):
-        self.names = set(names)
-
-    def owns(self, policy_id):
-        return policy_id in self.names
-
-    def owns_slot(self, slot):
-        return slot in set(map(slot_of, self.names))
-
-    def on_change(self, changed):
-        self.changed = changed
-
-
-def test_only_owned_policies_run_and_ownership_may_change(story):
-    async def test():
-        await story.policy("p1")
-        await story.policy("p2")
-        owner = HalfOwner("p1")
-        host = Host(settings(story.url, story.prefix), ownership=owner)
-        host.start()
-        await story.ready(host, "p1")
-        owner.names = {"p2"}
-        owner.changed()
-        await story.ready(host, "p2")
-        await host.close()
         await story.store.close()
 
     run_scenario(test())

@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.support.actors.bandwidth import MB, flow_row, node_load
 from tests.support.actors.host import HostScenario, run_scenario, settings, wait_until
+from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.bandwidth.service import NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import SingleHost
 from sluice_actors.runtime.tasks import cancel_tasks
 from sluice_core.connections.exchanges import load_routing_key, shares_routing_key
 from sluice_core.describe import PROXY

@@ -77,9 +77,9 @@ class HostScenario:
         self.clock = WindowClock()
 
     @asynccontextmanager
-    async def host(self, team: bool = False, **more: Any) -> AsyncIterator[Host]:
-        """A running host, alone or one of a team."""
-        host = Host(settings(self.url, self.prefix, **more), clock=self.clock, team=team)
+    async def host(self, **more: Any) -> AsyncIterator[Host]:
+        """A running host, one of the team of this store."""
+        host = Host(settings(self.url, self.prefix, **more), self.clock)
         host.start()
         try:
             yield host
@@ -99,7 +99,8 @@ class HostScenario:
             rows = value if isinstance(value, Mapping) else {"AUTH_test": value}
             self.window += 1
             self.clock.now = self.window + 1.5
-            host.router.aggregators.add_batch(batch_of("PUTS_SEC", self.window, rows))
+            batch = batch_of("PUTS_SEC", self.window, rows)
+            host.router.aggregators.receive(metric_routing_key("PUTS_SEC", batch.node), batch.encode())
             self.clock.now += 0.5
             host.router.aggregators.close_due("PUTS_SEC")
             await host.system.idle()

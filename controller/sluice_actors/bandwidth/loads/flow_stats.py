@@ -51,6 +51,7 @@ class FlowStats:
 
     @classmethod
     def empty(cls) -> Self:
+        """No flow-side, so columns without entries."""
         return cls(np.empty(0, dtype=np.intp), np.empty((COLUMNS, 0)))
 
     @property

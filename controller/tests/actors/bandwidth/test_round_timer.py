@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from tests.support.actors.bandwidth import MB, bandwidth_policy, flow_row, flow_stat, node_load
 from tests.support.actors.host import run_scenario, settings
+from tests.support.actors.ownership import SingleHost
 
 from sluice_actors.bandwidth.service import LISTEN_SECONDS, NAME, AllocationService
 from sluice_actors.policies.group_index import GroupIndex
-from sluice_actors.runtime.ownership import SingleHost
 from sluice_agent.bandwidth.shares import ShareReceiver
 from sluice_core.connections.exchanges import load_routing_key
 from sluice_core.describe import PROXY
