@@ -8,20 +8,12 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, ClassVar, Final, cast
+from typing import IO, Any, Final, cast
 
-from sluice_client.command_base.command import (
-    WAIT,
-    Argument,
-    EachCommand,
-    ListCommand,
-    ShowCommand,
-    SluiceCommand,
-    names_argument,
-)
-from sluice_client.command_base.crud import ResourceCommand
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, SluiceCommand
+from sluice_client.command_base.crud import Arguments, EachResource, ResourceCommand, ShowResource, given_values
 from sluice_client.command_base.progress import Progress
-from sluice_client.resources.columns import Column, Data
+from sluice_client.resources.columns import Data
 from sluice_client.rest.uploads import Uploads
 
 MAIN: Final = Argument("--main", "the class to run, where the code has several", {"default": "", "metavar": "CLASS"})
@@ -30,7 +22,6 @@ _TO: Final = Argument("file", "where to write it", {"metavar": "FILE"})
 _REVISION: Final = Argument(
     "--revision", "one of the earlier revisions, by default the one before", {"type": int, "metavar": "NUMBER"}
 )
-_FORCE: Final = Argument("--force", "even while policies use it", {"action": "store_true"})
 
 
 def upload_file(
@@ -57,25 +48,31 @@ class CodeCommand(ResourceCommand):
         return self.client.uploads(self.resource.path)
 
 
-class UploadCode(CodeCommand, ShowCommand):
+class UploadCode(CodeCommand, ShowResource):
     """Uploads code, or another revision of it."""
 
-    #: further options
-    options: ClassVar[tuple[Argument, ...]] = ()
+    arguments = (WAIT,)
 
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(), _FILE, *cls.options, WAIT)
+    @classmethod
+    def key_arguments(cls) -> Arguments:
+        """The item, and the file."""
+        return (*super().key_arguments(), _FILE)
+
+    @classmethod
+    def options(cls) -> Arguments:
+        """The options of upload."""
+        return cls.resource.upload_options
 
     def fetch(self, args: Namespace) -> Data:
         """The item with its code."""
-        return upload_file(self, self.code, self.key(args), args.code, args.wait, getattr(args, "main", ""))
+        options = given_values(self.resource.upload_options, args)
+        return upload_file(self, self.code, self.key(args), args.code, args.wait, **options)
 
 
-class DownloadCode(CodeCommand, SluiceCommand):
+class DownloadCode(CodeCommand):
     """Writes the code of the newest revision into a file."""
 
-    def __init_subclass__(cls) -> None:
-        cls.arguments = (cls.resource.argument(), _TO)
+    arguments = (_TO,)
 
     def take_action(self, parsed_args: Namespace) -> int:
         """Called by cliff."""
@@ -85,53 +82,44 @@ class DownloadCode(CodeCommand, SluiceCommand):
         return 0
 
 
-class RollBackCode(CodeCommand, ShowCommand):
+class RollBackCode(CodeCommand, ShowResource):
     """Restores an earlier revision."""
 
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(), _REVISION, WAIT)
+    arguments = (_REVISION, WAIT)
 
     def fetch(self, args: Namespace) -> Data:
         """The item with its earlier code."""
         return self.code.roll_back(self.key(args), args.revision, args.wait)
 
 
-class StartCode(CodeCommand, EachCommand):
+class StartCode(CodeCommand, EachResource):
     """Starts items."""
 
-    def __init_subclass__(cls) -> None:
-        cls.names = cls.resource.key
-        cls.arguments = (names_argument(cls.resource.key, f"the {cls.resource.noun}"), WAIT)
+    arguments = (WAIT,)
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Start one item."""
         return f"{self.resource.noun} {name} is started", self.code.start(name, args.wait)
 
 
-class StopCode(CodeCommand, EachCommand):
+class StopCode(CodeCommand, EachResource):
     """Stops items."""
 
-    #: whether it has ``--force``
-    forcible: ClassVar[bool] = False
+    arguments = (WAIT,)
 
-    def __init_subclass__(cls) -> None:
-        cls.names = cls.resource.key
-        forced = (_FORCE,) if cls.forcible else ()
-        cls.arguments = (names_argument(cls.resource.key, f"the {cls.resource.noun}"), *forced, WAIT)
+    @classmethod
+    def options(cls) -> Arguments:
+        """The options of stop."""
+        return cls.resource.stop_options
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Stop one item."""
-        stopped = self.code.stop(name, args.wait, force=getattr(args, "force", False))
-        return f"{self.resource.noun} {name} is stopped", stopped
+        options = given_values(self.resource.stop_options, args)
+        return f"{self.resource.noun} {name} is stopped", self.code.stop(name, args.wait, **options)
 
 
 class ListInstances(CodeCommand, ListCommand):
-    """Lists the instances of an item."""
-
-    instances: ClassVar[tuple[Column, ...]]
-
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.instances, (cls.resource.argument(),)
+    """Lists the instances of an item, in columns that each class names."""
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """The instances."""

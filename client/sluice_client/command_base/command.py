@@ -43,6 +43,11 @@ class Argument:
         """The attribute of the parsed command line."""
         return str(self.more.get("dest", self.flags.split()[0].lstrip("-").replace("-", "_")))
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is a list of one or more words."""
+        return self.more.get("nargs") == "+"
+
     def add_to(self, parser: ArgumentParser) -> None:
         """Add it to ``parser``."""
         parser.add_argument(*self.flags.split(), help=self.help, **self.more)
@@ -74,6 +79,11 @@ def repeated_option(flag: str, text: str, dest: str) -> Argument:
     """An option for texts that may be repeated."""
     more = {"action": "append", "dest": dest, "metavar": flag.lstrip("-").upper()}
     return Argument(flag, f"{text}; may be repeated", more)
+
+
+def force_option(text: str) -> Argument:
+    """The option for a change that is refused without it."""
+    return Argument("--force", text, {"action": "store_true"})
 
 
 def seconds_option(flag: str, text: str, default: float | None = 0.0) -> Argument:
@@ -191,10 +201,10 @@ class ShowCommand(DisplayCommand, ShowOne):
 
 
 class EachCommand(SluiceCommand):
-    """Acts on each of several names, continues after a failure, and fails at the end if one failed."""
+    """Acts on each of several names, continues after a failure, and fails at the end if one failed.
 
-    #: name of the argument that holds the names
-    names: ClassVar[str]
+    One of its arguments is for several names.
+    """
 
     @abstractmethod
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
@@ -205,7 +215,8 @@ class EachCommand(SluiceCommand):
 
     def take_action(self, parsed_args: Namespace) -> int:
         """Called by cliff."""
-        names = list(dict.fromkeys(getattr(parsed_args, self.names)))
+        (given,) = (getattr(parsed_args, one.dest) for one in self.arguments if one.is_repeated)
+        names = list(dict.fromkeys(given))
         failed = 0
         for name in names:
             try:

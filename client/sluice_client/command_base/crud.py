@@ -2,8 +2,8 @@
 
 A new resource is a :class:`Resource`, and for each command that it has a class of two lines::
 
-    class ListTerms(ListResources):
-        resource = TERM  # and a docstring, which is the command's help
+    class ShowTerm(crud.ShowResource, resource=TERM):  # with a docstring, which is the command's help
+        examples = ("DOCS",)
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from sluice_client.errors import ClientError
 from sluice_client.resources.columns import Column, Data
 from sluice_client.rest.collection import Collection
 
+Arguments = tuple[Argument, ...]
+
 
 @dataclass(frozen=True)
 class Resource:
     """A REST resource: its ``noun``, its ``path``, and the field ``name`` that holds the items of a page.
 
     ``key`` is the field that identifies an item.  ``filters`` narrow a list; ``fields`` are the options of create and
-    set, each named like its field.
+    set, each named like its field.  The other options belong to one command each.
     """
 
     noun: str
@@ -40,34 +42,51 @@ class Resource:
     listed: tuple[Column, ...]
     shown: tuple[Column, ...] = ()
     key: str = "name"
-    filters: tuple[Argument, ...] = ()
-    fields: tuple[Argument, ...] = ()
-    #: help of ``--force`` for delete and for set; empty without that option
-    force: str = ""
-    force_set: str = ""
+    filters: Arguments = ()
+    fields: Arguments = ()
+    set_options: Arguments = ()
+    delete_options: Arguments = ()
+    upload_options: Arguments = ()
+    stop_options: Arguments = ()
 
-    def argument(self) -> Argument:
-        """The argument that identifies an item."""
-        return Argument(self.key, f"the {self.noun}", {"metavar": self.key.upper()})
+    def argument(self, text: str = "") -> Argument:
+        """The argument that identifies an item.
 
-    def values(self, arguments: tuple[Argument, ...], args: Namespace) -> dict[str, Any]:
-        """The values of those ``arguments`` that are on the command line."""
-        values = {argument.dest: getattr(args, argument.dest) for argument in arguments}
-        return {name: value for name, value in values.items() if value is not None}
-
-
-def _forced(text: str) -> tuple[Argument, ...]:
-    return (Argument("--force", text, {"action": "store_true"}),) if text else ()
+        :param text: its help; empty: the noun
+        """
+        return Argument(self.key, text or f"the {self.noun}", {"metavar": self.key.upper()})
 
 
-def _force(args: Namespace) -> str:
-    return "true" if getattr(args, "force", False) else ""
+def given_values(arguments: Arguments, args: Namespace) -> dict[str, Any]:
+    """The values of those ``arguments`` that are on the command line."""
+    values = {argument.dest: getattr(args, argument.dest) for argument in arguments}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class ResourceCommand(SluiceCommand):
-    """A command of one resource."""
+    """A command of one resource, which is a parameter of its class.
+
+    It accepts the item's key, the options that the resource has for it, and its own ``arguments``.
+    """
 
     resource: ClassVar[Resource]
+    #: help of the argument for the key; empty: the noun
+    key_help: ClassVar[str] = ""
+
+    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+        if resource is not None:
+            cls.resource = resource
+            cls.arguments = (*cls.key_arguments(), *cls.options(), *cls.arguments)
+
+    @classmethod
+    def key_arguments(cls) -> Arguments:
+        """The arguments that say which item is meant."""
+        return (cls.resource.argument(cls.key_help),)
+
+    @classmethod
+    def options(cls) -> Arguments:
+        """The options that the resource has for this command."""
+        return ()
 
     @property
     def collection(self) -> Collection:
@@ -82,62 +101,91 @@ class ResourceCommand(SluiceCommand):
 class ListResources(ResourceCommand, ListCommand):
     """Lists the items."""
 
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.resource.listed, cls.resource.filters
+    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+        if resource is not None:
+            cls.columns = resource.listed
+        super().__init_subclass__(resource)
+
+    @classmethod
+    def key_arguments(cls) -> Arguments:
+        """None, but filters: all items are meant."""
+        return cls.resource.filters
 
     def fetch(self, args: Namespace) -> Iterable[Data]:
         """The items that match the filters."""
-        return self.collection.list(**self.resource.values(self.resource.filters, args))
+        return self.collection.list(**given_values(self.resource.filters, args))
 
 
 class ShowResource(ResourceCommand, ShowCommand):
     """Shows one item."""
 
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(),)
+    def __init_subclass__(cls, resource: Resource | None = None) -> None:
+        if resource is not None:
+            cls.columns = resource.shown
+        super().__init_subclass__(resource)
 
     def fetch(self, args: Namespace) -> Data:
         """The item."""
         return self.collection.get(self.key(args))
 
 
-class CreateResource(ResourceCommand, ShowCommand):
+class CreateResource(ShowResource):
     """Creates an item."""
 
-    def __init_subclass__(cls) -> None:
-        cls.columns, cls.arguments = cls.resource.shown, (cls.resource.argument(), *cls.resource.fields)
+    @classmethod
+    def options(cls) -> Arguments:
+        """The fields."""
+        return cls.resource.fields
 
     def fetch(self, args: Namespace) -> Data:
         """The new item."""
-        named = {self.resource.key: self.key(args)}
-        return self.collection.create(named | self.resource.values(self.resource.fields, args))
+        return self.collection.create({self.resource.key: self.key(args)} | self.values(args))
+
+    def values(self, args: Namespace) -> dict[str, Any]:
+        """The fields that are on the command line."""
+        return given_values(self.resource.fields, args)
 
 
-class UpdateResource(ResourceCommand, ShowCommand):
+class UpdateResource(CreateResource):
     """Changes some fields of an item."""
 
-    def __init_subclass__(cls) -> None:
-        resource = cls.resource
-        cls.columns = resource.shown
-        cls.arguments = (resource.argument(), *resource.fields, *_forced(resource.force_set))
+    @classmethod
+    def options(cls) -> Arguments:
+        """The fields, and the options of set."""
+        return (*cls.resource.fields, *cls.resource.set_options)
 
     def fetch(self, args: Namespace) -> Data:
         """The changed item; refused (412) when somebody else changed it at the same time."""
-        changes = self.resource.values(self.resource.fields, args)
+        changes = self.values(args)
         if not changes:
             raise ClientError("nothing is to be changed, expected an option that says what")
-        _, etag = self.collection.get_with_etag(self.key(args))
-        return self.collection.update(self.key(args), changes, etag, force=_force(args))
+        found, etag = self.collection.get_with_etag(self.key(args))
+        options = given_values(self.resource.set_options, args)
+        return self.collection.update(self.key(args), self.unchanged(found) | changes, etag, **options)
+
+    def unchanged(self, found: Data) -> dict[str, Any]:
+        """Fields of the item as it is that the controller wants with every change."""
+        return {}
 
 
-class DeleteResources(ResourceCommand, EachCommand):
+class EachResource(ResourceCommand, EachCommand):
+    """Acts on each of several items."""
+
+    @classmethod
+    def key_arguments(cls) -> Arguments:
+        """The argument for all their names."""
+        return (names_argument(cls.resource.key, cls.key_help or f"the {cls.resource.noun}"),)
+
+
+class DeleteResources(EachResource):
     """Deletes items."""
 
-    def __init_subclass__(cls) -> None:
-        cls.names = cls.resource.key
-        cls.arguments = (names_argument(cls.resource.key, f"the {cls.resource.noun}"), *_forced(cls.resource.force))
+    @classmethod
+    def options(cls) -> Arguments:
+        """The options of delete."""
+        return cls.resource.delete_options
 
     def each(self, name: str, args: Namespace) -> tuple[str, Any]:
         """Delete one item."""
-        self.collection.delete(name, force=_force(args))
+        self.collection.delete(name, **given_values(self.resource.delete_options, args))
         return f"{self.resource.noun} {name} is deleted", None

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from typing import Final
+from typing import Any, Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, seconds_option
-from sluice_client.command_base.crud import (
-    CreateResource,
-    DeleteResources,
-    ListResources,
-    Resource,
-    ShowResource,
-    UpdateResource,
-)
-from sluice_client.errors import ClientError
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 
-ACTIVATION: Final = Resource(
+ACTIVATION: Final = crud.Resource(
     "activation",
     "/registry/filters",
     "filters",
@@ -33,48 +24,36 @@ ACTIVATION: Final = Resource(
 )
 
 
-class ListActivations(ListResources):
+class ListActivations(crud.ListResources, resource=ACTIVATION):
     """List the activation URL of every filter; by default it is our own deploy call, which nobody makes."""
 
-    resource = ACTIVATION
 
-
-class ShowActivation(ShowResource):
+class ShowActivation(crud.ShowResource, resource=ACTIVATION):
     """Show the activation URL of a filter."""
 
-    resource = ACTIVATION
     examples = ("compression",)
 
 
-class CreateActivation(CreateResource):
+class CreateActivation(crud.CreateResource, resource=ACTIVATION):
     """Name the service that a filter is activated by."""
 
-    resource = ACTIVATION
     examples = (
         "scan --url 'https://scan.example.org/{target}/on' --undo 'https://scan.example.org/{target}/off' --timeout 3",
     )
 
 
-class SetActivation(UpdateResource):
+class SetActivation(crud.UpdateResource, resource=ACTIVATION):
     """Name another service, or another time-out; what is not named stays."""
 
-    resource = ACTIVATION
     examples = ("scan --timeout 5",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The activation with its changes, unless somebody else changed it at the same time."""
-        changes = self.resource.values(self.resource.fields, args)
-        if not changes:
-            raise ClientError("nothing is to be changed, expected an option that says what")
-        found, etag = self.collection.get_with_etag(args.keyword)
+    def unchanged(self, found: Data) -> dict[str, Any]:
+        """The controller takes a whole one, and our own call is nothing to go on from."""
         before = found["activation"]
-        # the controller takes a whole one, and our own call is nothing to go on from
-        kept = {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
-        return self.collection.update(args.keyword, kept | changes, etag)
+        return {name: before[name] for name in ("url", "undo", "timeout")} if before["federated"] else {}
 
 
-class DeleteActivation(DeleteResources):
+class DeleteActivation(crud.DeleteResources, resource=ACTIVATION):
     """Forget the services of filters: our own call is theirs again."""
 
-    resource = ACTIVATION
     examples = ("scan",)

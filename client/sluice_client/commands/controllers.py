@@ -4,79 +4,67 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client.command_base.code_crud import (
-    MAIN,
-    DownloadCode,
-    ListInstances,
-    RollBackCode,
-    StartCode,
-    StopCode,
-    UploadCode,
-)
-from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
+from sluice_client.command_base import code_crud, crud
 from sluice_client.resources import code
 
-CONTROLLER: Final = Resource("controller", "/controllers", "controllers", code.CONTROLLER_LIST, code.CONTROLLER)
+CONTROLLER: Final = crud.Resource(
+    "controller",
+    "/controllers",
+    "controllers",
+    code.CONTROLLER_LIST,
+    code.CONTROLLER,
+    upload_options=(code_crud.MAIN,),
+)
 
 
-class ListControllers(ListResources):
+class ListControllers(crud.ListResources, resource=CONTROLLER):
     """List global controllers and how they fare."""
 
-    resource = CONTROLLER
 
-
-class ShowController(ShowResource):
+class ShowController(crud.ShowResource, resource=CONTROLLER):
     """Show a controller: what it watches, where it runs, and why not."""
 
-    resource = CONTROLLER
     examples = ("busy -f json",)
 
 
-class UploadController(UploadCode):
+class UploadController(code_crud.UploadCode, resource=CONTROLLER):
     """Bring the code of a controller, or another revision of it; a new one is stopped."""
 
-    resource = CONTROLLER
-    options = (MAIN,)
     examples = ("busy busy.py", "busy busy.py --main Busy --wait 10")
 
 
-class StartController(StartCode):
+class StartController(code_crud.StartCode, resource=CONTROLLER):
     """Let actor hosts run controllers."""
 
-    resource = CONTROLLER
     examples = ("busy --wait 10",)
 
 
-class StopController(StopCode):
+class StopController(code_crud.StopCode, resource=CONTROLLER):
     """Stop controllers and take back what they set."""
 
-    resource = CONTROLLER
     examples = ("busy",)
 
 
-class RollBackController(RollBackCode):
+class RollBackController(code_crud.RollBackCode, resource=CONTROLLER):
     """Give a controller the code of an earlier revision again, as a new revision."""
 
-    resource = CONTROLLER
     examples = ("busy", "busy --revision 1 --wait 10")
 
 
-class DeleteController(DeleteResources):
+class DeleteController(crud.DeleteResources, resource=CONTROLLER):
     """Forget controllers and take back what they set."""
 
-    resource = CONTROLLER
     examples = ("busy",)
 
 
-class DownloadController(DownloadCode):
+class DownloadController(code_crud.DownloadCode, resource=CONTROLLER):
     """Write the code of a controller into a file."""
 
-    resource = CONTROLLER
     examples = ("busy busy.py",)
 
 
-class ListControllerInstances(ListInstances):
+class ListControllerInstances(code_crud.ListInstances, resource=CONTROLLER):
     """List the actor hosts that run a controller: one, but while it moves."""
 
-    resource, instances = CONTROLLER, code.CONTROLLER_INSTANCE_LIST
+    columns = code.CONTROLLER_INSTANCE_LIST
     examples = ("busy --long",)

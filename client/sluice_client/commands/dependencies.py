@@ -6,78 +6,62 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Final
 
-from sluice_client.command_base.code_crud import DownloadCode, UploadCode
-from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, repeated_option
-from sluice_client.command_base.crud import (
-    CreateResource,
-    DeleteResources,
-    ListResources,
-    Resource,
-    ShowResource,
-    UpdateResource,
-)
+from sluice_client.command_base import code_crud, crud
+from sluice_client.command_base.command import WAIT, Argument, ListCommand, ShowCommand, force_option, repeated_option
 from sluice_client.resources import code
 from sluice_client.resources.columns import Data
 
-DEPENDENCY: Final = Resource(
+DEPENDENCY: Final = crud.Resource(
     "dependency",
     "/filters/dependencies",
     "dependencies",
     code.DEPENDENCY_LIST,
     code.DEPENDENCY,
     fields=(Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),),
-    force="even while filters use it, which then are without",
+    delete_options=(force_option("even while filters use it, which then are without"),),
 )
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
 _NAME: Final = Argument("name", "the dependency", {"metavar": "NAME"})
 _FILTERS: Final = repeated_option("--filter", "a filter, in place of those that are deployed at the target", "filters")
 
 
-class ListDependencies(ListResources):
+class ListDependencies(crud.ListResources, resource=DEPENDENCY):
     """List files that registered filters may need, and which filters use them."""
 
-    resource = DEPENDENCY
 
-
-class ShowDependency(ShowResource):
+class ShowDependency(crud.ShowResource, resource=DEPENDENCY):
     """Show a file and the filters that use it."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar",)
 
 
-class CreateDependency(CreateResource):
+class CreateDependency(crud.CreateResource, resource=DEPENDENCY):
     """Describe a file that filters need; its data follow with `dependency upload`."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar --help-text 'what the parser needs'",)
 
 
-class SetDependency(UpdateResource):
+class SetDependency(crud.UpdateResource, resource=DEPENDENCY):
     """Describe a file anew."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar --help-text 'version 2'",)
 
 
-class UploadDependency(UploadCode):
+class UploadDependency(code_crud.UploadCode, resource=DEPENDENCY):
     """Bring the data of a file; all filters that use it have them with one change."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar target/commons-io-2.16.jar --wait 10",)
 
 
-class DownloadDependency(DownloadCode):
+class DownloadDependency(code_crud.DownloadCode, resource=DEPENDENCY):
     """Write the data of a dependency into a file."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar copy.jar",)
 
 
-class DeleteDependency(DeleteResources):
+class DeleteDependency(crud.DeleteResources, resource=DEPENDENCY):
     """Forget files that filters needed."""
 
-    resource = DEPENDENCY
     examples = ("commons-io.jar",)
 
 

@@ -8,28 +8,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from sluice_client.command_base.code_crud import DownloadCode, RollBackCode, UploadCode, upload_file
+from sluice_client.command_base import code_crud, crud
 from sluice_client.command_base.command import (
     WAIT,
     Argument,
     EachCommand,
     ListCommand,
     ShowCommand,
+    force_option,
     names_argument,
     pair_option,
     seconds_option,
 )
-from sluice_client.command_base.crud import Resource
 from sluice_client.command_base.watch import Watch
 from sluice_client.errors import ClientError
 from sluice_client.resources import code, policies, registry
 from sluice_client.resources.columns import Data
-from sluice_client.rest.client import Client
 
-_KEYWORD: Final = Argument("keyword", "the word that sentences use", {"metavar": "KEYWORD"})
+_WORD: Final = "the word that sentences use"
+_KEYWORD: Final = Argument("keyword", _WORD, {"metavar": "KEYWORD"})
 _TARGET: Final = Argument("target", "account[/container[/object]]", {"metavar": "TARGET"})
 _CODE: Final = Argument("--code", "upload its code at once", {"default": "", "metavar": "FILE"})
-FILTER: Final = Resource("filter", "/filters", "filters", policies.FILTER_LIST, code.UPLOADED_FILTER, key="keyword")
 _FIELDS: Final = (
     Argument("--description", "JSON with any of what follows", {"default": "", "metavar": "FILE"}),
     Argument("--environment", "who runs it: native (inside Swift, with all its rights), process, storlet or wasm"),
@@ -49,6 +48,16 @@ _FIELDS: Final = (
     ),
     Argument("--help-text", "what it does, in few words", {"metavar": "TEXT"}),
 )
+FILTER: Final = crud.Resource(
+    "filter",
+    "/filters",
+    "filters",
+    policies.FILTER_LIST,
+    code.UPLOADED_FILTER,
+    key="keyword",
+    fields=_FIELDS,
+    delete_options=(force_option("even if stored objects need it to be read"),),
+)
 
 
 class ListFilters(ListCommand):
@@ -65,36 +74,33 @@ class ListFilters(ListCommand):
         return self.client.known_filters() if args.all else self.client.filters()
 
 
-class ShowFilter(ShowCommand):
+class ShowFilter(crud.ShowResource, resource=FILTER):
     """Show a filter that was registered at run time."""
 
-    columns = code.UPLOADED_FILTER
-    arguments = (_KEYWORD,)
+    key_help = _WORD
     examples = ("rot13 -f json",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The registration."""
-        return self.client.filter(args.keyword)
 
-
-class CreateFilter(ShowCommand):
+class CreateFilter(crud.CreateResource, resource=FILTER):
     """Register a filter; native code says itself what `--reverse`, `--capability` and `--parameter` would."""
 
-    columns = code.UPLOADED_FILTER
-    arguments: ClassVar[tuple[Argument, ...]] = (_KEYWORD, *_FIELDS, _CODE, WAIT)
+    key_help = _WORD
+    arguments: ClassVar[crud.Arguments] = (_CODE, WAIT)
     examples = (
         "rot13 --environment native --code rot13.py --wait 20",
         "shout --environment wasm --language wasm --reverse --capability stage=450 --code shout.wasm",
     )
 
     def fetch(self, args: Namespace) -> Data:
-        """The registration."""
-        return self.create({**fields_of(args), "keyword": args.keyword}, args)
+        """The registration, with its code if that is on the command line."""
+        made = self.collection.create(self.description(args))
+        if not args.code:
+            return made
+        return code_crud.upload_file(self, self.client.filter_code, made["keyword"], args.code, args.wait)
 
-    def create(self, description: Data, args: Namespace) -> Data:
-        """Register it, and upload its code if that is args."""
-        made = self.client.register_filter(description)
-        return upload_file(self, self.client.filter_code, made["keyword"], args.code, args.wait) if args.code else made
+    def description(self, args: Namespace) -> dict[str, Any]:
+        """All fields, the keyword among them."""
+        return {**fields_of(args), "keyword": args.keyword}
 
 
 class RegisterFilter(CreateFilter):
@@ -106,47 +112,40 @@ class RegisterFilter(CreateFilter):
         WAIT,
     )
 
-    def fetch(self, args: Namespace) -> Data:
-        """The registration."""
-        return self.create(read_description(args.description), args)
+    def description(self, args: Namespace) -> dict[str, Any]:
+        """What the file holds."""
+        return read_description(args.description)
 
 
-class SetFilter(ShowCommand):
+class SetFilter(crud.UpdateResource, resource=FILTER):
     """Change the description of a registered filter; what is not named stays."""
 
-    columns = code.UPLOADED_FILTER
-    arguments = (_KEYWORD, *_FIELDS)
+    key_help = _WORD
     examples = ("rot13 --self-service",)
 
-    def fetch(self, args: Namespace) -> Data:
-        """The registration as it is now."""
-        changes = fields_of(args)
-        if not changes:
-            raise ClientError("nothing is to be changed, expected an option that says what")
-        return changed(self.client, args.keyword, changes)
+    def values(self, args: Namespace) -> dict[str, Any]:
+        """The fields that the options give."""
+        return fields_of(args)
 
 
-class UploadFilter(UploadCode):
+class UploadFilter(code_crud.UploadCode, resource=FILTER):
     """Give a registered filter its code, or another revision of it."""
 
-    resource = FILTER
     examples = ("rot13 rot13.py --wait 20",)
 
 
-class RollBackFilter(RollBackCode):
+class RollBackFilter(code_crud.RollBackCode, resource=FILTER):
     """Give a registered filter the code of an earlier revision again, as a new revision."""
 
-    resource = FILTER
     examples = (
         "rot13",
         "rot13 --revision 2 --wait 20",
     )
 
 
-class DownloadFilter(DownloadCode):
+class DownloadFilter(code_crud.DownloadCode, resource=FILTER):
     """Write the code of a registered filter into a file."""
 
-    resource = FILTER
     examples = ("rot13 rot13.py",)
 
 
@@ -175,23 +174,14 @@ class ShowRollout(ShowCommand):
         return self.client.filter(args.keyword)
 
 
-class DeleteFilter(EachCommand):
+class DeleteFilter(crud.DeleteResources, resource=FILTER):
     """Forget registered filters that no policy uses."""
 
-    names = "keyword"
-    arguments = (
-        names_argument("keyword", "a registered filter"),
-        Argument("--force", "even if stored objects need it to be read", {"action": "store_true"}),
-    )
+    key_help = "a registered filter"
     examples = (
         "rot13",
         "rot13 --force",
     )
-
-    def each(self, name: str, args: Namespace) -> tuple[str, Any]:
-        """Forget one."""
-        self.client.unregister_filter(name, args.force)
-        return f"filter {name} is deleted", None
 
 
 class ListDeployed(ListCommand):
@@ -229,7 +219,6 @@ class DeployFilter(ShowCommand):
 class UndeployFilter(EachCommand):
     """Take back what deploying filters for a target has set."""
 
-    names = "keyword"
     arguments = (_TARGET, names_argument("keyword", "a filter"), WAIT)
     examples = ("AUTH_acme/logs compression",)
 
@@ -237,12 +226,6 @@ class UndeployFilter(EachCommand):
         """Take back one."""
         left = self.client.undeploy_filter(args.target, name, args.wait)
         return f"filter {name} is taken back from {args.target}", left
-
-
-def changed(client: Client, keyword: str, changes: Data) -> Data:
-    """The registration with ``changes``, unless somebody else changed it at the same time."""
-    _, etag = client.filter_and_etag(keyword)
-    return client.update_filter(keyword, changes, etag)
 
 
 def fields_of(args: Namespace) -> dict[str, Any]:

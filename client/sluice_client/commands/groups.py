@@ -6,47 +6,41 @@ from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import (
     WAIT,
     Argument,
     EachCommand,
     ListCommand,
     ShowCommand,
+    force_option,
     names_argument,
     repeated_option,
-)
-from sluice_client.command_base.crud import (
-    CreateResource,
-    DeleteResources,
-    ListResources,
-    Resource,
-    ShowResource,
-    UpdateResource,
 )
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 from sluice_client.rest.collection import join_path
 
-_FORCE: Final = "even while policies use it, which keep what it meant"
-GROUP: Final = Resource(
+_FORCE: Final = force_option("even while policies use it, which keep what it meant")
+GROUP: Final = crud.Resource(
     "group",
     "/registry/gtenants",
     "gtenants",
     registry.TENANT_GROUP_LIST,
     registry.TENANT_GROUP,
     fields=(repeated_option("--tenant", "one of all its tenants", "tenants"),),
-    force=_FORCE,
+    delete_options=(_FORCE,),
 )
-CONTAINER_GROUP: Final = Resource(
+CONTAINER_GROUP: Final = crud.Resource(
     "container group",
     "/registry/gcontainers",
     "gcontainers",
     registry.CONTAINER_GROUP_LIST,
     registry.CONTAINER_GROUP,
     fields=(repeated_option("--container", "one of all its containers, as account/container", "containers"),),
-    force=_FORCE,
+    delete_options=(_FORCE,),
 )
-STEREOTYPE: Final = Resource(
+STEREOTYPE: Final = crud.Resource(
     "stereotype",
     "/stereotypes",
     "stereotypes",
@@ -56,91 +50,83 @@ STEREOTYPE: Final = Resource(
         Argument("--text", "sentences `FOR {target} …`"),
         Argument("--help-text", "what it is for", {"dest": "help", "metavar": "TEXT"}),
     ),
-    force="even if it is applied: what it has set stays",
+    delete_options=(force_option("even if it is applied: what it has set stays"),),
 )
+_CONTAINER: Final = "a container, as account/container"
 _GROUP: Final = Argument("group", "the group", {"metavar": "GROUP"})
 _STEREOTYPE: Final = Argument("name", "the stereotype", {"metavar": "NAME"})
 
 
-class ListGroups(ListResources):
+class ListGroups(crud.ListResources, resource=GROUP):
     """List groups of tenants."""
 
-    resource = GROUP
 
-
-class ShowGroup(ShowResource):
+class ShowGroup(crud.ShowResource, resource=GROUP):
     """Show a group's tenants."""
 
-    resource = GROUP
     examples = ("gold",)
 
 
-class CreateGroup(CreateResource):
+class CreateGroup(crud.CreateResource, resource=GROUP):
     """Put tenants under one name."""
 
-    resource = GROUP
     examples = ("gold --tenant acme --tenant AUTH_beta",)
 
 
-class SetGroup(UpdateResource):
+class SetGroup(crud.UpdateResource, resource=GROUP):
     """Name all tenants of a group anew."""
 
-    resource = GROUP
     examples = ("gold --tenant acme",)
 
 
-class DeleteGroup(DeleteResources):
+class DeleteGroup(crud.DeleteResources, resource=GROUP):
     """Forget groups of tenants."""
 
-    resource = GROUP
     examples = ("gold",)
 
 
-class ListContainerGroups(ListResources):
+class ListContainerGroups(crud.ListResources, resource=CONTAINER_GROUP):
     """List groups of containers."""
 
-    resource = CONTAINER_GROUP
 
-
-class ShowContainerGroup(ShowResource):
+class ShowContainerGroup(crud.ShowResource, resource=CONTAINER_GROUP):
     """Show a group's containers."""
 
-    resource = CONTAINER_GROUP
     examples = ("archives",)
 
 
-class CreateContainerGroup(CreateResource):
+class CreateContainerGroup(crud.CreateResource, resource=CONTAINER_GROUP):
     """Put containers under one name."""
 
-    resource = CONTAINER_GROUP
     examples = ("archives --container AUTH_acme/logs",)
 
 
-class SetContainerGroup(UpdateResource):
+class SetContainerGroup(crud.UpdateResource, resource=CONTAINER_GROUP):
     """Name all containers of a group anew."""
 
-    resource = CONTAINER_GROUP
     examples = ("archives --container AUTH_acme/logs --container AUTH_beta/logs",)
 
 
-class DeleteContainerGroup(DeleteResources):
+class DeleteContainerGroup(crud.DeleteResources, resource=CONTAINER_GROUP):
     """Forget groups of containers."""
 
-    resource = CONTAINER_GROUP
     examples = ("archives",)
 
 
-class _Members(EachCommand):
+class _Members(crud.ResourceCommand, EachCommand):
     """Something that is done to members of a group, one after the other."""
 
-    resource: ClassVar[Resource]
-    #: in the path, between a group and its members
-    folder: ClassVar[str]
-    names = "member"
+    #: help of the argument for the members
+    member: ClassVar[str] = "a tenant"
+
+    @classmethod
+    def key_arguments(cls) -> crud.Arguments:
+        """The group, and its members."""
+        return _GROUP, names_argument("member", cls.member)
 
     def path(self, name: str, args: Namespace) -> str:
         """Where the member is."""
-        return self.resource.path + join_path(args.group, self.folder, name)
+        return self.resource.path + join_path(args.group, self.resource.fields[0].dest, name)
 
 
 class _Add(_Members):
@@ -156,69 +142,57 @@ class _Remove(_Members):
         return f"{name} is not in group {args.group} any more", None
 
 
-class AddTenant(_Add):
+class AddTenant(_Add, resource=GROUP):
     """Add tenants to a group."""
 
-    resource, folder = GROUP, "tenants"
-    arguments = (_GROUP, names_argument("member", "a tenant"))
     examples = ("gold beta gamma",)
 
 
-class RemoveTenant(_Remove):
+class RemoveTenant(_Remove, resource=GROUP):
     """Take tenants out of a group."""
 
-    resource, folder = GROUP, "tenants"
-    arguments = (_GROUP, names_argument("member", "a tenant"))
     examples = ("gold beta",)
 
 
-class AddContainer(_Add):
+class AddContainer(_Add, resource=CONTAINER_GROUP):
     """Add containers to a group."""
 
-    resource, folder = CONTAINER_GROUP, "containers"
-    arguments = (_GROUP, names_argument("member", "a container, as account/container"))
+    member = _CONTAINER
     examples = ("archives AUTH_beta/logs",)
 
 
-class RemoveContainer(_Remove):
+class RemoveContainer(_Remove, resource=CONTAINER_GROUP):
     """Take containers out of a group."""
 
-    resource, folder = CONTAINER_GROUP, "containers"
-    arguments = (_GROUP, names_argument("member", "a container, as account/container"))
+    member = _CONTAINER
     examples = ("archives AUTH_beta/logs",)
 
 
-class ListStereotypes(ListResources):
+class ListStereotypes(crud.ListResources, resource=STEREOTYPE):
     """List stereotypes."""
 
-    resource = STEREOTYPE
 
-
-class ShowStereotype(ShowResource):
+class ShowStereotype(crud.ShowResource, resource=STEREOTYPE):
     """Show a stereotype and how often it is applied."""
 
-    resource = STEREOTYPE
     examples = ("archive",)
 
 
-class CreateStereotype(CreateResource):
+class CreateStereotype(crud.CreateResource, resource=STEREOTYPE):
     """Keep sentences under a name, with {target} as the hole for a target."""
 
-    resource = STEREOTYPE
     examples = ("archive --text 'FOR {target} WHEN OBJECT_TYPE = DOCS DO SET compression'",)
 
 
-class SetStereotype(UpdateResource):
+class SetStereotype(crud.UpdateResource, resource=STEREOTYPE):
     """Change a stereotype; what is not named stays."""
 
-    resource = STEREOTYPE
     examples = ("archive --help-text 'documents are kept'",)
 
 
-class DeleteStereotype(DeleteResources):
+class DeleteStereotype(crud.DeleteResources, resource=STEREOTYPE):
     """Forget stereotypes."""
 
-    resource = STEREOTYPE
     examples = ("archive",)
 
 
@@ -252,7 +226,6 @@ class ApplyStereotype(ShowCommand):
 class TakeBackStereotype(EachCommand):
     """Take back what a stereotype has set for targets."""
 
-    names = "target"
     arguments = (_STEREOTYPE, names_argument("target", "a tenant, or account/container"))
     examples = ("archive AUTH_acme AUTH_acme/logs",)
 

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client.command_base.code_crud import (
-    MAIN,
-    DownloadCode,
-    ListInstances,
-    RollBackCode,
-    StartCode,
-    StopCode,
-    UploadCode,
-)
-from sluice_client.command_base.command import Argument, repeated_option, seconds_option
-from sluice_client.command_base.crud import (
-    CreateResource,
-    DeleteResources,
-    ListResources,
-    Resource,
-    ShowResource,
-    UpdateResource,
-)
+from sluice_client.command_base import code_crud, crud
+from sluice_client.command_base.command import Argument, force_option, repeated_option, seconds_option
 from sluice_client.resources import code, policies
 
-METRIC: Final = Resource(
+METRIC: Final = crud.Resource(
     "metric",
     "/registry/metrics",
     "metrics",
@@ -40,83 +24,72 @@ METRIC: Final = Resource(
         Argument("--location", "exchange and routing key of its batches"),
         Argument("--help-text", "what it says", {"dest": "help", "metavar": "TEXT"}),
     ),
-    force="even while policies use it, which keep what it meant",
+    delete_options=(force_option("even while policies use it, which keep what it meant"),),
+    upload_options=(code_crud.MAIN,),
+    stop_options=(force_option("even while policies use it"),),
 )
 
 
-class ListMetrics(ListResources):
+class ListMetrics(crud.ListResources, resource=METRIC):
     """List what policies can watch."""
 
-    resource = METRIC
 
-
-class ShowMetric(ShowResource):
+class ShowMetric(crud.ShowResource, resource=METRIC):
     """Show a metric."""
 
-    resource = METRIC
     examples = ("PUTS_SEC",)
 
 
-class CreateMetric(CreateResource):
+class CreateMetric(crud.CreateResource, resource=METRIC):
     """Register a metric that something else publishes; `metric upload` brings one of your own."""
 
-    resource = METRIC
     examples = ("CPU_BUSY --unit fraction --granularity node --period 10",)
 
 
-class SetMetric(UpdateResource):
+class SetMetric(crud.UpdateResource, resource=METRIC):
     """Change a registered metric; what is not named stays."""
 
-    resource = METRIC
     examples = ("CPU_BUSY --period 5",)
 
 
-class DeleteMetric(DeleteResources):
+class DeleteMetric(crud.DeleteResources, resource=METRIC):
     """Forget registered or uploaded metrics."""
 
-    resource = METRIC
     examples = ("CPU_BUSY",)
 
 
-class UploadMetric(UploadCode):
+class UploadMetric(code_crud.UploadCode, resource=METRIC):
     """Bring the code of a metric, or another revision of it; a new one is not measured before it is started."""
 
-    resource = METRIC
-    options = (MAIN,)
     examples = ("HEADS_SEC heads.py", "HEADS_SEC heads.py --main Heads --wait 10")
 
 
-class StartMetric(StartCode):
+class StartMetric(code_crud.StartCode, resource=METRIC):
     """Let all proxies measure uploaded metrics."""
 
-    resource = METRIC
     examples = ("HEADS_SEC --wait 10",)
 
 
-class StopMetric(StopCode):
+class StopMetric(code_crud.StopCode, resource=METRIC):
     """Measure uploaded metrics no more; refused while policies watch them."""
 
-    resource = METRIC
-    forcible = True
     examples = ("HEADS_SEC",)
 
 
-class RollBackMetric(RollBackCode):
+class RollBackMetric(code_crud.RollBackCode, resource=METRIC):
     """Give an uploaded metric the code of an earlier revision again, as a new revision."""
 
-    resource = METRIC
     examples = ("HEADS_SEC", "HEADS_SEC --revision 1 --wait 10")
 
 
-class DownloadMetric(DownloadCode):
+class DownloadMetric(code_crud.DownloadCode, resource=METRIC):
     """Write the code of an uploaded metric into a file."""
 
-    resource = METRIC
     examples = ("HEADS_SEC heads.py",)
 
 
-class ListMetricInstances(ListInstances):
+class ListMetricInstances(code_crud.ListInstances, resource=METRIC):
     """List the nodes that measure an uploaded metric, in which revision, and why not."""
 
-    resource, instances = METRIC, code.METRIC_INSTANCE_LIST
+    columns = code.METRIC_INSTANCE_LIST
     examples = ("HEADS_SEC",)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import Argument, ShowCommand
-from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
 from sluice_client.resources import policies
 from sluice_client.resources.columns import Data
 
 STATES: Final = ("ok", "stale_history", "failed", "away")
-NODE: Final = Resource(
+NODE: Final = crud.Resource(
     "node",
     "/nodes",
     "nodes",
@@ -25,27 +25,24 @@ NODE: Final = Resource(
 )
 
 
-class ListNodes(ListResources):
+class ListNodes(crud.ListResources, resource=NODE):
     """List nodes and how far each of them is."""
 
-    resource = NODE
     examples = (
         "--long",
         "--refusing -f json",
     )
 
 
-class ShowNode(ShowResource):
+class ShowNode(crud.ShowResource, resource=NODE):
     """Show a node: what it refuses, the uploaded code that it can run, and how its isolated environments fare."""
 
-    resource = NODE
     examples = ("storage-7",)
 
 
-class DeleteNode(DeleteResources):
+class DeleteNode(crud.DeleteResources, resource=NODE):
     """Forget nodes that are no more; one that lives reports itself again."""
 
-    resource = NODE
     examples = ("storage-7 storage-8",)
 
 

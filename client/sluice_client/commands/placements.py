@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import WAIT, Argument, ShowCommand
-from sluice_client.command_base.crud import DeleteResources, ListResources, Resource, ShowResource
 from sluice_client.errors import ClientError
 from sluice_client.resources import registry
 from sluice_client.resources.columns import Data
 
 _POLICY: Final = Argument("storage_policy", "a storage policy of Swift's", {"metavar": "STORAGE_POLICY"})
-PLACEMENT: Final = Resource(
+PLACEMENT: Final = crud.Resource(
     "placement",
     "/placements",
     "placements",
@@ -59,24 +59,20 @@ class CreateContainer(ShowCommand):
         return self.client.create_container(account, container, args.storage_policy)
 
 
-class ListPlacements(ListResources):
+class ListPlacements(crud.ListResources, resource=PLACEMENT):
     """List where the new containers of tenants go."""
 
-    resource = PLACEMENT
 
-
-class ShowPlacement(ShowResource):
+class ShowPlacement(crud.ShowResource, resource=PLACEMENT):
     """Show where a tenant's new containers go."""
 
-    resource = PLACEMENT
     examples = ("AUTH_acme",)
 
 
-class SetPlacement(ShowCommand):
+class SetPlacement(crud.ShowResource, resource=PLACEMENT):
     """Let a tenant's new containers go to a storage policy."""
 
-    columns = registry.PLACEMENT
-    arguments = (PLACEMENT.argument(), _POLICY, WAIT)
+    arguments = (_POLICY, WAIT)
     examples = ("AUTH_acme gold --wait 5",)
 
     def fetch(self, args: Namespace) -> Data:
@@ -84,8 +80,7 @@ class SetPlacement(ShowCommand):
         return self.client.place(args.account, args.storage_policy, args.wait)
 
 
-class DeletePlacement(DeleteResources):
+class DeletePlacement(crud.DeleteResources, resource=PLACEMENT):
     """Leave the new containers of tenants to Swift's default."""
 
-    resource = PLACEMENT
     examples = ("AUTH_acme",)

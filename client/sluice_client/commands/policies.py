@@ -154,7 +154,6 @@ class DisablePolicy(EnablePolicy):
 class DeletePolicy(EachCommand):
     """Delete policies and take back what they set."""
 
-    names = "id"
     arguments = (
         names_argument("id", "a policy's id"),
         Argument("--keep", "leave what is in force, under a new static policy", {"action": "store_true"}),

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from sluice_client.command_base.command import Argument, pair_option, repeated_option
-from sluice_client.command_base.crud import (
-    CreateResource,
-    DeleteResources,
-    ListResources,
-    Resource,
-    ShowResource,
-    UpdateResource,
-)
+from sluice_client.command_base import crud
+from sluice_client.command_base.command import Argument, force_option, pair_option, repeated_option
 from sluice_client.resources import registry
 
-_FORCE: Final = "even while policies use it, which keep what it meant"
-TERM: Final = Resource(
+_FORCE: Final = (force_option("even while policies use it, which keep what it meant"),)
+TERM: Final = crud.Resource(
     "term",
     "/registry/terms",
     "terms",
@@ -24,10 +17,10 @@ TERM: Final = Resource(
     registry.TERM,
     key="term",
     fields=(repeated_option("--pattern", "an extension or a media type: pdf, text/plain, image/*", "patterns"),),
-    force=_FORCE,
-    force_set=_FORCE,
+    set_options=_FORCE,
+    delete_options=_FORCE,
 )
-ALIAS: Final = Resource(
+ALIAS: Final = crud.Resource(
     "alias",
     "/registry/aliases",
     "aliases",
@@ -39,62 +32,52 @@ ALIAS: Final = Resource(
         Argument("--level", "of a metric: the targets that it is asked for"),
         pair_option("--param", "of a filter: what it is set with", "params"),
     ),
-    force=_FORCE,
-    force_set=_FORCE,
+    set_options=_FORCE,
+    delete_options=_FORCE,
 )
 
 
-class ListTerms(ListResources):
+class ListTerms(crud.ListResources, resource=TERM):
     """List coined terms such as DOCS."""
 
-    resource = TERM
 
-
-class ShowTerm(ShowResource):
+class ShowTerm(crud.ShowResource, resource=TERM):
     """Show a term."""
 
-    resource = TERM
     examples = ("DOCS",)
 
 
-class CreateTerm(CreateResource):
+class CreateTerm(crud.CreateResource, resource=TERM):
     """Coin a term for types of objects."""
 
-    resource = TERM
     examples = ("SHEETS --pattern ods --pattern text/csv",)
 
 
-class SetTerm(UpdateResource):
+class SetTerm(crud.UpdateResource, resource=TERM):
     """Let a coined term stand for other types."""
 
-    resource = TERM
     examples = ("SHEETS --pattern ods --force",)
 
 
-class DeleteTerm(DeleteResources):
+class DeleteTerm(crud.DeleteResources, resource=TERM):
     """Forget coined terms."""
 
-    resource = TERM
     examples = ("SHEETS",)
 
 
-class ListAliases(ListResources):
+class ListAliases(crud.ListResources, resource=ALIAS):
     """List further words for filters, metrics and targets."""
 
-    resource = ALIAS
 
-
-class ShowAlias(ShowResource):
+class ShowAlias(crud.ShowResource, resource=ALIAS):
     """Show an alias."""
 
-    resource = ALIAS
     examples = ("tight",)
 
 
-class CreateAlias(CreateResource):
+class CreateAlias(crud.CreateResource, resource=ALIAS):
     """Give a filter with parameters, a metric at a level, or a target another name."""
 
-    resource = ALIAS
     examples = (
         "tight --of filter --text compression --param engine=zstd",
         "C1 --of target --text AUTH_acme/logs",
@@ -102,15 +85,13 @@ class CreateAlias(CreateResource):
     )
 
 
-class SetAlias(UpdateResource):
+class SetAlias(crud.UpdateResource, resource=ALIAS):
     """Let an alias stand for something else of its sort."""
 
-    resource = ALIAS
     examples = ("C1 --text AUTH_acme/archive",)
 
 
-class DeleteAlias(DeleteResources):
+class DeleteAlias(crud.DeleteResources, resource=ALIAS):
     """Forget aliases."""
 
-    resource = ALIAS
     examples = ("C1 tight",)

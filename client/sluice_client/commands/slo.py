@@ -5,15 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import WAIT, Argument, EachCommand, ShowCommand
-from sluice_client.command_base.crud import ListResources, Resource
 from sluice_client.commands.bandwidth import ACCOUNT, STORAGE_POLICY, VALUE
 from sluice_client.commands.policies import warn
 from sluice_client.resources import bandwidth as resources
 from sluice_client.resources.columns import Data
 
 NAMES: Final = ("get_bw", "put_bw", "max_get_bw", "max_put_bw")
-SLO: Final = Resource(
+SLO: Final = crud.Resource(
     "objective",
     "/bw/slo",
     "slos",
@@ -25,10 +25,9 @@ SLO: Final = Resource(
 )
 
 
-class ListSlos(ListResources):
+class ListSlos(crud.ListResources, resource=SLO):
     """List the service level objectives of tenants; what policies promise besides is among the policies."""
 
-    resource = SLO
     examples = ("--account AUTH_acme",)
 
 
@@ -59,7 +58,6 @@ class SetSlo(ShowCommand):
 class DeleteSlo(EachCommand):
     """Take objectives of a tenant back; its others stay."""
 
-    names = "name"
     arguments = (
         ACCOUNT,
         Argument("name", f"{', '.join(NAMES[:-1])} or {NAMES[-1]}", {"nargs": "+", "metavar": "NAME"}),

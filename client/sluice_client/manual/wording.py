@@ -22,7 +22,7 @@ def argument_form(argument: Argument) -> str:
     if not flag.startswith("-"):
         if more.get("nargs") == "?":
             return f"[{more['metavar']}]"
-        return f"{more['metavar']}{' …' if more.get('nargs') == '+' else ''}"
+        return f"{more['metavar']}{' …' if argument.is_repeated else ''}"
     if more.get("action") in ("store_true", "store_const"):
         return flag
     if more.get("action") is BooleanOptionalAction:

@@ -22,8 +22,8 @@ def _location(one: Data) -> str:
     return f"{one['number']}: {one['address']}:{one['port']} {one['device']}"
 
 
-METRIC: Final[Columns] = tuple(
-    map(field, ("name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"))
+METRIC: Final[Columns] = fields(
+    "name", "unit", "type", "granularities", "period", "help", "aliases", "location", "registered"
 )
 TERM_LIST: Final[Columns] = (*fields("Term", "Patterns"), field("Builtin", long=True), *MADE)
 TERM: Final[Columns] = (*fields("term", "patterns", "builtin"), *MADE_SHOWN)
@@ -46,9 +46,7 @@ DEPLOYED_LIST: Final[Columns] = (
     *fields("Params", "Place", "Policy"),
     *fields("Enabled", "Origin", "Text", long=True),
 )
-DEPLOYED: Final[Columns] = tuple(
-    map(field, ("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed"))
-)
+DEPLOYED: Final[Columns] = fields("keyword", "params", "place", "policy", "text", "origin", "enabled", "changed")
 ACTIVATION_LIST: Final[Columns] = (
     field("Filter", "keyword"),
     _of_activation("URL", "url"),

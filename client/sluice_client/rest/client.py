@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from sluice_client.rest.auth import IDEMPOTENCY_HEADER, HttpSession, KeystoneSession, TokenSession
-from sluice_client.rest.collection import if_match, join_path
+from sluice_client.rest.collection import if_match, join_path, make_query
 from sluice_client.rest.operations import OperatorApi
 from sluice_client.rest.transport import Data, Retries, Transport
-from sluice_client.rest.uploads import Uploads, wait_query
+from sluice_client.rest.uploads import Uploads
 
 if TYPE_CHECKING:
     from keystoneauth1.session import Session
@@ -80,7 +80,7 @@ class Client(OperatorApi):
             "POST",
             "/policies",
             body={"policy": text},
-            query=wait_query(wait),
+            query=make_query(wait=wait),
             headers={IDEMPOTENCY_HEADER: uuid.uuid4().hex},
             patience=wait,
         )
@@ -112,12 +112,11 @@ class Client(OperatorApi):
         :param keep: leave what is in force, under a new static policy, which is returned
         :param version: refuse (412) when the policy has another version meanwhile
         """
-        query: dict[str, Any] = {"keep": "true"} if keep else {}
         # whoever keeps wants to know what was kept, and a second try could not say
         return self._transport.call(
             "DELETE",
             join_path("policies", policy_id),
-            query=query | wait_query(wait),
+            query=make_query(keep=keep, wait=wait),
             headers=if_match("" if version is None else f'"{version}"'),
             patience=wait,
             once=keep,
@@ -204,7 +203,7 @@ class Client(OperatorApi):
 
         :param force: even if objects stored through it cannot be read any more
         """
-        self._filters.delete(keyword, force="true" if force else "")
+        self._filters.delete(keyword, force=force)
 
     def metrics(self) -> list[Data]:
         """The workload metrics."""

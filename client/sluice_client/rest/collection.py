@@ -28,7 +28,7 @@ class Collection:
 
         :raises Unreachable: when an answer is no page, or a page repeats
         """
-        query = _without_empty(query)
+        query = make_query(**query)
         marker = None
         while True:
             page = self._transport.call("GET", self._path, query=query)
@@ -62,12 +62,12 @@ class Collection:
         :param etag: refuse (412) when the item has another one meanwhile
         """
         return self._transport.call(
-            "PUT", self._path_of(key), body=changes, query=_without_empty(query), headers=if_match(etag)
+            "PUT", self._path_of(key), body=changes, query=make_query(**query), headers=if_match(etag)
         )
 
     def delete(self, key: str, **query: Any) -> None:
         """Delete an item."""
-        self._transport.call("DELETE", self._path_of(key), query=_without_empty(query))
+        self._transport.call("DELETE", self._path_of(key), query=make_query(**query))
 
     def _path_of(self, key: str) -> str:
         return self._path + join_path(key)
@@ -89,5 +89,6 @@ def if_match(etag: str) -> dict[str, str]:
     return {"If-Match": etag} if etag else {}
 
 
-def _without_empty(query: Mapping[str, Any]) -> Data:
-    return {name: value for name, value in query.items() if value}
+def make_query(**values: Any) -> Data:
+    """A query: empty values, False and 0 are left out, True is ``true``."""
+    return {name: "true" if value is True else value for name, value in values.items() if value}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sluice_client.rest.auth import Request
-from sluice_client.rest.collection import Collection, if_match, join_path
+from sluice_client.rest.collection import Collection, if_match, join_path, make_query
 from sluice_client.rest.transport import Data, Transport
-from sluice_client.rest.uploads import Uploads, wait_query
+from sluice_client.rest.uploads import Uploads
 
 _YAML: Final = "application/yaml"
 
@@ -29,7 +29,7 @@ class OperatorApi:
     def put(self, path: str, body: Mapping[str, Any] | None = None, wait: float = 0.0, etag: str = "") -> Data:
         """Set the resource at ``path``; returns it."""
         return self._transport.call(
-            "PUT", path, body=body, query=wait_query(wait), headers=if_match(etag), patience=wait
+            "PUT", path, body=body, query=make_query(wait=wait), headers=if_match(etag), patience=wait
         )
 
     def delete(self, path: str) -> None:
@@ -56,7 +56,7 @@ class OperatorApi:
     def roll_back(self, epoch: str, plan: bool = False, force: bool = False, wait: float = 0.0) -> Data:
         """Go back to the configuration as it stood after a change; with ``plan`` only say what that means."""
         path = join_path("changes", epoch, "rollback")
-        return self._transport.call("POST", path, query=_change_query(plan, force, wait), patience=wait)
+        return self._transport.call("POST", path, query=make_query(plan=plan, force=force, wait=wait), patience=wait)
 
     def export(self) -> str:
         """The whole configuration as YAML."""
@@ -70,7 +70,7 @@ class OperatorApi:
             "PUT",
             "/import",
             data=text.encode(),
-            query=_change_query(plan, force, wait),
+            query=make_query(plan=plan, force=force, wait=wait),
             headers={"Content-Type": _YAML},
             patience=wait,
         )
@@ -138,7 +138,7 @@ class OperatorApi:
     def delete_slo(self, account: str, name: str, storage_policy: str = "", wait: float = 0.0) -> None:
         """Take an objective back; the tenant's others stay."""
         path = _slo(account, name, storage_policy)
-        self._transport.call("DELETE", path, query=wait_query(wait), patience=wait)
+        self._transport.call("DELETE", path, query=make_query(wait=wait), patience=wait)
 
     def firings(self, policy_id: str, what: str = "", member: str = "") -> Iterator[Data]:
         """What the actor of a policy did, newest first."""
@@ -147,8 +147,3 @@ class OperatorApi:
 
 def _slo(account: str, name: str, storage_policy: str) -> str:
     return join_path("bw", "slo", account, name, *filter(None, (storage_policy,)))
-
-
-def _change_query(plan: bool, force: bool, wait: float) -> dict[str, Any]:
-    flags = {"plan": plan, "force": force}
-    return {name: "true" for name, value in flags.items() if value} | wait_query(wait)

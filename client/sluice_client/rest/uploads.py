@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from sluice_client.errors import ClientError, Unreachable
 from sluice_client.rest.auth import Request
-from sluice_client.rest.collection import Collection, if_match, join_path
+from sluice_client.rest.collection import Collection, if_match, join_path, make_query
 from sluice_client.rest.transport import Data, Transport
 
 #: The controller validates native code before it accepts it, for so many seconds at most.
@@ -39,7 +39,7 @@ class Uploads:
         return self._transport.call(
             "PUT",
             self._path_of(name, "data"),
-            query=({"main": main} if main else {}) | wait_query(wait),
+            query=make_query(main=main, wait=wait),
             headers=headers,
             patience=wait + VALIDATION_SECONDS,
             # requests would send an empty file in chunks, as it would one of unknown length
@@ -62,22 +62,21 @@ class Uploads:
 
     def start(self, name: str, wait: float = 0.0, etag: str = "") -> Data:
         """Start it."""
-        return self._post(name, "start", None, wait_query(wait), wait, etag)
+        return self._post(name, "start", None, make_query(wait=wait), wait, etag)
 
     def stop(self, name: str, wait: float = 0.0, etag: str = "", force: bool = False) -> Data:
         """Stop it; what a controller has set is taken back.
 
         :param force: of a metric: even while policies watch it
         """
-        query = ({"force": "true"} if force else {}) | wait_query(wait)
-        return self._post(name, "stop", None, query, wait, etag)
+        return self._post(name, "stop", None, make_query(force=force, wait=wait), wait, etag)
 
     def roll_back(self, name: str, revision: int | None = None, wait: float = 0.0, etag: str = "") -> Data:
         """Upload an earlier revision again, as a new revision; by default the one before."""
         if revision is not None and revision < 1:
             raise ClientError(f"`{revision}` is no revision, expected 1 or more")
         body = {} if revision is None else {"revision": revision}
-        return self._post(name, "rollback", body, wait_query(wait), wait + VALIDATION_SECONDS, etag)
+        return self._post(name, "rollback", body, make_query(wait=wait), wait + VALIDATION_SECONDS, etag)
 
     def instances(self, name: str) -> Iterator[Data]:
         """The nodes or hosts that run it."""
@@ -89,11 +88,6 @@ class Uploads:
 
     def _path_of(self, name: str, what: str) -> str:
         return self._path + join_path(name, what)
-
-
-def wait_query(seconds: float) -> dict[str, Any]:
-    """The query for a controller that waits for all live nodes; empty for 0 seconds."""
-    return {"wait": seconds} if seconds else {}
 
 
 def digest_of(code: bytes | IO[bytes]) -> str:

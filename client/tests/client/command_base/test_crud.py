@@ -33,34 +33,24 @@ ANSWER = {"name": "a/b", "colour": "red"}
 MISSING = {"error": {"code": 404, "title": "Not Found", "message": "there is no such paint", "problems": []}}
 
 
-class ListPaints(ListResources):
+class ListPaints(ListResources, resource=PAINT):
     """List paints."""
 
-    resource = PAINT
 
-
-class ShowPaint(ShowResource):
+class ShowPaint(ShowResource, resource=PAINT):
     """Show a paint."""
 
-    resource = PAINT
 
-
-class CreatePaint(CreateResource):
+class CreatePaint(CreateResource, resource=PAINT):
     """Mix a paint."""
 
-    resource = PAINT
 
-
-class SetPaint(UpdateResource):
+class SetPaint(UpdateResource, resource=PAINT):
     """Change a paint."""
 
-    resource = PAINT
 
-
-class DeletePaint(DeleteResources):
+class DeletePaint(DeleteResources, resource=PAINT):
     """Pour paints away."""
-
-    resource = PAINT
 
 
 @pytest.fixture
