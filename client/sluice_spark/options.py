@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self
 
 from sluice_spark.errors import SluiceReadError
 
@@ -25,7 +25,10 @@ NAMES: Final = {
     "partitionBytes": "bytes of an object that one task reads",
     "timeout": "seconds without an answer",
 }
+#: The names of options that are spelled otherwise here.
+_SPELLED: Final = {"multiline": "multiLine", "infer": "inferSchema", "partition_bytes": "partitionBytes"}
 _TRUTH: Final = {"true": True, "false": False}
+_LEAST: Final = {"partitionBytes": 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,52 +52,39 @@ class Options:
     timeout: float = 60.0
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
-        """
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """The options as Spark gives them.
+
         :raises SluiceReadError: for unknown options and bad values
         """
         folded = {name.lower(): str(value) for name, value in given.items()}
         unknown = sorted(folded.keys() - {name.lower() for name in NAMES})
         if unknown:
             raise SluiceReadError(f"no option `{unknown[0]}`, expected some of {', '.join(NAMES)}")
-        path = folded.get("path", "").strip("/")
-        if not path:
+        if not folded.get("path", "").strip("/"):
             raise SluiceReadError("no path: load() wants container, container/object or container/prefix")
-        found = cls(
-            path=path,
-            url=folded.get("url", "").rstrip("/"),
-            token=folded.get("token", ""),
-            auth_url=folded.get("auth_url", ""),
-            user=folded.get("user", ""),
-            key=folded.get("key", ""),
-            columns=tuple(name.strip() for name in folded.get("columns", "").split(",") if name.strip()),
-            where=folded.get("where", ""),
-            header=_truth(folded, "header", True),
-            delimiter=folded.get("delimiter", ","),
-            quote=folded.get("quote", '"'),
-            multiline=_truth(folded, "multiLine", False),
-            infer=_truth(folded, "inferSchema", False),
-            partition_bytes=int(_number(folded, "partitionBytes", 32 << 20, 1024)),
-            timeout=_number(folded, "timeout", 60.0),
-        )
+        values = {}
+        for field in fields(cls):
+            name = _SPELLED.get(field.name, field.name)
+            if name.lower() in folded:
+                values[field.name] = _parse(name, folded[name.lower()], field.default)
+        found = cls(**values)
         if not (found.url and found.token) and not (found.auth_url and found.user and found.key):
             raise SluiceReadError("options url and token are needed, or auth_url, user and key")
         return found
 
 
-def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
-    value = given.get(name.lower())
-    if value is None:
-        return default
-    if value.lower() not in _TRUTH:
-        raise SluiceReadError(f"option `{name}` is `{value}`, expected true or false")
-    return _TRUTH[value.lower()]
-
-
-def _number(given: Mapping[str, str], name: str, default: float, least: int = 1) -> float:
-    value = given.get(name.lower())
-    if value is None:
-        return default
-    if not value.isascii() or not value.isdigit() or int(value) < least:
-        raise SluiceReadError(f"option `{name}` is `{value}`, expected a whole number from {least}")
-    return int(value)
+def _parse(name: str, text: str, default: Any) -> Any:
+    """The value of an option, of the type of its default."""
+    if isinstance(default, bool):
+        if text.lower() not in _TRUTH:
+            raise SluiceReadError(f"option `{name}` is `{text}`, expected true or false")
+        return _TRUTH[text.lower()]
+    if isinstance(default, int | float):
+        least = _LEAST.get(name, 1)
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise SluiceReadError(f"option `{name}` is `{text}`, expected a whole number from {least}")
+        return int(text)
+    if isinstance(default, tuple):
+        return tuple(word.strip() for word in text.split(",") if word.strip())
+    return text.strip("/") if name == "path" else text.rstrip("/") if name == "url" else text

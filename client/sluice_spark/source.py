@@ -8,6 +8,7 @@ which costs each task a look at its object's header and spares the store to read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ from sluice_spark.store import Store
 _SAMPLE: Final = 64 * 1024
 #: Length of a UTF-8 byte order mark.
 _MARK: Final = 3
+#: What would end a header, or a part of it, has a name there.
+_DELIMITERS: Final = {"\t": "tab", ";": "semicolon"}
+_QUOTES: Final = {"'": "single", "": "none"}
 
 
 @dataclass
@@ -39,13 +43,13 @@ class SluiceDataSource(ds.DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format."""
         return "sluice"
 
     def schema(self) -> StructType:
         """Names from the header of the first object, types guessed or all strings."""
-        options = Options.of(self.options)
-        store = Store(options)
-        try:
+        options = Options.parse(self.options)
+        with closing(Store(options)) as store:
             name, size = store.objects()[0]
             names = header_of(store, options, name)
             wanted = list(options.columns or names)
@@ -54,12 +58,14 @@ class SluiceDataSource(ds.DataSource):
             wish = Wish(options, names, wanted)
             data = store.select(name, wish.text(), 0, max(min(size, _SAMPLE) - 1, 0))
             return table.guess(table.texts(wish.rows(data, 0), wanted, options.delimiter, options.quote))
-        finally:
-            store.close()
 
     def reader(self, schema: StructType) -> ds.DataSourceReader:
+        """A scan for this schema.
+
+        :raises SluiceReadError: for types that are not read, and for options that make no sense
+        """
         table.check(schema)
-        return SluiceReader(Options.of(self.options), schema)
+        return SluiceReader(Options.parse(self.options), schema)
 
 
 class SluiceReader(ds.DataSourceReader):
@@ -77,29 +83,23 @@ class SluiceReader(ds.DataSourceReader):
 
     def partitions(self) -> Sequence[ds.InputPartition]:
         """One for each ``partitionBytes`` of each object."""
-        store = Store(self._options)
-        try:
+        with closing(Store(self._options)) as store:
             step = self._options.partition_bytes
             return [
                 Part(name, first, min(first + step, size) - 1)
                 for name, size in store.objects()
                 for first in range(0, size, step)
             ]
-        finally:
-            store.close()
 
     def read(self, partition: ds.InputPartition) -> Iterator[Any]:
         """Arrow batches of one partition."""
         if not isinstance(partition, Part):
             return iter(())
-        store = Store(self._options)
-        try:
+        with closing(Store(self._options)) as store:
             wanted = self._schema.fieldNames()
             names = header_of(store, self._options, partition.name)
             wish = Wish(self._options, names, wanted)
             data = store.select(partition.name, wish.text(self._conditions(wish)), partition.first, partition.last)
-        finally:
-            store.close()
         found = table.texts(wish.rows(data, partition.first), wanted, self._options.delimiter, self._options.quote)
         return iter(table.batches(found, self._schema))
 
@@ -145,14 +145,10 @@ def form(options: Options) -> list[str]:
     if not options.multiline:
         found.append("multiline=no")
     if options.delimiter != ",":
-        found.append(f"delimiter={'tab' if options.delimiter == chr(9) else _spelled(options.delimiter)}")
+        found.append(f"delimiter={_DELIMITERS.get(options.delimiter, options.delimiter)}")
     if options.quote != '"':
-        found.append(f"quote={'single' if options.quote == chr(39) else options.quote or 'none'}")
+        found.append(f"quote={_QUOTES.get(options.quote, options.quote)}")
     return found
-
-
-def _spelled(delimiter: str) -> str:
-    return "semicolon" if delimiter == ";" else delimiter
 
 
 def header_of(store: Store, options: Options, name: str) -> list[str]:

@@ -56,7 +56,7 @@ def test_a_filter_becomes_a_condition_or_is_left_to_spark(given, expected):
 
 
 def test_a_select_header_names_columns_by_position_and_stays_short():
-    options = Options.of({**GIVEN, "where": "_1 = 'x' OR _2 = 1"})
+    options = Options.parse({**GIVEN, "where": "_1 = 'x' OR _2 = 1"})
     wish = Wish(options, ["a", "b", "c"], ["c", "a"])
     assert wish.text(["_3 > 1"]) == "columns=_3,_1; multiline=no; where=(_1 = 'x' OR _2 = 1) AND (_3 > 1)"
     assert len(wish.text([f"_3 = {number}" for number in range(10_000)])) < 8000
@@ -64,7 +64,7 @@ def test_a_select_header_names_columns_by_position_and_stays_short():
 
 def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are():
     with pytest.raises(SluiceReadError, match="`z`: there are a, b"):
-        Wish(Options.of(GIVEN), ["a", "b"], ["z"])
+        Wish(Options.parse(GIVEN), ["a", "b"], ["z"])
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are():
     ],
 )
 def test_the_form_of_the_objects_is_said_where_it_is_not_the_usual(given, parts):
-    assert form(Options.of({**GIVEN, **given})) == parts
+    assert form(Options.parse({**GIVEN, **given})) == parts
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_form_of_the_objects_is_said_where_it_is_not_the_usual(given, parts)
 )
 def test_options_that_make_no_sense_are_refused(given, word):
     with pytest.raises(SluiceReadError, match=word):
-        Options.of({**GIVEN, **given})
+        Options.parse({**GIVEN, **given})
 
 
 SCHEMA = StructType([StructField(name, kind) for name, kind in TYPES.items()])
