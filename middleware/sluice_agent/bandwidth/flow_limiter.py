@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from sluice_agent.bandwidth.token_bucket import TokenBucket
@@ -29,19 +30,17 @@ _NEGLIGIBLE: Final = 0.001
 Grants = list[tuple[str, int]]
 
 
+@dataclass(slots=True)
 class _Requester:
     """A worker that requested bytes of this flow."""
 
-    __slots__ = ("demand", "demand_at", "fraction", "known_rate", "pending")
-
-    def __init__(self, now: float) -> None:
-        self.pending = 0
-        self.demand = 0.0
-        self.demand_at = now
-        #: Its fraction of the flow's recent demand; it stays while nobody requests anything.
-        self.fraction = 0.0
-        #: The fallback rate that the worker knows; None: none yet.
-        self.known_rate: float | None = None
+    pending: int = 0
+    demand: float = 0.0
+    demand_at: float = 0.0
+    #: Its fraction of the flow's recent demand; it stays while nobody requests anything.
+    fraction: float = 0.0
+    #: The fallback rate that the worker knows; None: none yet.
+    known_rate: float | None = None
 
     def update_demand(self, now: float, size: float = 0.0) -> float:
         """Bytes that it requested lately, ``size`` more included; older requests count less."""
@@ -50,53 +49,40 @@ class _Requester:
         return self.demand
 
 
+@dataclass(slots=True, eq=False)
 class FlowLimiter:
     """What one flow may move here, and what its workers wait for.
 
     Each method that returns the overflow returns bytes that other flows may use, 0 when this flow lends nothing.
     """
 
-    __slots__ = (
-        "_queue",
-        "_rated",
-        "_requesters",
-        "_total",
-        "active_since",
-        "bucket",
-        "ceiling",
-        "flow",
-        "full",
-        "heap_version",
-        "is_lender",
-        "last_request",
-        "pending",
-        "queued",
-        "worker_ceiling",
-    )
+    flow: Flow
+    bucket: TokenBucket
+    #: When it was requested last.
+    last_request: float
+    #: Since when it is active.
+    active_since: float = field(init=False)
+    #: Bounds borrowed bytes, too; None: no ceiling.
+    ceiling: TokenBucket | None = None
+    #: Whether its overflow goes to other flows: its rate is a share of the node's.
+    is_lender: bool = False
+    #: Bytes requested and not granted yet.
+    pending: int = 0
+    #: Nothing is pending and the bucket is full (kept by MethodLimiter, like the next two).
+    full: bool = False
+    #: It is in the queue for the pool.
+    queued: bool = False
+    #: The valid one of its heap entries.
+    heap_version: int = 0
+    #: The ceiling that workers reported; it applies while the flow has no share; 0: none.
+    worker_ceiling: float = 0.0
+    _requesters: dict[str, _Requester] = field(default_factory=dict)
+    _total: _Requester = field(default_factory=_Requester)
+    _queue: deque[str] = field(default_factory=deque)
+    _rated: float = 0.0
 
-    def __init__(self, flow: Flow, rate: float, now: float) -> None:
-        self.flow = flow
-        self.bucket = TokenBucket(max(rate, MIN_RATE), now)
-        #: Bounds borrowed bytes, too; None: no ceiling.
-        self.ceiling: TokenBucket | None = None
-        #: Whether its overflow goes to other flows: its rate is a share of the node's.
-        self.is_lender = False
-        #: Bytes requested and not granted yet.
-        self.pending = 0
-        #: Nothing is pending and the bucket is full (kept by MethodLimiter, like the next four).
-        self.full = False
-        #: It is in the queue for the pool.
-        self.queued = False
-        #: The valid one of its heap entries.
-        self.heap_version = 0
-        #: When it was requested last, and since when it is active.
-        self.last_request = self.active_since = now
-        #: The ceiling that workers reported; it applies while the flow has no share; 0: none.
-        self.worker_ceiling = 0.0
-        self._requesters: dict[str, _Requester] = {}
-        self._total = _Requester(now)
-        self._queue: deque[str] = deque()
-        self._rated = 0.0
+    def __post_init__(self) -> None:
+        self.active_since = self.last_request
 
     @property
     def lent_rate(self) -> float:
@@ -140,7 +126,7 @@ class FlowLimiter:
         """Queue a worker's request for ``size`` bytes."""
         requester = self._requesters.get(worker)
         if requester is None:
-            requester = self._requesters[worker] = _Requester(now)
+            requester = self._requesters[worker] = _Requester()
         if not requester.pending:
             self._queue.append(worker)
         requester.pending += size

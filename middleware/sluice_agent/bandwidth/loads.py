@@ -57,26 +57,18 @@ class _Worker:
     open: Counter[LoadKey] = field(default_factory=Counter)
 
 
+@dataclass(eq=False)
 class LoadMeter:
     """The loads of one node; workers have the names of their connections, and count from their hello."""
 
-    def __init__(
-        self,
-        node: str,
-        capacity: Mapping[str, Mapping[str, float]],
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """
-        :param capacity: as :attr:`NodeLoad.capacity`
-        :param clock: wall clock
-        :param monotonic: monotonic clock
-        """
-        self._node = node
-        self._capacity = capacity
-        self._clock = clock
-        self._monotonic = monotonic
-        self._started = clock()
+    node: str
+    #: As :attr:`NodeLoad.capacity`.
+    capacity: Mapping[str, Mapping[str, float]]
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
         self._number = 0
         self._workers: dict[str, _Worker] = {}
         self._sums: dict[LoadKey, _WindowSum] = {}
@@ -132,11 +124,11 @@ class LoadMeter:
         :param is_limiting: any flow is limited on this node
         :return: the load to publish, or None
         """
-        now = self._clock() - delay
+        now = self.clock() - delay
         window = math.floor(now)
         if window == self._closed:
             return None
-        at = self._monotonic()
+        at = self.monotonic()
         seconds = PERIOD if self._closed is None else max(round(at - self._closed_at), 1) * PERIOD
         self._closed, self._closed_at = window, at
         self.rows = tuple(self._close(seconds))
@@ -153,12 +145,12 @@ class LoadMeter:
         self._sent_at = at
         self._number += 1
         return NodeLoad(
-            self._node,
+            self.node,
             float(window),
             self._started,
             self._number,
             server=self._server,
-            capacity=self._capacity,
+            capacity=self.capacity,
             sides=sides,
             gone=self._had_workers and not sides,
             rows=self.rows,

@@ -22,7 +22,8 @@ from collections.abc import Container, Iterable, Iterator
 from math import inf, isnan
 from typing import Final
 
-from sluice_agent.bandwidth.flow_limiter import FlowLimiter
+from sluice_agent.bandwidth.flow_limiter import MIN_RATE, FlowLimiter
+from sluice_agent.bandwidth.token_bucket import TokenBucket
 from sluice_core.messages.bandwidth import Flow, Share
 from sluice_core.messages.bounds import MOST_RATE
 
@@ -50,7 +51,8 @@ class MethodLimiter:
         self._now = now
         self._limiters: dict[Flow, FlowLimiter] = {}
         self._free: set[Flow] = set()
-        self._newcomer_rate: float | None = None
+        #: Bytes per second of all newcomers together; None: not limited.
+        self.newcomer_rate: float | None = None
         self._newcomers: dict[Flow, FlowLimiter] = {}
         #: Active newcomers now, and among how many the newcomer rate was divided last.
         self._active_newcomers = self._divided_among = 0
@@ -65,14 +67,9 @@ class MethodLimiter:
         self._idle_closed: list[tuple[str, Flow]] = []
 
     @property
-    def newcomer_rate(self) -> float | None:
-        """Bytes per second of all newcomers together; None: not limited."""
-        return self._newcomer_rate
-
-    @property
     def is_limiting(self) -> bool:
         """Whether any flow is limited."""
-        return self._newcomer_rate is not None or len(self._free) < len(self._rows) or bool(self._newcomers)
+        return self.newcomer_rate is not None or len(self._free) < len(self._rows) or bool(self._newcomers)
 
     def set_shares(
         self, rows: Iterable[Share], newcomer_rate: float | None, now: float
@@ -94,9 +91,9 @@ class MethodLimiter:
                 limited[row.flow] = row
             else:
                 free.add(row.flow)
-        restricts = newcomer_rate is not None and (self._newcomer_rate is None or not self._free <= free)
+        restricts = newcomer_rate is not None and (self.newcomer_rate is None or not self._free <= free)
         restricts = restricts or any(self._may_be_released(flow) for flow in limited)
-        self._free, self._newcomer_rate = free, newcomer_rate
+        self._free, self.newcomer_rate = free, newcomer_rate
         self._divided_rate = sum(row.rate for row in limited.values())
         for flow, row in limited.items():
             limiter = self._limiters.get(flow) or self._open(flow, row.rate)
@@ -126,7 +123,7 @@ class MethodLimiter:
         self._active_newcomers = 0
         for flow in [flow for flow in self._limiters if flow not in limited]:
             limiter = self._limiters[flow]
-            if flow in self._free or (self._newcomer_rate is None and not self._is_bounded_by_workers(limiter)):
+            if flow in self._free or (self.newcomer_rate is None and not self._is_bounded_by_workers(limiter)):
                 yield from ((worker, flow) for worker in limiter.release_all())
                 self._close(limiter)
             elif not limiter.pending and self._now - limiter.last_request > _IDLE_CLOSE:
@@ -152,7 +149,7 @@ class MethodLimiter:
 
     def _newcomer_limit(self, ceiling: float, count: int) -> float:
         """The rate of one of ``count`` newcomers."""
-        rate = MOST_RATE if self._newcomer_rate is None else self._newcomer_rate / count
+        rate = MOST_RATE if self.newcomer_rate is None else self.newcomer_rate / count
         return min(rate, ceiling) if ceiling else rate
 
     def _is_bounded_by_workers(self, limiter: FlowLimiter) -> bool:
@@ -213,10 +210,10 @@ class MethodLimiter:
     def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, Flow, float]]:
         """The fallback rates that differ from what workers know: worker, flow, bytes per second."""
         closed, self._idle_closed = self._idle_closed, []
-        if self._newcomer_rate is not None:
+        if self.newcomer_rate is not None:
             for worker, flow in closed:
                 if flow not in self._limiters:
-                    yield worker, flow, self._newcomer_rate / max(workers, 1)
+                    yield worker, flow, self.newcomer_rate / max(workers, 1)
         for flow, limiter in self._limiters.items():
             for worker, rate in limiter.changed_fallback_rates(now, workers):
                 yield worker, flow, rate
@@ -246,11 +243,11 @@ class MethodLimiter:
         )
 
     def _limits(self, flow: Flow) -> bool:
-        return flow in self._limiters or (self._newcomer_rate is not None and flow not in self._free)
+        return flow in self._limiters or (self.newcomer_rate is not None and flow not in self._free)
 
     def _may_be_released(self, flow: Flow) -> bool:
         """Whether a worker may have been told that the flow is not limited."""
-        return not self._limits(flow) or (self._newcomer_rate is None and flow in self._newcomers)
+        return not self._limits(flow) or (self.newcomer_rate is None and flow in self._newcomers)
 
     def _lend(self) -> Iterator[FlowGrant]:
         """Grant from the pool in round robin, until it holds less than one grant or all ceilings are reached."""
@@ -278,7 +275,8 @@ class MethodLimiter:
             yield limiter, worker, size
 
     def _open(self, flow: Flow, rate: float) -> FlowLimiter:
-        limiter = self._limiters[flow] = FlowLimiter(flow, rate, self._now)
+        bucket = TokenBucket(max(rate, MIN_RATE), self._now)
+        limiter = self._limiters[flow] = FlowLimiter(flow, bucket, self._now)
         return limiter
 
     def _open_newcomer(self, flow: Flow, ceiling: float) -> FlowLimiter:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from sluice_agent.bandwidth.loads import PERIOD, LoadMeter, disk_traffic
 from sluice_agent.bandwidth.node_limiter import NodeLimiter
 from sluice_agent.bandwidth.server import CreditServer
 from sluice_agent.bandwidth.shares import SUFFIX, ShareReceiver
-from sluice_agent.metrics.publisher import Bus
+from sluice_agent.metrics.publisher import Bus, call_each_second
 from sluice_agent.settings import Settings
 from sluice_core.connections.consumer import Consumer
 from sluice_core.connections.exchanges import BANDWIDTH_EXCHANGE, load_routing_key, shares_routing_key
@@ -33,29 +33,24 @@ QUIET_START: Final = 2 * PERIOD
 _LIFE: Final = 5.0
 
 
+@dataclass(eq=False)
 class BandwidthService:
     """Without the broker: call :meth:`tick` shortly after each second, and ``shares.receive`` for each message."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        bus: Bus | None,
-        clock: Callable[[], float] = time.time,
-        quiet_start: float = QUIET_START,
-    ) -> None:
-        """
-        :param bus: where loads are published; None: nowhere
-        :param clock: wall clock
-        :param quiet_start: seconds without loads after the start
-        """
-        self._settings = settings
-        self._bus = bus
-        self._clock = clock
+    settings: Settings
+    #: Where loads are published; None: nowhere.
+    bus: Bus | None
+    #: The wall clock.
+    clock: Callable[[], float] = time.time
+    quiet_start: float = QUIET_START
+
+    def __post_init__(self) -> None:
+        settings = self.settings
         self._limiter = NodeLimiter()
         self._levels = IoLevels()
         self._was_limiting = False
-        self._reports_from = time.monotonic() + quiet_start
-        self._loads = LoadMeter(settings.node, settings.capacity, clock)
+        self._reports_from = time.monotonic() + self.quiet_start
+        self._loads = LoadMeter(settings.node, settings.capacity, self.clock)
         self.server = CreditServer(settings.socket, self._limiter, self._loads, self._levels)
         self.shares = ShareReceiver(settings.node, self.server.apply_shares, Path(f"{settings.snapshot_dir}{SUFFIX}"))
 
@@ -64,22 +59,15 @@ class BandwidthService:
 
         :raises PeerError: when the socket cannot be opened
         """
-        self.server.open(self._settings.worker_mode, self._settings.worker_group)
-        if self._bus is not None:
+        self.server.open(self.settings.worker_mode, self.settings.worker_group)
+        if self.bus is not None:
             self.shares.restore()
-
-    async def run(self) -> None:
-        """Call :meth:`tick` each second until cancelled."""
-        while True:
-            now = self._clock() - self._settings.publish_delay
-            await asyncio.sleep(math.floor(now) + PERIOD - now)
-            self.tick()
 
     def tick(self) -> None:
         """Close the last second, unless that is done: publish its load, send priorities and rates to the workers."""
-        load = self._loads.close_window(self._limiter.is_limiting, self._settings.publish_delay)
-        if load is not None and self._bus is not None and time.monotonic() >= self._reports_from:
-            self._bus.publish(load_routing_key(self._settings.node), load.encode())
+        load = self._loads.close_window(self._limiter.is_limiting, self.settings.publish_delay)
+        if load is not None and self.bus is not None and time.monotonic() >= self._reports_from:
+            self.bus.publish(load_routing_key(self.settings.node), load.encode())
         sides = self._levels.update(self.shares.last, disk_traffic(self._loads.rows))
         is_limiting, self._was_limiting = self._limiter.is_limiting or self._was_limiting, self._limiter.is_limiting
         if sides or is_limiting:  # limited workers must hear that the agent is alive, and that the limits have ended
@@ -93,24 +81,16 @@ async def serve(settings: Settings) -> None:
 
     :raises PeerError: when the socket cannot be opened
     """
-    if not settings.amqp_url:
-        service = BandwidthService(settings, None)
-        service.open()
-        try:
-            await service.run()
-        finally:
-            service.server.close()
-        return
-    publisher = Publisher(settings.amqp_url, BANDWIDTH_EXCHANGE, limit=_KEPT)
+    publisher = Publisher(settings.amqp_url, BANDWIDTH_EXCHANGE, limit=_KEPT) if settings.amqp_url else None
     service = BandwidthService(settings, publisher)
-    binding = shares_routing_key(settings.node)
-    consumer = Consumer(settings.amqp_url, service.shares.receive, [binding], BANDWIDTH_EXCHANGE, _KEPT, _LIFE)
     service.open()
-    publisher.start()
-    consumer.start()
-    try:
-        await service.run()
-    finally:
-        service.server.close()
-        await consumer.close()
-        await publisher.close()
+    async with AsyncExitStack() as resources:
+        if publisher is not None:
+            binding = shares_routing_key(settings.node)
+            consumer = Consumer(settings.amqp_url, service.shares.receive, [binding], BANDWIDTH_EXCHANGE, _KEPT, _LIFE)
+            resources.push_async_callback(publisher.close)
+            resources.push_async_callback(consumer.close)
+            publisher.start()
+            consumer.start()
+        resources.callback(service.server.close)
+        await call_each_second(service.tick, settings.publish_delay)

@@ -13,6 +13,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -32,24 +33,18 @@ _MAX_WRITE_INTERVAL: Final = 15.0
 _CHANGE: Final = 0.1
 
 
+@dataclass(eq=False)
 class ShareReceiver:
     """Receives the broker's messages in any order; calls ``on_shares`` for each that is newer than all before."""
 
-    def __init__(
-        self,
-        node: str,
-        on_shares: Callable[[Shares], None],
-        file: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """
-        :param file: keeps the last shares; None: no file
-        """
-        self._node = node
-        self._on_shares = on_shares
-        self._file = file
-        self._clock = clock
-        self._received_at = clock()
+    node: str
+    on_shares: Callable[[Shares], None]
+    #: Keeps the last shares; None: no file.
+    file: Path | None = None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._received_at = self.clock()
         self._silent = False
         self._written_at = -math.inf
         self._written: Shares | None = None
@@ -58,20 +53,20 @@ class ShareReceiver:
 
     def restore(self) -> None:
         """Put the shares of the agent before this one in force."""
-        if self._file is None:
+        if self.file is None:
             return
         try:
-            age = time.time() - self._file.stat().st_mtime
-            shares = Shares.decode(self._file.read_bytes())
+            age = time.time() - self.file.stat().st_mtime
+            shares = Shares.decode(self.file.read_bytes())
         except FileNotFoundError:
             return
         except (OSError, DecodeError) as error:
-            log.warning("cannot read the last shares in `%s`: %s", self._file, error)
+            log.warning("cannot read the last shares in `%s`: %s", self.file, error)
             return
-        if shares.node == self._node:
+        if shares.node == self.node:
             log.info("goes on by shares that are %.0f s old", age)
             self.last = self._written = shares
-            self._on_shares(shares)
+            self.on_shares(shares)
 
     def receive(self, routing_key: str, body: bytes) -> None:
         """Handle one message.
@@ -79,36 +74,36 @@ class ShareReceiver:
         :raises DecodeError: when it is no message of shares
         """
         shares = Shares.decode(body)
-        if shares.node != self._node:
+        if shares.node != self.node:
             return
         last = self.last
         if last is not None and (shares.term, shares.number) <= (last.term, last.number):
-            if self._clock() - self._received_at <= _SILENCE:
+            if self.clock() - self._received_at <= _SILENCE:
                 return
             log.warning("takes shares of term %d after those of term %d, which ended", shares.term, last.term)
         if self._silent:
             log.info("shares are divided again")
-        self._received_at, self._silent = self._clock(), False
+        self._received_at, self._silent = self.clock(), False
         self.last = shares
-        self._on_shares(shares)
+        self.on_shares(shares)
 
     def tick(self) -> None:
         """Once a second: log silence, and write the file when that is due."""
-        if not self._silent and self.last is not None and self._clock() - self._received_at > _SILENCE:
+        if not self._silent and self.last is not None and self.clock() - self._received_at > _SILENCE:
             self._silent = True
             log.warning("no shares for %g s; the last ones stay in force", _SILENCE)
-        if self._file is not None and self.last is not None:
-            self._write(self._file, self.last)
+        if self.file is not None and self.last is not None:
+            self._write(self.file, self.last)
 
     def _write(self, file: Path, shares: Shares) -> None:
-        since = self._clock() - self._written_at
+        since = self.clock() - self._written_at
         if (
             shares is self._written
             or since < _MIN_WRITE_INTERVAL
             or (since < _MAX_WRITE_INTERVAL and not differs(self._written, shares))
         ):
             return
-        self._written_at = self._clock()
+        self._written_at = self.clock()
         fresh = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             fresh.write_bytes(shares.encode())

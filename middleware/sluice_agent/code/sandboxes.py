@@ -13,6 +13,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -47,12 +48,8 @@ class Sandboxes:
         """
         self._checks = dict(checks)
         self._on_change = on_change
-        self._states: dict[str, str] = {}
-
-    @property
-    def states(self) -> Mapping[str, str]:
-        """Environment → ``ok`` or what is wrong with it, as of the last check."""
-        return self._states
+        #: Environment → ``ok`` or what is wrong with it, as of the last check.
+        self.states: Mapping[str, str] = {}
 
     async def run(self) -> None:
         """Check periodically until cancelled."""
@@ -63,12 +60,12 @@ class Sandboxes:
     async def check_all(self) -> None:
         """Check all environments now."""
         states = {name: await asyncio.to_thread(check) or OK for name, check in self._checks.items()}
-        if states == self._states:
+        if states == self.states:
             return
         for name, state in states.items():
-            if state != self._states.get(name):
+            if state != self.states.get(name):
                 log.log(logging.INFO if state == OK else logging.WARNING, "environment `%s`: %s", name, state)
-        self._states = states
+        self.states = states
         self._on_change()
 
 
@@ -84,24 +81,22 @@ def sandbox_checks(sandbox_dir: str, storlets_engine: str, wasm: bool, interpret
     return checks
 
 
+@dataclass
 class CachedCheck:
     """An expensive check whose result is kept for a while: it depends on installed software only."""
 
-    def __init__(
-        self, check: Check, pause: float = _CACHE_SECONDS, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._check = check
-        self._pause = pause
-        self._clock = clock
-        self._due = 0.0
-        self._result = ""
+    check: Check
+    pause: float = _CACHE_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    due: float = 0.0
+    result: str = ""
 
     def __call__(self) -> str:
-        now = self._clock()
-        if now >= self._due:
-            self._result = self._check()
-            self._due = now + self._pause
-        return self._result
+        now = self.clock()
+        if now >= self.due:
+            self.result = self.check()
+            self.due = now + self.pause
+        return self.result
 
 
 def check_supervisor(folder: Path) -> str:
@@ -121,8 +116,12 @@ def check_supervisor(folder: Path) -> str:
 def check_docker(url: str) -> str:
     """What is wrong with the Docker engine at ``url``; empty when it answers."""
     parts = urlsplit(url)
-    connection = _UnixConnection(parts.path) if parts.scheme == _UNIX else _tcp_connection(parts.netloc)
+    connection = http.client.HTTPConnection(parts.netloc or "localhost", timeout=_TIMEOUT)
     try:
+        if parts.scheme == _UNIX:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(_TIMEOUT)
+            connection.sock.connect(parts.path)
         connection.request("GET", "/_ping")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
@@ -130,23 +129,6 @@ def check_docker(url: str) -> str:
     finally:
         connection.close()
     return "" if status == http.client.OK else f"the docker engine answers {status}"
-
-
-def _tcp_connection(address: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(address, timeout=_TIMEOUT)
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_TIMEOUT)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_TIMEOUT)
-        self.sock.connect(self._path)
 
 
 def check_wasm(interpreter: Interpreter) -> str:

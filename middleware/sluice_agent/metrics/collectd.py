@@ -8,7 +8,6 @@ and no value when it does not: silence is not idleness.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from sluice_agent.metrics.publisher import call_each_second
 from sluice_core.connections.consumer import Consumer
 from sluice_core.errors import DecodeError
 from sluice_core.metrics.node_metrics import NODE, NODE_METRICS, NodeMetric, collectd_routing_key, parse_collectd
@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 
 #: Periods after which a value is dropped.
 _LIFETIME: Final = 2.5
-#: Seconds between looks at whether a window has ended; no period is shorter.
-_TICK: Final = 1.0
 _MOST_PARTS: Final = 1000
 
 
@@ -43,13 +41,15 @@ class _Part:
     at: float
 
 
+@dataclass(eq=False)
 class NodeValues:
     """Receives CollectD's messages; :meth:`tick` publishes the values of a window that has ended."""
 
-    def __init__(self, node: str, publish: Publish, clock: Callable[[], float] = time.time) -> None:
-        self._node = node
-        self._publish = publish
-        self._clock = clock
+    node: str
+    publish: Publish
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
         self._parts: dict[tuple[str, str], _Part] = {}
         self._published: dict[str, int] = {}
         #: Messages that could not be decoded.
@@ -64,7 +64,7 @@ class NodeValues:
             if self.undecodable == 1:
                 log.error("message with routing key `%s`: %s; raw %r", routing_key, error, error.raw[:200])
             return
-        now = self._clock()
+        now = self.clock()
         for one in found:
             key = (one.metric.info.name, one.part)
             if key in self._parts or len(self._parts) < _MOST_PARTS:
@@ -72,7 +72,7 @@ class NodeValues:
 
     def tick(self) -> None:
         """Publish each metric whose window has ended since the last time."""
-        now = self._clock()
+        now = self.clock()
         self._parts = {
             key: one for key, one in self._parts.items() if 0 <= now - one.at + 1 < _LIFETIME * one.interval + 1
         }
@@ -88,7 +88,7 @@ class NodeValues:
         if published == window or (published is None and math.floor(now) % period):
             return  # published already, or received in the middle of the first window
         value = metric.combine(one.value for one in parts)
-        self._publish(name, window, {NODE: {self._node: value}}, float(period))
+        self.publish(name, window, {NODE: {self.node: value}}, float(period))
 
 
 class Collectd:
@@ -103,9 +103,6 @@ class Collectd:
         """Work until cancelled."""
         self._consumer.start()
         try:
-            while True:
-                now = time.time() - self._delay
-                await asyncio.sleep(math.floor(now) + _TICK - now)
-                self.values.tick()
+            await call_each_second(self.values.tick, self._delay)
         finally:
             await self._consumer.close()

@@ -9,6 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from sluice_core.connections.exchanges import metric_routing_key
@@ -35,43 +36,40 @@ class Bus(Protocol):
         """Send, without blocking."""
 
 
+async def call_each_second(tick: Callable[[], None], delay: float) -> None:
+    """Call ``tick`` until cancelled, ``delay`` seconds after the wall clock begins a second."""
+    while True:
+        now = time.time() - delay
+        await asyncio.sleep(math.floor(now) + PERIOD - now)
+        tick()
+
+
+@dataclass(eq=False)
 class MetricPublisher:
     """Closes a window ``delay`` seconds after each wall-clock second.
 
     When the process slept through some seconds, what grew meanwhile is spread evenly over them.
     """
 
-    def __init__(
-        self,
-        node: str,
-        totals: Totals,
-        bus: Bus,
-        delay: float,
-        clock: Callable[[], float] = time.time,
-        objects: int = MOST_OBJECTS,
-    ) -> None:
-        """
-        :param objects: how many objects are published, the busiest
-        """
-        self._node = node
-        self._totals = totals
-        self._bus = bus
-        self._delay = delay
-        self._clock = clock
-        self._objects = objects
+    node: str
+    totals: Totals
+    bus: Bus
+    delay: float
+    clock: Callable[[], float] = time.time
+    #: How many objects are published, the busiest.
+    objects: int = MOST_OBJECTS
+
+    def __post_init__(self) -> None:
         self._numbers: Counter[str] = Counter()
         self._last: int | None = None
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        while True:
-            now = self._clock() - self._delay
-            await asyncio.sleep(math.floor(now) + PERIOD - now)
-            self.tick()
+        await call_each_second(self.tick, self.delay)
 
     def tick(self) -> None:
         """Close the window that ended last, unless it was closed before."""
-        window = math.floor(self._clock() - self._delay) - 1
+        window = math.floor(self.clock() - self.delay) - 1
         elapsed = 1 if self._last is None else window - self._last
         if elapsed == 0:
             return  # woken a moment too early
@@ -79,20 +77,20 @@ class MetricPublisher:
             log.warning("the clock went back by %d s", -elapsed)
             elapsed = 1
         self._last = window
-        values = self._totals.close_window(window, PERIOD * elapsed)
+        values = self.totals.close_window(window, PERIOD * elapsed)
         weights = {name: values.pop(name + WEIGHT) for name in list(values) if name + WEIGHT in values}
         for missed in range(min(elapsed, _MAX_LATE_WINDOWS) - 1, -1, -1):
             for metric, found in values.items():
                 if metric in weights:
                     self.publish(metric, window - missed, means(found, weights[metric]), weights=weights[metric])
                 else:
-                    self.publish(metric, window - missed, busiest(found, self._objects))
+                    self.publish(metric, window - missed, busiest(found, self.objects))
 
     def publish(self, metric: str, window: int, values: Sums, period: float = PERIOD, weights: Sums = NOTHING) -> None:
         """Send this node's values of one metric."""
         self._numbers[metric] += 1
-        batch = MetricBatch(self._node, metric, window, self._numbers[metric], values, period, weights)
-        self._bus.publish(metric_routing_key(metric, self._node), batch.encode())
+        batch = MetricBatch(self.node, metric, window, self._numbers[metric], values, period, weights)
+        self.bus.publish(metric_routing_key(metric, self.node), batch.encode())
 
 
 def busiest(values: Sums, most: int) -> Sums:

@@ -221,7 +221,7 @@ def test_a_restarted_agent_limits_what_was_limited_before(tmp_path):
         standing = await worker.hear(PriorityUpdate)
         assert {row.account: row.level for row in standing.rows} == {"a": 0, "b": IDLE, "": IDLE}
         assert standing.active
-        [(key, load)] = first._bus.sent
+        [(key, load)] = first.bus.sent
         assert key == "load.n1"
         assert {(row.account, row.device): row.moved for row in load.rows} == {("a", "sda"): 9, ("b", "sda"): 70_000}
         assert (load.server, load.sides, load.gone) == ("127.0.0.1:6200", (STORAGE_NODE,), False)
@@ -232,7 +232,7 @@ def test_a_restarted_agent_limits_what_was_limited_before(tmp_path):
         worker = Worker(settings.socket, STORAGE_NODE)
         await worker.hear(PriorityUpdate)
         again.tick()  # what its workers said until now is not of a whole second
-        assert not again._bus.sent
+        assert not again.bus.sent
         worker.ask(asked("a", 1_000_000), asked("b", 1))
         assert {row.account: row.size for row in (await worker.hear(Grant)).rows} == {"b": FREE}
         [row] = (await worker.hear(Grant)).rows
