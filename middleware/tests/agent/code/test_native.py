@@ -220,10 +220,10 @@ def test_uploads_that_cannot_be_read_change_nothing(node, caplog):
         raise PeerError("the snapshot is damaged")
 
     node.update(uploaded())
-    node.fetcher._uploads = away
+    node.fetcher.uploads = away
     asyncio.run(node.fetcher.fetch())
     assert "uploads cannot be read: the snapshot is damaged" in caplog.text
-    node.fetcher._uploads = lambda: node.uploads
+    node.fetcher.uploads = lambda: node.uploads
     assert node.fetcher.usable_revisions == {"shout": 1}
 
 
@@ -237,10 +237,10 @@ def test_removed_uploads_are_forgotten(node):
 def test_retry_pauses_grow_and_new_uploads_do_not_wait(node):
     node.shelf.codes[digest(ONE)] = PeerError("swift is away")
     node.update(uploaded())
-    pauses = [node.fetcher._problems["shout"].pause]
+    pauses = [node.fetcher._states["shout"].pause]
     for _ in range(7):
         node.update(uploaded())
-        pauses.append(node.fetcher._problems["shout"].pause)
+        pauses.append(node.fetcher._states["shout"].pause)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
     node.shelf.codes[digest(ONE)] = ONE
     node.uploads = [uploaded(), uploaded(TWO, "whisper")]
