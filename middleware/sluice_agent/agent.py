@@ -21,13 +21,13 @@ from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
 from sluice_agent.snapshot.capabilities import Capabilities
 from sluice_agent.snapshot.follower import SnapshotFollower
-from sluice_agent.snapshot.reporter import NodeReporter, ReportSources
+from sluice_agent.snapshot.reporter import NodeReporter
 from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_core.code.code_store import CodeStore
 from sluice_core.code.swift_code_store import SwiftCodeStore
 from sluice_core.connections.publisher import Publisher
 from sluice_core.errors import PeerError
-from sluice_core.messages.nodes import Hello
+from sluice_core.messages.nodes import Hello, NodeReport
 from sluice_core.messages.uploads import Upload
 from sluice_core.metrics.totals import Totals
 from sluice_core.snapshot.reader import SnapshotWriter
@@ -71,15 +71,8 @@ class Agent:
         self._known_uploads: list[Upload] = []
         checks = sandbox_checks(settings.sandbox_dir, settings.storlets_engine, settings.wasm, swift)
         self._sandboxes = Sandboxes(checks, lambda: self._reporter.report_soon())
-        sources = ReportSources(
-            lambda: 0 if self.bus is None else self.bus.dropped,
-            software(),
-            self._storage.report,
-            lambda: self._code.problems,
-            lambda: self._code.usable_revisions,
-            lambda: self._sandboxes.states,
-        )
-        self._reporter = NodeReporter(settings, self.store, self.writer, self.workers, sources)
+        self._software = software()
+        self._reporter = NodeReporter(settings, self.store, self.writer, self.workers, self._describe_node)
         self.follower = SnapshotFollower(
             settings, self.store, self.writer, self._capabilities, self.workers, self._reporter
         )
@@ -132,6 +125,20 @@ class Agent:
     def _remove_worker(self, worker: str) -> None:
         if self._capabilities.remove(worker):
             self.follower.recheck_assignments()
+
+    def _describe_node(self) -> NodeReport:
+        return NodeReport(
+            self._settings.node,
+            history="",
+            epoch=0,
+            refused=self._code.problems,
+            workers=0 if self.workers is None else self.workers.count,
+            dropped=0 if self.bus is None else self.bus.dropped,
+            software=self._software,
+            storage=self._storage.report(),
+            code=self._code.usable_revisions,
+            sandbox=self._sandboxes.states,
+        )
 
     def _uploads(self) -> list[Upload]:
         """The uploads of the snapshot; while a thread replaces the snapshot, those of before."""

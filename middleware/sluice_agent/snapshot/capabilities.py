@@ -26,10 +26,10 @@ class Capabilities:
     refuse such assignments.  None: not known yet.
     """
 
-    def __init__(self, storage: StorageDaemons | None = None, unready_nodes: Mapping[str, str] | None = None) -> None:
+    def __init__(self, storage: StorageDaemons) -> None:
         self._workers: dict[str, Hello] = {}
-        self._storage = StorageDaemons() if storage is None else storage
-        self.unready_nodes: Mapping[str, str] | None = {} if unready_nodes is None else unready_nodes
+        self._storage = storage
+        self.unready_nodes: Mapping[str, str] | None = {}
         #: Whether any assignment depends on the state of other nodes.
         self.needs_storage_state = False
 

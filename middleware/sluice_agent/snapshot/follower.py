@@ -25,6 +25,7 @@ import logging
 import random
 import time
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from sluice_agent.metrics.worker_server import WorkerServer
@@ -54,31 +55,26 @@ _CONNECT_SECONDS: Final = 1.5
 _HISTORY_FILE: Final = "lineage.json"
 
 
+@dataclass(eq=False)
 class SnapshotFollower:
     """Keeps the snapshot of ``writer`` equal to ``store``."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: AsyncStore,
-        writer: SnapshotWriter,
-        capabilities: Capabilities,
-        workers: WorkerServer | None,
-        reporter: NodeReporter,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._writer = writer
-        self._capabilities = capabilities
-        self._capabilities.unready_nodes = None
+    settings: Settings
+    store: AsyncStore
+    writer: SnapshotWriter
+    capabilities: Capabilities
+    workers: WorkerServer | None
+    reporter: NodeReporter
+
+    def __post_init__(self) -> None:
+        self.capabilities.unready_nodes = None
         self._node_read_due = 0.0
-        self._workers = workers
-        self._reporter = reporter
         self._workers_connected_by = time.monotonic() + _CONNECT_SECONDS
         self._known_adoption: Head | None = None  # None: not read yet
         self._history_check = HistoryCheck()
         self._reader_check = time.monotonic() + _READER_CHECK_SECONDS
-        self._is_loading = False
+        #: Whether a thread replaces the snapshot now: nothing else may read it.
+        self.is_loading = False
         self._recheck_needed = False
 
     async def run(self) -> None:
@@ -91,7 +87,7 @@ class SnapshotFollower:
             await self._run_with_retries()
         finally:
             try:
-                self._history_check.save(self._writer.folder / _HISTORY_FILE)
+                self._history_check.save(self.writer.folder / _HISTORY_FILE)
             except OSError as error:
                 log.warning("a failover while this agent is away may go unnoticed: %s", error)
 
@@ -103,80 +99,75 @@ class SnapshotFollower:
                 pause = _FIRST_PAUSE
                 continue
             except SnapshotError as error:
-                self._reporter.set_state(FAILED, str(error))
+                self.reporter.set_state(FAILED, str(error))
                 self._free_dead_readers()
-                await self._reporter.try_to_send()
+                await self.reporter.try_to_send()
             except PeerError as error:
                 log.warning("%s; again in %.2f s at most", error, pause)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether a thread replaces the snapshot now: nothing else may read it."""
-        return self._is_loading
-
     def recheck_assignments(self) -> None:
         """Decide again which assignments the node refuses: its capabilities have changed."""
-        if self._is_loading:
+        if self.is_loading:
             self._recheck_needed = True
             return
         self._recheck_needed = False
         try:
-            moved = self._writer.rejudge(self._capabilities.refuse)
+            moved = self.writer.rejudge(self.capabilities.refuse)
         except SnapshotError as error:
             self._recheck_needed = True
-            self._reporter.set_state(FAILED, str(error))
+            self.reporter.set_state(FAILED, str(error))
             return
         if moved:
-            log.info("judged again: %d assignments moved, %d refused", moved, len(self._writer.refused))
-            self._reporter.report_soon()
+            log.info("judged again: %d assignments moved, %d refused", moved, len(self.writer.refused))
+            self.reporter.report_soon()
 
     def _open(self) -> None:
-        position = self._writer.open()
-        self._history_check.restore(self._writer.folder / _HISTORY_FILE)
+        position = self.writer.open()
+        self._history_check.restore(self.writer.folder / _HISTORY_FILE)
         if position.history:
-            log.info("snapshot `%s` stands at epoch %d", self._writer.snapshot_id, position.epoch)
+            log.info("snapshot `%s` stands at epoch %d", self.writer.snapshot_id, position.epoch)
         else:
-            log.warning("starting without a snapshot: %s", self._writer.problem)
+            log.warning("starting without a snapshot: %s", self.writer.problem)
 
     async def _synchronize(self) -> None:
         """Compare the snapshot with the store, then follow while the history is ours and the store answers."""
-        head, adopted = await self._store.head_and_adopted()
-        position = self._writer.position
-        if not position.history or not self._writer.snapshot_id:
+        head, adopted = await self.store.head_and_adopted()
+        position = self.writer.position
+        if not position.history or not self.writer.snapshot_id:
             if head.history:
                 await self._load()
         elif not (divergence := await self._divergence(position, head)):
             self._known_adoption = adopted
-            if self._writer.incomplete:
+            if self.writer.incomplete:
                 log.info("loading everything: the snapshot was written by an agent that kept less of the registry")
                 await self._load()
         elif self._is_adopted(head, adopted):
             log.warning("adopting history `%s` at epoch %d", head.history, head.epoch)
             await self._load()
-        elif self._settings.adopt == FAILOVER and head.history == position.history:
+        elif self.settings.adopt == FAILOVER and head.history == position.history:
             log.warning("going along with a failover: %s", divergence)
             await self._load()
             self._known_adoption = adopted
-            self._reporter.note_failover(divergence)
+            self.reporter.note_failover(divergence)
         else:
             if self._known_adoption is None:
                 self._known_adoption = adopted
-            self._reporter.set_state(STALE, divergence)
+            self.reporter.set_state(STALE, divergence)
             await self._wait()
             return
-        if not self._writer.position.history:
-            await self._store.changes_after(0, _BLOCK_MS, 1, self._due_report())  # wakes at the first change
+        if not self.writer.position.history:
+            await self.store.changes_after(0, _BLOCK_MS, 1, self._due_report())  # wakes at the first change
             return
-        self._reporter.set_state(OK)
+        self.reporter.set_state(OK)
         await self._apply_changes()
 
     async def _divergence(self, position: Head, head: Head) -> str:
         """Why the history in the store is not the one of this node; empty when it is."""
         if head.history != position.history or head.epoch < position.epoch:
             return _describe_divergence(position, head)
-        made = await self._store.run(change_time(self._store.keys, position.epoch))
+        made = await self.store.run(change_time(self.store.keys, position.epoch))
         if self._history_check.broken(position, made):
             return f"redis has another change {position.epoch} of history `{position.history}` than this node applied"
         return ""
@@ -189,7 +180,7 @@ class SnapshotFollower:
         """
         if not head.history or adopted.history != head.history or adopted.epoch > head.epoch:
             return False
-        if head.history != self._writer.position.history or adopted == head:
+        if head.history != self.writer.position.history or adopted == head:
             return True
         return self._known_adoption is not None and adopted != self._known_adoption
 
@@ -199,10 +190,8 @@ class SnapshotFollower:
             await self._read_other_nodes()
             if self._recheck_needed:
                 self.recheck_assignments()
-            position = self._writer.position
-            changes = await self._store.changes_after(
-                position.epoch, _BLOCK_MS, self._settings.batch, self._due_report()
-            )
+            position = self.writer.position
+            changes = await self.store.changes_after(position.epoch, _BLOCK_MS, self.settings.batch, self._due_report())
             if isinstance(changes, Gap):
                 log.info("loading everything: %s", changes.reason)
                 await self._load()
@@ -211,61 +200,61 @@ class SnapshotFollower:
                 return
             if any(change.history != position.history for change in changes):
                 return
-            self._writer.apply(changes, self._capabilities.refuse)
+            self.writer.apply(changes, self.capabilities.refuse)
             self._history_check.follow(changes[-1])
-            self._reporter.report_soon()
+            self.reporter.report_soon()
 
     async def _read_other_nodes(self) -> None:
         """Read which nodes cannot transform objects on disks yet, as long as a policy wants that."""
         now = time.monotonic()
-        if not self._capabilities.needs_storage_state or now < self._node_read_due:
+        if not self.capabilities.needs_storage_state or now < self._node_read_due:
             return
-        self._node_read_due = now + self._settings.report_interval
+        self._node_read_due = now + self.settings.report_interval
         unready = {
             report.node: report.storage
-            for report in await self._store.nodes()
-            if report.storage not in ("", READY) and report.node != self._settings.node
+            for report in await self.store.nodes()
+            if report.storage not in ("", READY) and report.node != self.settings.node
         }
-        if unready != self._capabilities.unready_nodes:
-            self._capabilities.unready_nodes = unready
+        if unready != self.capabilities.unready_nodes:
+            self.capabilities.unready_nodes = unready
             self._recheck_needed = True
 
     async def _load(self) -> None:
         """Load everything; wait for the workers when they must open a replaced snapshot."""
-        loaded = await self._store.load()
+        loaded = await self.store.load()
         position = Head(loaded.history, loaded.epoch)
-        self._history_check.restart(position, await self._store.run(change_time(self._store.keys, loaded.epoch)))
-        self._is_loading = True
+        self._history_check.restart(position, await self.store.run(change_time(self.store.keys, loaded.epoch)))
+        self.is_loading = True
         try:
-            replaced = await _finish(asyncio.to_thread(self._writer.reload, loaded, self._capabilities.refuse))
+            replaced = await _finish(asyncio.to_thread(self.writer.reload, loaded, self.capabilities.refuse))
         finally:
-            self._is_loading = False
-        log.info("loaded %d assignments at epoch %d", self._writer.count, loaded.epoch)
+            self.is_loading = False
+        log.info("loaded %d assignments at epoch %d", self.writer.count, loaded.epoch)
         if self._recheck_needed:
             self.recheck_assignments()
-        self._reporter.report_soon()
-        self._reporter.set_late_workers([])
-        if replaced and self._workers is not None:
+        self.reporter.report_soon()
+        self.reporter.set_late_workers([])
+        if replaced and self.workers is not None:
             # before that not all of them have connected again, and one that has not still reads the old snapshot
             await asyncio.sleep(max(0.0, self._workers_connected_by - time.monotonic()))
-            late = await self._workers.wait_until_reading(self._writer.snapshot_id, self._settings.replace_wait)
-            self._reporter.set_late_workers(late)
+            late = await self.workers.wait_until_reading(self.writer.snapshot_id, self.settings.replace_wait)
+            self.reporter.set_late_workers(late)
 
     async def _wait(self) -> None:
         """Report, and pause: there is nothing to follow now."""
         self._free_dead_readers()
-        await self._reporter.send_if_due()
+        await self.reporter.send_if_due()
         await asyncio.sleep(_BLOCK_MS / 1000 * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
 
     def _due_report(self) -> NodeReport | None:
         self._free_dead_readers()
-        return self._reporter.due_report()
+        return self.reporter.due_report()
 
     def _free_dead_readers(self) -> None:
         now = time.monotonic()
         if now >= self._reader_check:
             self._reader_check = now + _READER_CHECK_SECONDS
-            freed = self._writer.reader_check()
+            freed = self.writer.reader_check()
             if freed:
                 log.info("freed the slots of %d killed readers", freed)
 

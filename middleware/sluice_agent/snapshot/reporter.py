@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sluice_agent.metrics.worker_server import WorkerServer
@@ -26,34 +26,18 @@ _MAX_REFUSALS: Final = 100
 _FAILOVER_NOTICE_SECONDS: Final = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSources:
-    """Functions that a report calls for what does not come from the snapshot."""
-
-    dropped: Callable[[], int] = lambda: 0
-    software: str = ""
-    storage: Callable[[], str] = lambda: ""
-    missing: Callable[[], Mapping[str, str]] = dict
-    code: Callable[[], Mapping[str, int]] = dict
-    sandbox: Callable[[], Mapping[str, str]] = dict
-
-
+@dataclass(eq=False)
 class NodeReporter:
     """Knows what to report, and when that is due."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: AsyncStore,
-        writer: SnapshotWriter,
-        workers: WorkerServer | None,
-        sources: ReportSources,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._writer = writer
-        self._workers = workers
-        self._sources = sources
+    settings: Settings
+    store: AsyncStore
+    writer: SnapshotWriter
+    workers: WorkerServer | None
+    #: Returns the report of the node as if it had no snapshot.
+    describe_node: Callable[[], NodeReport]
+
+    def __post_init__(self) -> None:
         self._started = time.time()
         self._state = OK
         self._detail = ""
@@ -86,25 +70,20 @@ class NodeReporter:
 
     def report(self) -> NodeReport:
         """The report as of now."""
-        position = self._writer.position
+        position = self.writer.position
         failover = self._failover if time.monotonic() < self._failover_until else ""
-        refused = [*sorted(self._sources.missing().items()), *sorted(self._writer.refused.items())]
-        return NodeReport(
-            node=self._settings.node,
+        node = self.describe_node()
+        refused = [*sorted(node.refused.items()), *sorted(self.writer.refused.items())]
+        return replace(
+            node,
             history=position.history,
             epoch=position.epoch,
             state=self._state,
             detail=self._detail or self._late_workers or failover,
             refused=dict(refused[:_MAX_REFUSALS]),
-            workers=0 if self._workers is None else self._workers.count,
-            assignments=self._writer.count,
-            dropped=self._sources.dropped(),
-            software=self._sources.software,
+            assignments=self.writer.count,
             started=self._started,
             at=time.time(),
-            storage=self._sources.storage(),
-            code=dict(self._sources.code()),
-            sandbox=dict(self._sources.sandbox()),
         )
 
     def due_report(self) -> NodeReport | None:
@@ -112,8 +91,8 @@ class NodeReporter:
         now = time.monotonic()
         if now < self._due:
             return None
-        self._due = now + self._settings.report_interval
-        if self._late_workers and self._workers is not None and not self._workers.not_reading(self._writer.snapshot_id):
+        self._due = now + self.settings.report_interval
+        if self._late_workers and self.workers is not None and not self.workers.not_reading(self.writer.snapshot_id):
             self._late_workers = ""
         return self.report()
 
@@ -124,7 +103,7 @@ class NodeReporter:
         """
         report = self.due_report()
         if report is not None:
-            await self._store.report(report)
+            await self.store.report(report)
 
     async def try_to_send(self) -> None:
         """Send a due report; one that cannot be sent stays due."""

@@ -13,6 +13,7 @@ from sluice_agent.cli import main
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.settings import OPTIONS, Settings
 from sluice_agent.snapshot.capabilities import Capabilities
+from sluice_agent.snapshot.storage_daemons import StorageDaemons
 from sluice_aio.base.backing_servers import RabbitServer, RedisServer
 from sluice_aio.base.ports import free_port
 from sluice_core.connections.consumer import Consumer
@@ -58,7 +59,7 @@ def hello(worker="w", role="proxy", actions=("noop",), pid=1):
     ],
 )
 def test_a_node_says_why_it_refuses(workers, one, reason):
-    capabilities = Capabilities()
+    capabilities = Capabilities(StorageDaemons())
     for worker in workers:
         capabilities.add(worker)
     answer = capabilities.refuse(one)
@@ -67,7 +68,7 @@ def test_a_node_says_why_it_refuses(workers, one, reason):
 
 
 def test_only_a_worker_with_other_filters_causes_a_recheck():
-    capabilities = Capabilities()
+    capabilities = Capabilities(StorageDaemons())
     assert capabilities.add(hello("a", actions=("x", "y"))) is True
     assert capabilities.add(hello("b", actions=("x", "y"))) is False
     assert capabilities.add(hello("c", actions=("x",))) is True

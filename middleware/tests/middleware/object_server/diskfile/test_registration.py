@@ -114,7 +114,7 @@ def test_a_node_names_the_daemon_it_waits_for(required, known, keyword, reason):
 
 
 def test_a_policy_is_held_back_until_all_nodes_are_ready():
-    capabilities = Capabilities()
+    capabilities = Capabilities(StorageDaemons())
     capabilities.add(proxy("xor"))
     assert capabilities.refuse(assignment(keyword="xor")) == ""
     assert not capabilities.needs_storage_state
