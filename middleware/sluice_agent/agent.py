@@ -11,11 +11,11 @@ from importlib import metadata
 from typing import Any
 
 from sluice_agent.bandwidth import service
-from sluice_agent.cache.invalidation_service import InvalidationService
+from sluice_agent.cache import invalidation_service
 from sluice_agent.code.fetcher import CodeFetcher
 from sluice_agent.code.sandboxes import Sandboxes, sandbox_checks
 from sluice_agent.code.validation import swift_interpreter
-from sluice_agent.metrics.collectd import Collectd
+from sluice_agent.metrics import collectd
 from sluice_agent.metrics.publisher import MetricPublisher
 from sluice_agent.metrics.worker_server import WorkerServer
 from sluice_agent.settings import Settings
@@ -92,9 +92,11 @@ class Agent:
             )
             yield publisher.run
             if settings.collectd:
-                yield Collectd(settings.node, settings.amqp_url, publisher.publish, settings.publish_delay).run
+                yield partial(
+                    collectd.serve, settings.node, settings.amqp_url, publisher.publish, settings.publish_delay
+                )
         if settings.cache_dir and settings.amqp_url:
-            yield InvalidationService(settings).run
+            yield partial(invalidation_service.serve, settings)
 
     async def run(self) -> None:
         """Work until cancelled; then close everything but the snapshot on disk.

@@ -113,14 +113,12 @@ class Settings:
         if values["busiest_objects"] < 0:
             raise OptionError(f"option `busiest_objects` is `{values['busiest_objects']}`, expected at least 0")
         given = {option.name: values[option.name] for option in fields(cls) if option.name in values}
-        node = values["node"] or socket.gethostname()
-        daemons = tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip())
-        code_store = SwiftCodeStoreSettings.from_options(values)
-        made = {
-            "node": node,
+        derived = {
+            "node": values["node"] or socket.gethostname(),
             "worker_mode": mode,
             "publish_delay": delay,
-            "storage_daemons": daemons,
-            "code_store": code_store,
+            "storage_daemons": tuple(word.strip() for word in values["storage_daemons"].split(",") if word.strip()),
+            "code_store": SwiftCodeStoreSettings.from_options(values),
+            "capacity": read_capacity(values),
         }
-        return cls(**{**given, **made, "capacity": read_capacity(values)})
+        return cls(**(given | derived))

@@ -22,52 +22,37 @@ _TICK_SECONDS: Final = 0.02
 _RETRY_SECONDS: Final = 5.0
 
 
-class InvalidationService:
-    """The write exchange of one node over a broker."""
+async def serve(settings: Settings) -> None:
+    """Exchange writes until cancelled; a folder that cannot be used is tried again.
 
-    def __init__(self, settings: Settings) -> None:
-        """
-        :param settings: with ``cache_dir`` and ``amqp_url``
-        """
-        self._settings = settings
-        self._folder = Path(settings.cache_dir)
-        self._publisher = Publisher(settings.amqp_url, WRITES_EXCHANGE, limit=2000)
-        self._consumer = Consumer(settings.amqp_url, self._receive, ["writes.#"], WRITES_EXCHANGE)
-        self._exchange: WriteExchange | None = None
-
-    async def run(self) -> None:
-        """Exchange writes until cancelled; a folder that cannot be used is tried again."""
-        marks = await self._open()
-        journal = WriteJournalReader(self._folder, marks)
-        self._exchange = WriteExchange(
-            self._settings.node, marks, journal, self._publisher, self._folder / "nodes", self._settings.cache_forget
-        )
-        self._publisher.start()
-        self._consumer.start()
-        try:
-            while True:
-                self._tick(self._exchange)
-                await asyncio.sleep(_TICK_SECONDS)
-        finally:
-            await self._publisher.close()
-            await self._consumer.close()
-            journal.close()
-            marks.close()
-
-    async def _open(self) -> WriteMarks:
+    :param settings: with ``cache_dir`` and ``amqp_url``
+    """
+    folder = Path(settings.cache_dir)
+    marks = await _open_marks(folder, settings.worker_group)
+    journal = WriteJournalReader(folder, marks)
+    publisher = Publisher(settings.amqp_url, WRITES_EXCHANGE, limit=2000)
+    exchange = WriteExchange(settings.node, marks, journal, publisher, folder / "nodes", settings.cache_forget)
+    consumer = Consumer(settings.amqp_url, exchange.receive, ["writes.#"], WRITES_EXCHANGE)
+    publisher.start()
+    consumer.start()
+    try:
         while True:
             try:
-                return open_write_marks(self._folder, self._settings.worker_group)
-            except PeerError as error:  # the node's policies matter more than its cache
-                log.error("%s; again in %g s", error, _RETRY_SECONDS)
-            await asyncio.sleep(_RETRY_SECONDS)
+                exchange.tick()
+            except OSError as error:  # the others notice the silence
+                log.warning("cannot read the journal in `%s`: %s", folder, error)
+            await asyncio.sleep(_TICK_SECONDS)
+    finally:
+        await publisher.close()
+        await consumer.close()
+        journal.close()
+        marks.close()
 
-    def _tick(self, exchange: WriteExchange) -> None:
+
+async def _open_marks(folder: Path, group: str) -> WriteMarks:
+    while True:
         try:
-            exchange.tick()
-        except OSError as error:  # the others notice the silence
-            log.warning("cannot read the journal in `%s`: %s", self._folder, error)
-
-    def _receive(self, routing_key: str, body: bytes) -> None:
-        if self._exchange is not None:
-            self._exchange.receive(routing_key, body)
+            return open_write_marks(folder, group)
+        except PeerError as error:  # the node's policies matter more than its cache
+            log.error("%s; again in %g s", error, _RETRY_SECONDS)
+        await asyncio.sleep(_RETRY_SECONDS)

@@ -90,14 +90,16 @@ def _measure(path: Path, size: int, seconds: float, together: threading.Barrier)
         raise
 
 
+@dataclass(eq=False)
 class _Run:
     """One open file, ``size`` bytes at most."""
 
-    def __init__(self, number: int, buffer: mmap.mmap, size: int, seconds: float) -> None:
-        self._number = number
-        self._buffer = buffer
-        self._size = size
-        self._seconds = seconds
+    number: int
+    buffer: mmap.mmap
+    size: int
+    seconds: float
+
+    def __post_init__(self) -> None:
         self._there = 0
         self.direct = self._go_direct()
 
@@ -105,31 +107,31 @@ class _Run:
         """Bytes per second; what the disk has not got yet is waited for."""
         started = time.monotonic()
         written = 0
-        while not written or time.monotonic() - started < self._seconds:
-            written += os.pwritev(self._number, [self._buffer], written % self._size)
-            self._there = max(self._there, min(written, self._size))
-        os.fsync(self._number)
+        while not written or time.monotonic() - started < self.seconds:
+            written += os.pwritev(self.number, [self.buffer], written % self.size)
+            self._there = max(self._there, min(written, self.size))
+        os.fsync(self.number)
         return written / (time.monotonic() - started)
 
     def read(self) -> float:
         """Bytes per second of what was written, again and again."""
         started = time.monotonic()
         got = 0
-        while not got or time.monotonic() - started < self._seconds:
+        while not got or time.monotonic() - started < self.seconds:
             if not self.direct and not got % self._there:
-                os.posix_fadvise(self._number, 0, 0, os.POSIX_FADV_DONTNEED)
-            got += os.preadv(self._number, [self._buffer], got % self._there)
+                os.posix_fadvise(self.number, 0, 0, os.POSIX_FADV_DONTNEED)
+            got += os.preadv(self.number, [self.buffer], got % self._there)
         return got / (time.monotonic() - started)
 
     def _go_direct(self) -> bool:
         """Past the page cache from now on, if that works here."""
-        flags = fcntl.fcntl(self._number, fcntl.F_GETFL)
+        flags = fcntl.fcntl(self.number, fcntl.F_GETFL)
         try:
-            fcntl.fcntl(self._number, fcntl.F_SETFL, flags | os.O_DIRECT)
-            os.pwritev(self._number, [self._buffer], 0)
+            fcntl.fcntl(self.number, fcntl.F_SETFL, flags | os.O_DIRECT)
+            os.pwritev(self.number, [self.buffer], 0)
         except OSError as error:
             if error.errno not in _NO_DIRECT:
                 raise
-            fcntl.fcntl(self._number, fcntl.F_SETFL, flags)
+            fcntl.fcntl(self.number, fcntl.F_SETFL, flags)
             return False
         return True

@@ -91,18 +91,15 @@ class NodeValues:
         self.publish(name, window, {NODE: {self.node: value}}, float(period))
 
 
-class Collectd:
-    """Consumes the messages of the node's CollectD, and publishes its metrics."""
+async def serve(node: str, amqp_url: str, publish: Publish, delay: float) -> None:
+    """Consume the messages of the node's CollectD and publish its metrics, until cancelled.
 
-    def __init__(self, node: str, amqp_url: str, publish: Publish, delay: float) -> None:
-        self.values = NodeValues(node, publish)
-        self._delay = delay
-        self._consumer = Consumer(amqp_url, self.values.received, [collectd_routing_key(node)])
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        self._consumer.start()
-        try:
-            await call_each_second(self.values.tick, self._delay)
-        finally:
-            await self._consumer.close()
+    :param delay: seconds after the end of each second at which they are published
+    """
+    values = NodeValues(node, publish)
+    consumer = Consumer(amqp_url, values.received, [collectd_routing_key(node)])
+    consumer.start()
+    try:
+        await call_each_second(values.tick, delay)
+    finally:
+        await consumer.close()

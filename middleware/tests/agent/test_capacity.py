@@ -99,7 +99,7 @@ def test_the_disk_that_failed_is_named_and_none_that_stopped_for_it(tmp_path, mo
     stock = getattr(calibrate_disk._Run, when)
 
     def fails(self):
-        if os.readlink(f"/proc/self/fd/{self._number}").startswith(f"{disks[which]}/"):
+        if os.readlink(f"/proc/self/fd/{self.number}").startswith(f"{disks[which]}/"):
             raise how
         return stock(self)
 
