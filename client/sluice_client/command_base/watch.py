@@ -7,10 +7,14 @@ for a moment does not end the watch: the pauses keep growing.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Self
 
+from sluice_client.command_base.command import Argument, SluiceCommand, seconds_option
 from sluice_client.errors import ApiError, ClientError, Unreachable
 from sluice_client.resources.code import refusal, rolled_out
 from sluice_client.resources.columns import Data, printable
@@ -22,28 +26,41 @@ _LONGEST: Final = 3.0
 _GROWTH: Final = 1.5
 
 
+def watch_options(text: str) -> tuple[Argument, ...]:
+    """The options of a command that can watch.
+
+    :param text: the help of ``--watch``
+    """
+    return (
+        Argument("--watch", text, {"action": "store_true"}),
+        seconds_option("--timeout", "stop watching after this time, and fail", None),
+    )
+
+
 class NotEnforced(ClientError):
     """The watched policy or code failed, was refused, or did not reach every node in time."""
 
 
-class Watched(Protocol):
-    """Something that all nodes shall get; ``name`` and ``goal`` are for error messages."""
+@dataclass(frozen=True)
+class Watched(ABC):
+    """Something that all nodes shall get; ``fetch`` returns its state, ``name`` and ``goal`` are for error messages."""
 
     name: str
     goal: str
+    fetch: Callable[[], Data]
 
-    def fetch(self) -> Data:
-        """Its present state."""
-
+    @abstractmethod
     def status_line(self, found: Data) -> str:
         """Its progress, on one line."""
 
+    @abstractmethod
     def is_complete(self, found: Data) -> bool:
         """Whether every node has it.
 
         :raises NotEnforced: when a node will not get it
         """
 
+    @abstractmethod
     def pending(self, found: Data) -> str:
         """What it still waits for."""
 
@@ -57,19 +74,26 @@ class Watch:
     clock: Callable[[], float] = field(default=time.monotonic)
     pause: Callable[[float], object] = field(default=time.sleep)
 
+    @classmethod
+    def from_options(cls, command: SluiceCommand, args: Namespace) -> Self | None:
+        """The watch that the options of ``command`` want; None without one."""
+        if args.timeout is not None and not args.watch:
+            raise ClientError("`--timeout` is given without `--watch`")
+        return cls(command.say, args.timeout) if args.watch else None
+
     def until_enforced(self, client: Client, policy_id: str) -> Data:
         """The policy, once every node enforces it.
 
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
-        return self.follow(_Policy(client, policy_id))
+        return self.follow(_Policy(f"policy `{policy_id}`", "enforced", partial(client.policy, policy_id)))
 
     def until_rolled_out(self, client: Client, keyword: str) -> Data:
         """The filter, once every node has the newest revision of its code.
 
         :raises NotEnforced: when a node refuses it, or after the time-out
         """
-        return self.follow(_Rollout(client, keyword))
+        return self.follow(_Rollout(f"filter `{keyword}`", "everywhere", partial(client.filter, keyword)))
 
     def follow(self, watched: Watched) -> Data:
         """Its state, once every node has it.
@@ -108,16 +132,7 @@ def _fetch_or_previous(watched: Watched, before: Data | None) -> tuple[Data | No
         return before, error.message
 
 
-class _Policy:
-    goal = "enforced"
-
-    def __init__(self, client: Client, policy_id: str) -> None:
-        self.name = f"policy `{policy_id}`"
-        self._client, self._id = client, policy_id
-
-    def fetch(self) -> Data:
-        return self._client.policy(self._id)
-
+class _Policy(Watched):
     def status_line(self, found: Data) -> str:
         return f"{found['state']}, enforced {enforced(found)}"
 
@@ -137,16 +152,7 @@ class _Policy:
         return "; ".join(told) or self.status_line(found)
 
 
-class _Rollout:
-    goal = "everywhere"
-
-    def __init__(self, client: Client, keyword: str) -> None:
-        self.name = f"filter `{keyword}`"
-        self._client, self._keyword = client, keyword
-
-    def fetch(self) -> Data:
-        return self._client.filter(self._keyword)
-
+class _Rollout(Watched):
     def status_line(self, found: Data) -> str:
         return f"revision {found['revision']} on {rolled_out(found)} nodes"
 

@@ -18,9 +18,8 @@ from sluice_client.command_base.command import (
     force_option,
     names_argument,
     pair_option,
-    seconds_option,
 )
-from sluice_client.command_base.watch import Watch
+from sluice_client.command_base.watch import Watch, watch_options
 from sluice_client.errors import ClientError
 from sluice_client.resources import code, policies, registry
 from sluice_client.resources.columns import Data
@@ -47,6 +46,10 @@ _FIELDS: Final = (
         {"action": "append", "default": [], "metavar": "JSON"},
     ),
     Argument("--help-text", "what it does, in few words", {"metavar": "TEXT"}),
+)
+_HOW: Final = (
+    pair_option("--param", "what it is set with", "params"),
+    Argument("--place", "proxy or storage_node; the filter's own choice when it is not said"),
 )
 FILTER: Final = crud.Resource(
     "filter",
@@ -155,10 +158,7 @@ class ShowRollout(ShowCommand):
     columns = code.ROLLOUT
     arguments = (
         _KEYWORD,
-        Argument(
-            "--watch", "follow it until every node has it; fails when a node refuses it", {"action": "store_true"}
-        ),
-        seconds_option("--timeout", "stop watching after this time, and fail", None),
+        *watch_options("follow it until every node has it; fails when a node refuses it"),
     )
     examples = (
         "rot13",
@@ -167,10 +167,8 @@ class ShowRollout(ShowCommand):
 
     def fetch(self, args: Namespace) -> Data:
         """The filter, once its code is everywhere if that is watched."""
-        if args.timeout is not None and not args.watch:
-            raise ClientError("`--timeout` is given without `--watch`")
-        if args.watch:
-            return Watch(self.say, args.timeout).until_rolled_out(self.client, args.keyword)
+        if watch := Watch.from_options(self, args):
+            return watch.until_rolled_out(self.client, args.keyword)
         return self.client.filter(args.keyword)
 
 
@@ -200,20 +198,12 @@ class DeployFilter(ShowCommand):
     """Set a filter for a target; the same again changes nothing, other parameters replace it."""
 
     columns = registry.DEPLOYED
-    arguments = (
-        _TARGET,
-        _KEYWORD,
-        pair_option("--param", "what it is set with", "params"),
-        Argument("--place", "proxy or storage_node; the filter's own choice when it is not said"),
-        WAIT,
-    )
+    arguments = (_TARGET, _KEYWORD, *_HOW, WAIT)
     examples = ("AUTH_acme/logs compression --param engine=lz4 --place proxy --wait 10",)
 
     def fetch(self, args: Namespace) -> Data:
         """The deployment."""
-        said = {name: getattr(args, name) for name in ("params", "place")}
-        how = {name: value for name, value in said.items() if value is not None}
-        return self.client.deploy_filter(args.target, args.keyword, how, args.wait)
+        return self.client.deploy_filter(args.target, args.keyword, crud.given_values(_HOW, args), args.wait)
 
 
 class UndeployFilter(EachCommand):

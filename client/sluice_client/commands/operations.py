@@ -7,39 +7,41 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from sluice_client.command_base import crud
 from sluice_client.command_base.command import (
     WAIT,
     Argument,
     ListCommand,
     ShowCommand,
     SluiceCommand,
+    force_option,
     read_text_argument,
 )
 from sluice_client.resources import policies, registry
 from sluice_client.resources.columns import Data
 
 _PLAN: Final = Argument("--plan", "only say what would change", {"action": "store_true"})
-_FORCE: Final = Argument("--force", "even if stored objects could not be read any more", {"action": "store_true"})
+_FORCE: Final = force_option("even if stored objects could not be read any more")
 _EPOCH: Final = Argument("epoch", "the change", {"metavar": "EPOCH"})
+
+_REQUEST: Final = (
+    Argument("--method", "of the request, PUT when it is not said"),
+    Argument("--size", "bytes of the object"),
+    Argument("--type", "media type, or an extension such as pdf"),
+    Argument("--tag", "tags of the object, separated by commas"),
+)
 
 
 class ShowEffective(ShowCommand):
     """Show which policies decide for a request, and which are overridden and why."""
 
     columns = registry.EFFECTIVE
-    arguments = (
-        Argument("target", "account[/container[/object]]", {"metavar": "TARGET"}),
-        Argument("--method", "of the request, PUT when it is not said"),
-        Argument("--size", "bytes of the object"),
-        Argument("--type", "media type, or an extension such as pdf"),
-        Argument("--tag", "tags of the object, separated by commas"),
-    )
+    arguments = (Argument("target", "account[/container[/object]]", {"metavar": "TARGET"}), *_REQUEST)
     examples = ("AUTH_acme/logs/a.pdf --method PUT --size 100000 --type pdf",)
 
     def fetch(self, args: Namespace) -> Data:
         """The verdict."""
-        said = {name: getattr(args, name) for name in ("method", "size", "type", "tag")}
-        return self.client.effective(args.target, **said)
+        return self.client.effective(args.target, **crud.given_values(_REQUEST, args))
 
 
 class ListChanges(ListCommand):

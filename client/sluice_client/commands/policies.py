@@ -15,15 +15,14 @@ from sluice_client.command_base.command import (
     SluiceCommand,
     names_argument,
     read_text_argument,
-    seconds_option,
 )
-from sluice_client.command_base.watch import Watch
-from sluice_client.errors import ClientError
+from sluice_client.command_base.watch import Watch, watch_options
 from sluice_client.resources import policies as resources_policies
 from sluice_client.resources.columns import Data
 
 STATES: Final = ("active", "waiting", "failed")
 FIRINGS: Final = ("set", "changed", "taken_back")
+_ID: Final = Argument("id", "a policy's id", {"metavar": "ID"})
 _TEXT: Final = Argument("text", "sentences, or - to read them from standard input", {"metavar": "TEXT"})
 
 
@@ -84,13 +83,8 @@ class ShowPolicy(ShowCommand):
 
     columns = resources_policies.POLICY
     arguments = (
-        Argument("id", "a policy's id", {"metavar": "ID"}),
-        Argument(
-            "--watch",
-            "follow it until every node enforces it; fails when it fails or a node refuses it",
-            {"action": "store_true"},
-        ),
-        seconds_option("--timeout", "stop watching after this time, and fail", None),
+        _ID,
+        *watch_options("follow it until every node enforces it; fails when it fails or a node refuses it"),
     )
     examples = (
         "pol-1a2b3c",
@@ -99,10 +93,8 @@ class ShowPolicy(ShowCommand):
 
     def fetch(self, args: Namespace) -> Data:
         """The policy, once it is enforced if that is watched."""
-        if args.timeout is not None and not args.watch:
-            raise ClientError("`--timeout` is given without `--watch`")
-        if args.watch:
-            return Watch(self.say, args.timeout).until_enforced(self.client, args.id)
+        if watch := Watch.from_options(self, args):
+            return watch.until_enforced(self.client, args.id)
         policy = self.client.policy(args.id)
         warn(self, [policy])
         return policy
@@ -122,7 +114,7 @@ class _UpdatePolicy(ShowCommand):
 class SetPolicy(_UpdatePolicy):
     """Give a policy another sentence; its id and its age stay."""
 
-    arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), _TEXT, WAIT)
+    arguments = (_ID, _TEXT, WAIT)
     examples = ("pol-1a2b3c 'FOR TENANT acme DO SET compression WITH engine=lz4' --wait 10",)
 
     def fetch(self, args: Namespace) -> Data:
@@ -135,7 +127,7 @@ class SetPolicy(_UpdatePolicy):
 class EnablePolicy(_UpdatePolicy):
     """Let a disabled policy work again."""
 
-    arguments = (Argument("id", "a policy's id", {"metavar": "ID"}), WAIT)
+    arguments = (_ID, WAIT)
     enabled = True
     examples = ("pol-1a2b3c",)
 
@@ -176,7 +168,7 @@ class ListFirings(ListCommand):
 
     columns = resources_policies.FIRING_LIST
     arguments = (
-        Argument("id", "a policy's id", {"metavar": "ID"}),
+        _ID,
         Argument("--what", "only those of this kind", {"default": "", "choices": FIRINGS}),
         Argument("--member", "only those for this member of a group or ALL", {"default": ""}),
     )
