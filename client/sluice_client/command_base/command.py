@@ -49,7 +49,7 @@ class Argument:
         return self.more.get("nargs") == "+"
 
     def add_to(self, parser: ArgumentParser) -> None:
-        """Add it to ``parser``."""
+        """Add it to ``parser``, with all that argparse is told of it."""
         parser.add_argument(*self.flags.split(), help=self.help, **self.more)
 
 

@@ -25,7 +25,7 @@ MANUAL: Final = Path("docs/man")
 
 
 def reference() -> str:
-    """Every command, as Markdown."""
+    """Every command, as Markdown: a heading, its usage, arguments, columns and examples."""
     return "\n\n".join(_command(words, command) for words, command in COMMANDS.items())
 
 

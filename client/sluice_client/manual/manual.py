@@ -39,7 +39,7 @@ class Page:
     options: Sequence[Action]
 
     def text(self) -> str:
-        """The whole page."""
+        """The whole page, in the macros of man(7), with a line end."""
         return "\n".join(self._lines()) + "\n"
 
     def _lines(self) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Request:
         return not self.once and (self.method in ("GET", "DELETE") or guarded or keyed)
 
     def rewind(self) -> None:
-        """Rewind the body."""
+        """Set a body that is a file back to its beginning, for another try."""
         if self.data is not None and not isinstance(self.data, bytes):
             self.data.seek(0)
 

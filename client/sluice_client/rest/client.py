@@ -127,7 +127,7 @@ class Client(OperatorApi):
         return list(self._nodes.list())
 
     def node(self, node: str) -> Data:
-        """One node."""
+        """One node, and what it reported last."""
         return self._nodes.get(node)
 
     def forget_node(self, node: str) -> None:
@@ -206,11 +206,11 @@ class Client(OperatorApi):
         self._filters.delete(keyword, force=force)
 
     def metrics(self) -> list[Data]:
-        """The workload metrics."""
+        """The workload metrics that policies can watch, built in, registered and uploaded."""
         return list(self.collection("/registry/metrics", "metrics").list())
 
     def metric(self, name: str) -> Data:
-        """One workload metric."""
+        """One workload metric, with the revisions of its code where it is uploaded."""
         return self.collection("/registry/metrics", "metrics").get(name)
 
     def controllers(self) -> list[Data]:
@@ -218,7 +218,7 @@ class Client(OperatorApi):
         return list(self._controllers.list())
 
     def controller(self, name: str) -> Data:
-        """One global controller."""
+        """One global controller: its state, where it runs, and the revisions of its code."""
         return self._controllers.get(name)
 
     def delete_controller(self, name: str) -> None:
@@ -226,7 +226,7 @@ class Client(OperatorApi):
         self._controllers.delete(name)
 
     def terms(self) -> list[Data]:
-        """The coined terms."""
+        """The terms that sentences know for types of objects, such as DOCS."""
         return list(self.collection("/registry/terms", "terms").list())
 
     def health(self) -> Mapping[str, Any]:

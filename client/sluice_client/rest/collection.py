@@ -44,7 +44,7 @@ class Collection:
             query["marker"] = marker = following
 
     def get(self, key: str) -> Data:
-        """One item."""
+        """The item with this key, which is quoted for the path."""
         return self.get_with_etag(key)[0]
 
     def get_with_etag(self, key: str) -> tuple[Data, str]:
@@ -66,7 +66,7 @@ class Collection:
         )
 
     def delete(self, key: str, **query: Any) -> None:
-        """Delete an item."""
+        """Delete an item; empty values of ``query`` are left out."""
         self._transport.call("DELETE", self._path_of(key), query=make_query(**query))
 
     def _path_of(self, key: str) -> str:

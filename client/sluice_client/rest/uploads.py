@@ -61,7 +61,7 @@ class Uploads:
         return code
 
     def start(self, name: str, wait: float = 0.0, etag: str = "") -> Data:
-        """Start it."""
+        """Let proxies measure the metric, or actor hosts run the controller."""
         return self._post(name, "start", None, make_query(wait=wait), wait, etag)
 
     def stop(self, name: str, wait: float = 0.0, etag: str = "", force: bool = False) -> Data:

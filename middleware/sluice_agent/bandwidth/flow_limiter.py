@@ -117,7 +117,7 @@ class FlowLimiter:
         return over if self.is_lender else 0.0
 
     def drain(self) -> None:
-        """Remove all tokens."""
+        """Remove all tokens: the next bytes are granted as they flow in; debt stays."""
         self.bucket.tokens = min(self.bucket.tokens, 0.0)
         if self.ceiling is not None:
             self.ceiling.tokens = min(self.ceiling.tokens, 0.0)
@@ -160,7 +160,6 @@ class FlowLimiter:
 
         The rate counts as known to the worker.
 
-
         :param workers: of this side of the node
         """
         requester, total = self._requesters[worker], self._total.update_demand(now)
@@ -171,7 +170,6 @@ class FlowLimiter:
 
     def changed_fallback_rates(self, now: float, workers: int) -> Iterator[tuple[str, float]]:
         """Each worker whose fallback rate has changed since it was told, and that rate; it counts as known then.
-
 
         While nothing is requested the fractions stay.  A worker with a negligible fraction is forgotten.
         """

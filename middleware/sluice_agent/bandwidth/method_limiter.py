@@ -105,7 +105,7 @@ class MethodLimiter:
         return restricts, released
 
     def drain(self, now: float) -> None:
-        """Remove all tokens."""
+        """Remove the tokens of all buckets and of the pool, up to ``now``."""
         self._advance(now)
         for limiter in self._limiters.values():
             self._refill(limiter)

@@ -81,7 +81,7 @@ class NodeLimiter:
                     yield (side, method), before
 
     def add_worker(self, worker: str, side: str) -> None:
-        """Add a worker."""
+        """Add a worker of this side of the node; the fallback rates are divided among one more."""
         self._sides[worker] = side
         self._counts[side] += 1
         self._released_methods[worker] = set()

@@ -40,6 +40,10 @@ class WriteNotice(Message):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """As that of the base.
+
+        :raises DecodeError: also for records that are cut short
+        """
         heard = data.get("heard")
         pairs = None if heard is None else {life: (number, ago) for life, (number, ago) in heard.items()}
         records = data.get("records", b"")

@@ -52,13 +52,13 @@ class Sandboxes:
         self.states: Mapping[str, str] = {}
 
     async def run(self) -> None:
-        """Check periodically until cancelled."""
+        """Check all environments every 15 seconds until cancelled; return at once when there is none."""
         while self._checks:
             await self.check_all()
             await asyncio.sleep(_CHECK_SECONDS)
 
     async def check_all(self) -> None:
-        """Check all environments now."""
+        """Check all environments now, each in a thread; log and announce the states that changed."""
         states = {name: await asyncio.to_thread(check) or OK for name, check in self._checks.items()}
         if states == self.states:
             return

@@ -56,7 +56,7 @@ class NodeValues:
         self.undecodable = 0
 
     def received(self, routing_key: str, body: bytes) -> None:
-        """Handle one message."""
+        """Keep the newest values of one message; the first that cannot be decoded is logged, all are counted."""
         try:
             found = parse_collectd(body)
         except DecodeError as error:

@@ -33,7 +33,7 @@ class Bus(Protocol):
     dropped: int
 
     def publish(self, routing_key: str, body: bytes) -> None:
-        """Send, without blocking."""
+        """Send without blocking; what finds no room is counted in ``dropped``."""
 
 
 async def call_each_second(tick: Callable[[], None], delay: float) -> None:
@@ -64,7 +64,7 @@ class MetricPublisher:
         self._last: int | None = None
 
     async def run(self) -> None:
-        """Publish until cancelled."""
+        """Close a window each second until cancelled."""
         await call_each_second(self.tick, self.delay)
 
     def tick(self) -> None:
