@@ -3,21 +3,30 @@
 :func:`operation` decorates a method of a view with the rule that guards it and with what the schema says of it.  What
 follows from the rest is not repeated: each operation has a request id and the errors that any request may meet; one
 that takes a body has those of bodies; one with ``If-Match`` has 412 and an ``ETag``.  :func:`operations` declares
-methods that a view inherits, :func:`list_operation` and its siblings the five operations of a resource.
+methods that a view inherits.
+
+The declaration is also what requests are read by: :class:`~sluice_controller.api.views.base.View` refuses parameters
+that the method's operation does not have and a body that it does not take, and reads the values of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework.fields import empty
 
-from sluice_controller.api.permissions import named_rules
+from sluice_controller.api.permissions import OPEN, named_rules
 from sluice_controller.api.serializers.base import examples
 from sluice_controller.api.serializers.policies import ErrorSerializer
+from sluice_controller.catalog.entries import LARGEST_PAGE
+from sluice_controller.catalog.waiting import LONGEST
+from sluice_controller.validation.bodies import empty_body
+from sluice_controller.validation.parameters import Query
 
 REASONS: Final = {
     400: "a parameter, the body or the policy's text is wrong; `problems` names everything that is",
@@ -36,9 +45,10 @@ REASONS: Final = {
     500: "a bug; the log knows more under the request's id",
     503: "Redis or Keystone is away; `Retry-After` says when to try again",
 }
-#: What any request may be answered, and what any request with a body may.
-_ALWAYS: Final = (401, 403, 406, 414, 431, 500, 503)
-WITH_BODY: Final = (400, 411, 413, 415)
+#: What any request may be answered, what one with a token may be besides, and what one with a body may.
+_ALWAYS: Final = (400, 406, 414, 431, 500)
+_WITH_TOKEN: Final = (401, 403, 503)
+_WITH_BODY: Final = (411, 413, 415)
 
 #: Accepted as they stand; a test posts them.
 SENTENCES: Final = examples(
@@ -57,8 +67,6 @@ SENTENCES: Final = examples(
         },
     ),
 )
-#: In the place of a body's shape: the method takes none.
-_NO_BODY: Final = object()
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -72,9 +80,37 @@ class TokenScheme(OpenApiAuthenticationExtension):
         return {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
 
 
-def error_answers(*statuses: int) -> dict[int, OpenApiResponse]:
-    """Answers that are errors."""
-    return {status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in sorted({*statuses})}
+class QueryParameter(OpenApiParameter):
+    """A parameter behind the question mark; ``read`` gives its value out of a query, that of its absence included."""
+
+    def __init__(self, name: str, kind: Any, text: str, read: Callable[[Query, str], Any], **more: Any) -> None:
+        super().__init__(name, kind, OpenApiParameter.QUERY, description=text, **more)
+        self.read = read
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a method of a view declares of its requests: who may send them, and what they may bring."""
+
+    rule: str
+    query: tuple[QueryParameter, ...]
+    bodiless: bool
+
+    def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The values of all parameters by name.
+
+        :raises CallerError: for an unknown parameter, or a value that is none of its
+        """
+        query = Query(given, *(one.name for one in self.query))
+        return {one.name: one.read(query, one.name) for one in self.query}
+
+    def check_body(self, request: Any) -> None:
+        """Refuse a body where none is taken; any other is for the view to read.
+
+        :raises CallerError: when there is one
+        """
+        if self.bodiless:
+            empty_body(request.data)
 
 
 def operation(
@@ -83,7 +119,7 @@ def operation(
     answer: Any,
     *parameters: OpenApiParameter,
     errors: Sequence[int] = (),
-    takes: Any = _NO_BODY,
+    takes: Any = empty,
     examples: Any = None,
     summary: str = "",
     description: str = "",
@@ -93,17 +129,19 @@ def operation(
     The first paragraph of the method's docstring is the summary, the others are the description, unless these are
     given.
 
-    :param rule: the rule that guards it
+    :param rule: the rule that guards it; :data:`OPEN` where it takes no token
     :param answer: the shape of 200, or shapes by status
     :param errors: the errors that this operation may answer besides those that follow from the rest
-    :param takes: the shape of the body; None for an empty one
+    :param takes: the shape of the body; None for one that must be empty, nothing when the method has none
     """
-    takes_body = takes is not _NO_BODY
-    if any(one.name == "If-Match" for one in parameters):
+    takes_body = takes is not empty
+    names = {one.name for one in parameters}
+    if "If-Match" in names:
         errors = (*errors, 412)
-    if IF_MATCH in parameters and answer is not GONE:
-        parameters = (*parameters, ETAG)
-    faults = error_answers(*errors, *(WITH_BODY if takes_body else (400,)), *_ALWAYS)
+        if "ETag" not in names and answer is not GONE:
+            parameters = (*parameters, ETAG)
+    statuses = {*errors, *_ALWAYS, *(_WITH_BODY if takes_body else ()), *(() if rule == OPEN else _WITH_TOKEN)}
+    faults = {status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in sorted(statuses)}
 
     def declare(method: Any) -> Any:
         paragraphs = [" ".join(one.split()) for one in method.__doc__.split("\n\n")]
@@ -115,9 +153,11 @@ def operation(
             parameters=[*parameters, REQUEST_ID],
             responses={**(answer if isinstance(answer, dict) else {200: answer}), **faults},
             examples=examples,
-            **({"request": takes} if takes_body else {}),
+            request=takes,
+            auth=[] if rule == OPEN else None,
         )(method)
-        declared.rule = rule
+        of_query = tuple(one for one in parameters if isinstance(one, QueryParameter))
+        declared.operation = Operation(rule, of_query, takes is None)
         return declared
 
     return declare
@@ -134,9 +174,32 @@ def operations(**declarations: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return declare
 
 
-def query(name: str, kind: Any, text: str, **more: Any) -> OpenApiParameter:
-    """A parameter behind the question mark."""
-    return OpenApiParameter(name, kind, OpenApiParameter.QUERY, description=text, **more)
+def query_text(name: str, text: str, **more: Any) -> QueryParameter:
+    """A parameter of any text; empty when it is missing."""
+    return QueryParameter(name, OpenApiTypes.STR, text, Query.text, **more)
+
+
+def query_word(name: str, text: str, choices: Sequence[str], default: str | None = None) -> QueryParameter:
+    """A parameter that is one of ``choices``; when it is missing ``default``, or else empty."""
+
+    def read(given: Query, name: str) -> str:
+        return given.one_of(name, choices) or default or ""
+
+    return QueryParameter(name, OpenApiTypes.STR, text, read, enum=choices, default=default)
+
+
+def query_flag(name: str, text: str) -> QueryParameter:
+    """A parameter that is true or false; false when it is missing."""
+    return QueryParameter(name, OpenApiTypes.BOOL, text, Query.flag, default=False)
+
+
+def query_limit(text: str, default: int = 100) -> QueryParameter:
+    """How many things an answer shows; ``text`` says which."""
+
+    def read(given: Query, name: str) -> int:
+        return given.integer(name, default, 1, LARGEST_PAGE)
+
+    return QueryParameter("limit", OpenApiTypes.INT, f"{text}, 1 to {LARGEST_PAGE}", read, default=default)
 
 
 def in_path(name: str, text: str) -> OpenApiParameter:
@@ -158,56 +221,20 @@ REQUEST_ID: Final = OpenApiParameter(
     description="names this request in the log",
     response=True,
 )
-WAIT: Final = query(
-    "wait", OpenApiTypes.FLOAT, "seconds (at most 30) to wait until all live nodes have acknowledged the change"
+WAIT: Final = QueryParameter(
+    "wait",
+    OpenApiTypes.FLOAT,
+    f"seconds (at most {LONGEST:g}) to wait until all live nodes have acknowledged the change",
+    lambda given, name: given.number(name, 0.0, 0.0, LONGEST),
 )
 ETAG: Final = header("ETag", "its version, for `If-Match`", 200, 201)
 IF_MATCH: Final = header("If-Match", "the `ETag` that it must still have")
 LOCATION: Final = header("Location", "its path", 201)
-FORCE: Final = query("force", OpenApiTypes.BOOL, "even while policies use it, which keep what it meant", default=False)
+FORCE: Final = query_flag("force", "even while policies use it, which keep what it meant")
+MARKER: Final = query_text("marker", "`next_marker` of the page before")
 LIST: Final = (
-    query("limit", OpenApiTypes.INT, "things on a page, 1 to 1000", default=100),
-    query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-    query("prefix", OpenApiTypes.STR, "only what is called so in the beginning"),
+    query_limit("things on a page"),
+    MARKER,
+    query_text("prefix", "only what is called so in the beginning"),
 )
 GONE: Final = {204: OpenApiResponse(description="gone")}
-
-
-def list_operation(rule: str, name: str, summary: str, page: Any, *path: OpenApiParameter) -> Callable[[Any], Any]:
-    """A page of a resource; below an entry, whose ``path`` it has, 404."""
-    return operation(rule, name, page, *path, *LIST, errors=((404,) if path else ()), summary=summary)
-
-
-def create_operation(
-    rule: str, name: str, summary: str, shape: Any, takes: Any, examples: Any, *statuses: int
-) -> Callable[[Any], Any]:
-    """A new entry."""
-    return operation(
-        rule,
-        name,
-        {201: shape},
-        ETAG,
-        LOCATION,
-        errors=(409, *statuses),
-        takes=takes,
-        examples=examples,
-        summary=summary,
-    )
-
-
-def show_operation(rule: str, name: str, summary: str, shape: Any, *path: OpenApiParameter) -> Callable[[Any], Any]:
-    """An entry."""
-    return operation(rule, name, shape, *path, ETAG, errors=(404,), summary=summary)
-
-
-def update_operation(
-    rule: str, name: str, summary: str, shape: Any, takes: Any, *parameters: OpenApiParameter
-) -> Callable[[Any], Any]:
-    """An entry with other values."""
-    headers = (IF_MATCH, ETAG)
-    return operation(rule, name, shape, *parameters, *headers, errors=(404, 409), takes=takes, summary=summary)
-
-
-def delete_operation(rule: str, name: str, summary: str, *parameters: OpenApiParameter) -> Callable[[Any], Any]:
-    """An entry taken out."""
-    return operation(rule, name, GONE, *parameters, IF_MATCH, errors=(404, 409), summary=summary)

@@ -128,7 +128,7 @@ def rule_for(view: Any, method: str) -> str | None:
 def named_rules(view: Any) -> dict[str, str]:
     """The rules that the methods of ``view`` were declared with."""
     handlers: dict[str, Any] = {name: getattr(view, name, None) for name in view.http_method_names}
-    return {name: handler.rule for name, handler in handlers.items() if hasattr(handler, "rule")}
+    return {name: one.operation.rule for name, one in handlers.items() if hasattr(one, "operation")}
 
 
 def undecided_rule(request: Request, view: Any) -> str:

@@ -105,6 +105,15 @@ class PageSerializer(Serializer):
     )
 
 
+def page_of(field: str, shape: type[Serializer], text: str, source: str | None = None) -> type[PageSerializer]:
+    """The shape of a page of ``shape`` in ``field``, of which the schema says ``text``.
+
+    :param source: the attribute with the things of a page that is rendered, when it is not called as the field
+    """
+    name = f"{shape.__name__.removesuffix('Serializer')}PageSerializer"
+    return type(name, (PageSerializer,), {"__doc__": text, field: shape(source=source, many=True)})
+
+
 class EntrySerializer(Serializer):
     """What all entries say of themselves."""
 

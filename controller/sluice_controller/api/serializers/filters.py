@@ -113,12 +113,6 @@ class DependencySerializer(EntrySerializer):
         return super().render(thing.found, filters=list(thing.filters), **given)
 
 
-class DependencyPageSerializer(PageSerializer):
-    """Dependencies by name."""
-
-    dependencies = DependencySerializer(many=True)
-
-
 class AttachmentSerializer(Serializer):
     """Which filters; those that are deployed at the target when missing."""
 

@@ -42,18 +42,6 @@ class ContainerGroupSerializer(EntrySerializer):
     labels = s.DictField(source="record.labels", child=s.CharField(), help_text="by path, where it was named otherwise")
 
 
-class TenantGroupPageSerializer(PageSerializer):
-    """Groups by name."""
-
-    gtenants = TenantGroupSerializer(many=True)
-
-
-class ContainerGroupPageSerializer(PageSerializer):
-    """Groups by name."""
-
-    gcontainers = ContainerGroupSerializer(many=True)
-
-
 class NewTenantGroupSerializer(Serializer):
     """A group to be."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rest_framework import serializers as s
 
-from sluice_controller.api.serializers.base import EntrySerializer, PageSerializer, Serializer, computed, examples
+from sluice_controller.api.serializers.base import EntrySerializer, Serializer, computed, examples
 from sluice_controller.api.serializers.filters import FilterSerializer
 from sluice_controller.api.serializers.uploads import CodeSerializer
 from sluice_controller.registry.activations import FilterActivation
@@ -23,12 +23,6 @@ class CoinedTermSerializer(EntrySerializer):
     builtin = computed(
         lambda found: not found.created, s.BooleanField(help_text="came with the software and cannot be changed")
     )
-
-
-class CoinedTermPageSerializer(PageSerializer):
-    """Terms by name."""
-
-    terms = CoinedTermSerializer(many=True)
 
 
 class NewTermSerializer(Serializer):
@@ -56,12 +50,6 @@ class AliasSerializer(EntrySerializer):
     text = s.CharField(source="record.text")
     level = s.CharField(source="record.level", allow_blank=True)
     params = s.DictField(source="record.params")
-
-
-class AliasPageSerializer(PageSerializer):
-    """Aliases by name."""
-
-    aliases = AliasSerializer(many=True)
 
 
 #: For what was not uploaded.
@@ -99,12 +87,6 @@ class MeasuredSerializer(CodeSerializer):
         return super().render(thing, **CodeSerializer.render(thing.upload or _NO_CODE), **given)
 
 
-class MeasuredPageSerializer(PageSerializer):
-    """Metrics by name."""
-
-    metrics = MeasuredSerializer(many=True)
-
-
 class NewMetricSerializer(Serializer):
     """A metric to be; what a change does not name stays."""
 
@@ -136,12 +118,6 @@ class RegisteredFilterSerializer(FilterSerializer):
         """A keyword with its own activation URL or that of our deploy call."""
         activation = ActivationSerializer.render(thing.activation, federated=thing.federated)
         return super().render(thing.info, activation=activation, **given)
-
-
-class RegisteredFilterPageSerializer(PageSerializer):
-    """Keywords in order."""
-
-    filters = RegisteredFilterSerializer(many=True)
 
 
 class NewActivationSerializer(Serializer):

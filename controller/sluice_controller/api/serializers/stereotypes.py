@@ -42,12 +42,6 @@ class ShownStereotypeSerializer(StereotypeSerializer):
     applied = s.IntegerField(help_text="to so many targets")
 
 
-class StereotypePageSerializer(PageSerializer):
-    """Stereotypes by name."""
-
-    stereotypes = StereotypeSerializer(many=True)
-
-
 class AppliedPageSerializer(PageSerializer):
     """Targets in order."""
 

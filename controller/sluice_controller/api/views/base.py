@@ -1,4 +1,4 @@
-"""The base of all views: the backend, the rule of each method, and versions as ``ETag``."""
+"""The base of all views: the backend, the rule and the parameters of each method, and versions as ``ETag``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sluice_controller.api.permissions import authorize_plans, named_rules, undecided_rule
+from sluice_controller.api.permissions import authorize, authorize_plans, named_rules, plan_target, undecided_rule
 from sluice_controller.catalog.backend import Backend, current_backend
-from sluice_controller.catalog.waiting import LONGEST
-from sluice_controller.validation.parameters import Query
+from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_core.errors import CallerError
+from sluice_core.messages.policies import Target
 from sluice_dsl.plan import Plan
 
 
 class View(APIView):
-    """A resource; ``self.backend`` is what services work with."""
+    """A resource; ``self.backend`` is what services work with, ``self.given`` what the query says by parameter."""
 
     backend: Backend
+    given: Mapping[str, Any]
     #: Method in lower case → name of its rule, as methods declare it; a method without one is refused, and found by
     #: a system check
     rules: ClassVar[Mapping[str, str]] = {}
@@ -37,9 +39,13 @@ class View(APIView):
         cls.rules = {**named_rules(cls), **vars(cls).get("rules", {})}
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Called by REST framework before the method; it sets the identity of the request."""
+        """Called by REST framework before the method; it sets the identity of the request, and reads its query."""
         super().initial(request, *args, **kwargs)
         self.backend = current_backend()
+        operation = getattr(getattr(self, request.method.lower(), None), "operation", None)
+        if operation is not None:
+            self.given = operation.read_query(request.query_params)
+            operation.check_body(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Called by REST framework with the answer, which is withheld when its rule was never decided."""
@@ -55,6 +61,14 @@ class View(APIView):
         rule = self.rule(request)
         return lambda plans: authorize_plans(request, rule, plans, self.backend.policy_cache.contents().uploads)
 
+    def authorize_target(self, request: Request, target: Target) -> None:
+        """Decide the method's rule for what is about ``target``, whatever it sets there.
+
+        :raises Forbidden: when the rule does not allow it
+        """
+        known = plan_target(Plan(target, ()), settings.SLUICE, {})
+        authorize(request, self.rule(request), {**known, **self.known_target()})
+
     def rule(self, request: Request) -> str:
         """The name of the method's rule."""
         return self.rules[request.method.lower().replace("head", "get")]
@@ -63,15 +77,9 @@ class View(APIView):
         """What rules about a thing see of it before the view has looked at it, besides whose own it may be."""
         return {}
 
-    @classmethod
-    def wait_seconds(cls, request: Request) -> float:
-        """What the query says in ``wait``, the only parameter that it may have."""
-        return cls.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-
-    @staticmethod
-    def query(request: Request, *known: str) -> Query:
-        """The query string, in which only ``known`` names may stand."""
-        return Query(request.query_params, *known)
+    def wait_acknowledged(self, epoch: int) -> None:
+        """Wait until all live nodes have acknowledged ``epoch``, for as long as the query says in ``wait``."""
+        wait_acknowledged(self.backend, epoch, self.given["wait"])
 
 
 def etag(version: int) -> str:

@@ -15,8 +15,6 @@ from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import render_entry
 from sluice_controller.bandwidth import iostack, promises, services
 from sluice_controller.catalog import bandwidth_report, selectors
-from sluice_controller.catalog.waiting import wait_acknowledged
-from sluice_controller.validation.bodies import empty_body
 from sluice_controller.validation.times import iso_time
 
 MEASURED_AT: Final = "X-Sluice-Measured-At"
@@ -59,7 +57,6 @@ class TableView(View):
 
     def table(self, request: Request, account: str = "") -> Response:
         """The table, of one account if given."""
-        self.query(request)
         name = promises.read_scope(self.backend, account).target.name if account else ""
         report = bandwidth_report.current_report(self.backend)
         at = iso_time(report.at) if report else ""
@@ -109,11 +106,9 @@ class PromiseView(View):
 
     def promise(self, request: Request, account: str, policy: str, value: str) -> Response:
         """The policy that it became."""
-        seconds = self.wait_seconds(request)
-        empty_body(request.data)
         where = promises.read_scope(self.backend, account, policy)
         done = services.set_node_floor(self.backend, where, value, request.user.name)
-        wait_acknowledged(self.backend, done.epoch, seconds)
+        self.wait_acknowledged(done.epoch)
         found = selectors.find_policy(self.backend, done.policies[0].id)
         return render_entry({**PolicySerializer.render(found), **done.to_data()}, found.cached.version)
 
@@ -147,10 +142,8 @@ class ClearBase(View):
 
     def clear(self, request: Request, account: str = "", policy: str = "") -> Response:
         """The ids of policies that are gone."""
-        seconds = self.wait_seconds(request)
-        empty_body(request.data)
         gone = services.clear_node_floors(self.backend, account, policy, request.user.name)
-        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
+        self.wait_acknowledged(self.backend.store.head().epoch)
         return Response({"policies": gone})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api import prometheus_bandwidth
-from sluice_controller.api.openapi import LIST, operation, query
+from sluice_controller.api.openapi import LIST, operation, query_flag, query_text, query_word
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.prometheus import CONTENT_TYPE
 from sluice_controller.api.serializers import bandwidth as shapes
@@ -23,23 +22,16 @@ from sluice_controller.api.views.resources import render_page
 from sluice_controller.bandwidth import report_tables
 from sluice_controller.bandwidth.report_tables import ReportTable
 from sluice_controller.catalog import bandwidth_report
-from sluice_controller.validation.parameters import Query
 from sluice_core.messages.bandwidth import METHODS, SIDES
 
-_ACCOUNT: Final = query("account", OpenApiTypes.STR, "only of this account")
-_CONTAINER: Final = query("container", OpenApiTypes.STR, "only of this container, where it is counted by itself")
-_STORAGE_POLICY: Final = query("storage_policy", OpenApiTypes.STR, "only under this one, by its name or index")
-_METHOD: Final = query("method", OpenApiTypes.STR, "only by this method", enum=METHODS)
-_NODE: Final = query("node", OpenApiTypes.STR, "only on this node")
-_SIDE: Final = query("side", OpenApiTypes.STR, "only on this side of nodes", enum=SIDES)
-_DEVICE: Final = query("device", OpenApiTypes.STR, "only on this device")
-_CHOICES: Final = {"method": METHODS, "side": SIDES}
-
-
-def chosen(given: Query, filters: Iterable[OpenApiParameter]) -> dict[str, str]:
-    """What the query says of ``filters``; empty for what it does not say."""
-    names = [one.name for one in filters]
-    return {name: given.one_of(name, _CHOICES[name]) if name in _CHOICES else given.text(name) for name in names}
+_ACCOUNT: Final = query_text("account", "only of this account")
+_CONTAINER: Final = query_text("container", "only of this container, where it is counted by itself")
+_STORAGE_POLICY: Final = query_text("storage_policy", "only under this one, by its name or index")
+_METHOD: Final = query_word("method", "only by this method", METHODS)
+_NODE: Final = query_text("node", "only on this node")
+_SIDE: Final = query_word("side", "only on this side of nodes", SIDES)
+_DEVICE: Final = query_text("device", "only on this device")
+_SHORT: Final = query_flag("short", "only those whose floor cannot be met")
 
 
 class MeasuredView(View):
@@ -48,16 +40,13 @@ class MeasuredView(View):
     #: what a list can be narrowed by
     filters: tuple[OpenApiParameter, ...] = ()
 
-    def wanted(self, request: Request, *more: str) -> tuple[Query, dict[str, str]]:
-        """The query, and what it says of :attr:`filters`; empty for what it does not say."""
-        names = [one.name for one in self.filters]
-        given = self.query(request, "limit", "marker", "prefix", *names, *more)
-        return given, chosen(given, self.filters)
+    def wanted(self) -> dict[str, str]:
+        """What the query says of :attr:`filters`; empty for what it does not say."""
+        return {one.name: self.given[one.name] for one in self.filters}
 
-    def listed(self, request: Request, name: str, table: ReportTable, *more: str) -> Response:
+    def listed(self, name: str, table: ReportTable) -> Response:
         """A page of ``table``."""
-        names = [one.name for one in self.filters]
-        return render_page(self, request, name, table.rows, lambda one: one, *names, *more, **table.metadata())
+        return render_page(self.given, name, table.rows, dict, **table.metadata())
 
 
 def _list(name: str, page: Any, *filters: OpenApiParameter) -> Any:
@@ -72,23 +61,17 @@ class FlowsView(MeasuredView):
 
     filters = (_ACCOUNT, _CONTAINER, _METHOD, _STORAGE_POLICY)
 
-    @_list(
-        "flows",
-        shapes.FlowPageSerializer,
-        *filters,
-        query("short", OpenApiTypes.BOOL, "only those whose floor cannot be met", default=False),
-    )
+    @_list("flows", shapes.FlowPageSerializer, *filters, _SHORT)
     def get(self, request: Request) -> Response:
         """List what tenants and containers are promised, get and move.
 
         Those of one's own project unless one may see all.
         """
-        given, wanted = self.wanted(request, "short")
-        accounts = visible_accounts(request, self.rules["get"])
-        table = report_tables.flows(bandwidth_report.current_report(self.backend, idle=True), accounts, **wanted)
-        if given.flag("short"):
+        report = bandwidth_report.current_report(self.backend, idle=True)
+        table = report_tables.flows(report, visible_accounts(request, self.rules["get"]), **self.wanted())
+        if self.given["short"]:
             table = replace(table, rows={key: one for key, one in table.rows.items() if one["short"] > 0})
-        return self.listed(request, "flows", table, "short")
+        return self.listed("flows", table)
 
 
 class NodeBandwidthView(MeasuredView):
@@ -99,9 +82,8 @@ class NodeBandwidthView(MeasuredView):
     @_list("nodes", shapes.NodeBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """List what nodes can move, are given and move."""
-        _, wanted = self.wanted(request)
-        table = report_tables.nodes(bandwidth_report.current_report(self.backend), **wanted)
-        return self.listed(request, "nodes", table)
+        report = bandwidth_report.current_report(self.backend)
+        return self.listed("nodes", report_tables.nodes(report, **self.wanted()))
 
 
 class PartsView(MeasuredView):
@@ -112,9 +94,8 @@ class PartsView(MeasuredView):
     @_list("parts", shapes.PartPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """List on which nodes and devices flows move how much."""
-        _, wanted = self.wanted(request)
-        table = report_tables.parts(bandwidth_report.current_report(self.backend), **wanted)
-        return self.listed(request, "parts", table)
+        report = bandwidth_report.current_report(self.backend)
+        return self.listed("parts", report_tables.parts(report, **self.wanted()))
 
 
 class DevicesView(MeasuredView):
@@ -125,23 +106,20 @@ class DevicesView(MeasuredView):
     @_list("devices", shapes.DeviceBandwidthPageSerializer, *filters)
     def get(self, request: Request) -> Response:
         """List what devices move."""
-        _, wanted = self.wanted(request)
-        table = report_tables.devices(bandwidth_report.current_report(self.backend), **wanted)
-        return self.listed(request, "devices", table)
+        report = bandwidth_report.current_report(self.backend)
+        return self.listed("devices", report_tables.devices(report, **self.wanted()))
 
 
 class BandwidthMetricsView(NonJSONView):
     """The same for Prometheus."""
 
     renderer_classes = (TextRenderer, JSONRenderer)
-    filters = PartsView.filters
 
-    @operation("sluice:bandwidth:metrics", "bandwidth_metrics", {(200, TEXT): OpenApiTypes.STR}, *filters)
+    @operation("sluice:bandwidth:metrics", "bandwidth_metrics", {(200, TEXT): OpenApiTypes.STR}, *PartsView.filters)
     def get(self, request: Request) -> Response:
         """Give what tenants get and move, by node and device too, in Prometheus' text format.
 
         The rows of `/bw/flows` and `/bw/parts` as gauges. Where `node`, `side` or `device` is given there are
         parts alone, since flows are of the whole cluster.
         """
-        wanted = chosen(self.query(request, *(one.name for one in self.filters)), self.filters)
-        return Response(prometheus_bandwidth.exposition(self.backend, **wanted), content_type=CONTENT_TYPE)
+        return Response(prometheus_bandwidth.exposition(self.backend, **self.given), content_type=CONTENT_TYPE)

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, query
+from sluice_controller.api.openapi import ETAG, GONE, LIST, WAIT, operation, query_text, query_word
 from sluice_controller.api.permissions import authorize, project_target, visible_accounts
 from sluice_controller.api.serializers import bandwidth as shapes
 from sluice_controller.api.views.bandwidth.iostack import ACCOUNT, POLICY
@@ -19,7 +19,6 @@ from sluice_controller.api.views.resources import no_content, render_entry, rend
 from sluice_controller.bandwidth import promises, services
 from sluice_controller.bandwidth.promises import NAMES, Objective
 from sluice_controller.catalog import bandwidth_report
-from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.validation.bodies import Body
 from sluice_core.messages.bandwidth_report import BandwidthReport
 
@@ -45,8 +44,8 @@ class ObjectivesView(View):
         "sluice:slos:list",
         "list_slo",
         shapes.ObjectivePageSerializer,
-        query("account", OpenApiTypes.STR, "only of this account"),
-        query("name", OpenApiTypes.STR, "only of this name", enum=NAMES),
+        query_text("account", "only of this account"),
+        query_word("name", "only of this name", NAMES),
         *LIST,
     )
     def get(self, request: Request) -> Response:
@@ -54,8 +53,7 @@ class ObjectivesView(View):
 
         Those that were set here; what policies promise besides is among the policies.
         """
-        given = self.query(request, "limit", "marker", "prefix", "account", "name")
-        account, name = given.text("account"), given.one_of("name", NAMES)
+        account, name = self.given["account"], self.given["name"]
         accounts = visible_accounts(request, self.rules["get"])
         known = {
             " ".join((one.account, one.name, one.storage_policy, one.policy.policy.id)): one
@@ -63,7 +61,7 @@ class ObjectivesView(View):
             if account in ("", one.account) and name in ("", one.name) and (accounts is None or one.account in accounts)
         }
         report = bandwidth_report.current_report(self.backend)
-        return render_page(self, request, "slos", known, lambda one: objective_data(one, report), "account", "name")
+        return render_page(self.given, "slos", known, lambda one: objective_data(one, report))
 
 
 def _show(name: str, *path: OpenApiParameter) -> Any:
@@ -94,7 +92,6 @@ class ObjectiveBase(View):
 
     def show_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective."""
-        self.query(request)
         where = promises.read_scope(self.backend, account, policy)
         authorize(request, self.rules["get"], project_target(where.target.name, settings.SLUICE.reseller_prefix))
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
@@ -102,21 +99,19 @@ class ObjectiveBase(View):
 
     def set_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """The objective as it is now."""
-        seconds = self.wait_seconds(request)
         value = Body(request.data, "value").value("value")
         where = promises.read_scope(self.backend, account, policy)
         done = services.set_objective(self.backend, where, name, value, request.user.name)
-        wait_acknowledged(self.backend, done.epoch, seconds)
+        self.wait_acknowledged(done.epoch)
         found = promises.find_objective(self.backend.policy_cache.contents(), where, name)
         data = objective_data(found, bandwidth_report.current_report(self.backend))
         return render_entry({**data, **done.to_data()}, found.policy.version)
 
     def delete_objective(self, request: Request, account: str, name: str, policy: str = "") -> Response:
         """204."""
-        seconds = self.wait_seconds(request)
         where = promises.read_scope(self.backend, account, policy)
         done = services.delete_objective(self.backend, where, name, request.user.name)
-        wait_acknowledged(self.backend, done.epoch, seconds)
+        self.wait_acknowledged(done.epoch)
         return no_content()
 
 

@@ -2,62 +2,52 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
+from typing import Any, Final
 
-from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import (
-    ETAG,
-    GONE,
     IF_MATCH,
     LIST,
     LOCATION,
     WAIT,
     in_path,
     operation,
+    operations,
+    query_word,
 )
-from sluice_controller.api.openapi import query as in_query
-from sluice_controller.api.parsers import RawParser
 from sluice_controller.api.serializers import controllers as shapes
-from sluice_controller.api.serializers.uploads import ROLLBACKS, RollbackSerializer
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.transfer import (
-    BYTES,
-    BYTES_OUT,
-    MAIN,
-    NATIVE_WARNING,
-    SHA256,
-    download,
-    read_code,
+from sluice_controller.api.views.code import base
+from sluice_controller.api.views.resources import (
+    Declare,
+    delete_operation,
+    no_content,
+    render_page,
+    show_operation,
 )
-from sluice_controller.api.views.resources import no_content, render_entry, render_page, url_path
-from sluice_controller.catalog.waiting import LONGEST
-from sluice_controller.code import controllers, revisions
+from sluice_controller.code import controllers
 from sluice_controller.code.revisions import RegisteredCode
-from sluice_controller.validation.bodies import empty_body
 
-_NAME = in_path("controller", "the controller's name")
-_OK = {200: shapes.ControllerSerializer}
+_NAME: Final = in_path("controller", "the controller's name")
+_SHAPE: Final = shapes.ControllerSerializer
 
 
-class ControllerBase(View):
-    """What the views of one controller share."""
+class ControllerBase(base.CodeView):
+    """What the views of one controller share: it is settled once actor hosts follow, or have reported why not."""
 
-    def answer(self, found: RegisteredCode, location: str = "") -> Response:
+    service, path = controllers, ("controllers",)
+
+    def render(self, found: RegisteredCode) -> dict[str, Any]:
         """The controller and how it fares."""
         where = controllers.instances(self.backend).get(found.upload.keyword, [])
-        return render_entry(shapes.ControllerSerializer.render_on(where, found.upload), found.version, location)
+        return _SHAPE.render_on(where, found.upload)
 
-    def seconds(self, request: Request) -> float:
-        """How long the answer may wait."""
-        return self.query(request, "wait").number("wait", 0.0, 0.0, LONGEST)
-
-    def settled(self, found: RegisteredCode, seconds: float) -> Response:
-        """The controller once actor hosts have followed the command, or have reported why not."""
-        controllers.wait_settled(self.backend, found, seconds)
-        return self.answer(found)
+    def wait_settled(self, found: RegisteredCode, new: bool) -> None:
+        """A new one is stopped, so that there is nothing to wait for."""
+        if not new:
+            controllers.wait_settled(self.backend, found, self.given["wait"])
 
 
 class ControllersView(View):
@@ -68,147 +58,100 @@ class ControllersView(View):
         "list_controllers",
         shapes.ControllerPageSerializer,
         *LIST,
-        in_query("state", str, "only controllers in this state", enum=controllers.STATES),
+        query_word("state", "only controllers in this state", controllers.STATES),
     )
     def get(self, request: Request) -> Response:
         """List global controllers and how each of them fares.
 
         A page of controllers.
         """
-        given_query = self.query(request, "limit", "marker", "prefix", "state")
-        state = given_query.one_of("state", controllers.STATES)
         where = controllers.instances(self.backend)
         known = {
-            name: shapes.ControllerSerializer.render_on(where.get(name, []), one)
+            name: _SHAPE.render_on(where.get(name, []), one)
             for name, one in controllers.list_controllers(self.backend.policy_cache.contents()).items()
         }
-        wanted = {name: one for name, one in known.items() if state in ("", one["state"])}
-        return render_page(self, request, "controllers", wanted, lambda one: one, "state")
+        wanted = {name: one for name, one in known.items() if self.given["state"] in ("", one["state"])}
+        return render_page(self.given, "controllers", wanted, dict)
 
 
 class ControllerView(ControllerBase):
     """One controller."""
 
-    @operation("sluice:controllers:show", "show_controller", _OK, _NAME, ETAG, errors=(404,))
+    @show_operation("sluice:controllers:show", "show_controller", "Show a controller", _SHAPE, _NAME)
     def get(self, request: Request, controller: str) -> Response:
-        """Show a controller.
+        """The controller."""
+        return self.respond(controllers.find(self.backend, controller))
 
-        The controller.
-        """
-        self.query(request)
-        return self.answer(controllers.find(self.backend, controller))
-
-    @operation("sluice:controllers:delete", "delete_controller", GONE, _NAME, IF_MATCH, errors=(404, 409))
+    @delete_operation(
+        "sluice:controllers:delete", "delete_controller", "Forget a controller, and take back what it set", _NAME
+    )
     def delete(self, request: Request, controller: str) -> Response:
-        """Forget a controller, and take back what it set.
-
-        204.
-        """
-        self.query(request)
+        """204."""
         controllers.delete(self.backend, controller, request.user.name, expected_version(request))
         return no_content()
 
 
-class ControllerDataView(ControllerBase):
-    """The code of one controller."""
-
-    parser_classes = (RawParser,)
-
-    @operation("sluice:controllers:download", "download_controller", BYTES_OUT, _NAME, errors=(404,))
-    def get(self, request: Request, controller: str) -> StreamingHttpResponse:
-        """Give the code of a controller.
-
-        The code.
-        """
-        self.query(request)
-        upload = controllers.find(self.backend, controller).upload
-        return download(self.backend, request, upload)
-
-    @operation(
+@operations(
+    get=base.download_operation(
+        "sluice:controllers:download", "download_controller", "Give the code of a controller", _NAME
+    ),
+    put=base.upload_operation(
         "sluice:controllers:upload",
         "upload_controller",
-        {**_OK, HTTPStatus.CREATED.value: shapes.ControllerSerializer},
+        "Upload a controller, which is stopped then, or another revision of one",
+        "It runs in a process of its own beside an actor host. While another revision cannot be loaded there, the "
+        "earlier one goes on.",
+        {200: _SHAPE, 201: _SHAPE},
         _NAME,
-        MAIN,
-        WAIT,
-        SHA256,
-        IF_MATCH,
         LOCATION,
-        errors=(404, 409, 422),
-        description=NATIVE_WARNING
-        + " It runs in a process of its own beside an actor host. While another revision cannot be "
-        "loaded there, the earlier one goes on.",
-        takes=BYTES,
-    )
-    def put(self, request: Request, controller: str) -> Response:
-        """Upload a controller, which is stopped then, or another revision of one.
+    ),
+)
+class ControllerDataView(ControllerBase, base.CodeDataView):
+    """The code of one controller."""
 
-        The controller as its code describes it.
-        """
-        given_query = self.query(request, "wait", "main")
-        seconds = given_query.number("wait", 0.0, 0.0, LONGEST)
-        code = read_code(request, given_query.text("main"))
-        found, new = controllers.put_code(self.backend, controller, code, request.user.name, expected_version(request))
-        if new:
-            return self.answer(found, url_path("controllers", controller))
-        return self.settled(found, seconds)
+
+def _command(rule: str, name: str) -> Declare:
+    return operation(rule, name, _SHAPE, _NAME, WAIT, IF_MATCH, errors=(404, 409), takes=None)
 
 
 class ControllerStartView(ControllerBase):
     """Running."""
 
-    @operation(
-        "sluice:controllers:start", "start_controller", _OK, _NAME, WAIT, IF_MATCH, errors=(404, 409), takes=None
-    )
+    @_command("sluice:controllers:start", "start_controller")
     def post(self, request: Request, controller: str) -> Response:
         """Have an actor host run a controller.
 
         The controller.
         """
-        seconds = self.seconds(request)
-        empty_body(request.data)
-        found = controllers.start(self.backend, controller, request.user.name, expected_version(request))
-        return self.settled(found, seconds)
+        by, expected = request.user.name, expected_version(request)
+        return self.respond_settled(controllers.start(self.backend, controller, by, expected))
 
 
 class ControllerStopView(ControllerBase):
     """Not running."""
 
-    @operation("sluice:controllers:stop", "stop_controller", _OK, _NAME, WAIT, IF_MATCH, errors=(404, 409), takes=None)
+    @_command("sluice:controllers:stop", "stop_controller")
     def post(self, request: Request, controller: str) -> Response:
         """Stop a controller, and take back what it set, in one change.
 
         The controller.
         """
-        seconds = self.seconds(request)
-        empty_body(request.data)
-        found = controllers.stop(self.backend, controller, request.user.name, expected_version(request))
-        return self.settled(found, seconds)
+        by, expected = request.user.name, expected_version(request)
+        return self.respond_settled(controllers.stop(self.backend, controller, by, expected))
 
 
-class ControllerRollbackView(ControllerBase):
-    """An earlier revision of a controller's code."""
-
-    @operation(
+@operations(
+    post=base.rollback_operation(
         "sluice:controllers:rollback",
         "roll_back_controller",
-        _OK,
+        "Give a controller the code of an earlier revision again, as a new revision",
+        "The controller with the code that it had.",
+        _SHAPE,
         _NAME,
-        WAIT,
-        IF_MATCH,
-        errors=(404, 409),
-        takes=RollbackSerializer,
-        examples=ROLLBACKS,
     )
-    def post(self, request: Request, controller: str) -> Response:
-        """Give a controller the code of an earlier revision again, as a new revision.
-
-        The controller with the code that it had.
-        """
-        seconds = self.seconds(request)
-        number = revisions.requested_revision(request.data)
-        found = controllers.roll_back(self.backend, controller, number, request.user.name, expected_version(request))
-        return self.settled(found, seconds)
+)
+class ControllerRollbackView(ControllerBase, base.CodeRollbackView):
+    """An earlier revision of a controller's code."""
 
 
 class ControllerInstancesView(View):
@@ -229,4 +172,4 @@ class ControllerInstancesView(View):
         """
         name = controllers.find(self.backend, controller).upload.keyword
         where = {one.host: one for one in controllers.instances(self.backend).get(name, [])}
-        return render_page(self, request, "instances", where, shapes.ControllerInstanceSerializer.render)
+        return render_page(self.given, "instances", where, shapes.ControllerInstanceSerializer.render)

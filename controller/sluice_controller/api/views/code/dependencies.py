@@ -3,88 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from django.conf import settings
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import (
-    ETAG,
-    FORCE,
-    IF_MATCH,
-    LIST,
-    WAIT,
-    create_operation,
-    delete_operation,
-    in_path,
-    list_operation,
-    operation,
-    operations,
-    show_operation,
-    update_operation,
-)
+from sluice_controller.api.openapi import ETAG, FORCE, IF_MATCH, LIST, WAIT, in_path, operation, operations
 from sluice_controller.api.parsers import RawParser
-from sluice_controller.api.permissions import authorize, plan_target
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.transfer import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, content_length
+from sluice_controller.api.views.code.transfer import BYTES, BYTES_OUT, MEDIA_TYPE, SHA256, read_code
 from sluice_controller.api.views.policies.deployments import TARGET
-from sluice_controller.api.views.resources import CollectionView, EntryView, render_entry, render_page
-from sluice_controller.catalog.waiting import wait_acknowledged
+from sluice_controller.api.views.resources import CollectionView, EntryView, Resource, render_entry, render_page
 from sluice_controller.policies import deployments
 from sluice_controller.registry import dependencies
 from sluice_controller.registry.dependencies import UsedDependency
-from sluice_dsl.plan import Plan
 
-_NAME = in_path("dependency", "the file's name")
+_DEPENDENCIES: Final = Resource(
+    dependencies,
+    ("filters", "dependencies"),
+    in_path("dependency", "the file's name"),
+    "Dependencies by name.",
+    shapes.DependencySerializer,
+    shapes.NewDependencySerializer,
+    shapes.DEPENDENCY,
+)
+_NAME: Final = _DEPENDENCIES.entry
 
 
 @operations(
-    get=list_operation(
-        "sluice:dependencies:list",
-        "list_dependencies",
-        "List files that registered filters may need",
-        shapes.DependencyPageSerializer,
+    get=_DEPENDENCIES.list_operation(
+        "sluice:dependencies:list", "list_dependencies", "List files that registered filters may need"
     ),
-    post=create_operation(
-        "sluice:dependencies:create",
-        "create_dependency",
-        "Describe a file; its data follow",
-        shapes.DependencySerializer,
-        shapes.NewDependencySerializer,
-        shapes.DEPENDENCY,
+    post=_DEPENDENCIES.create_operation(
+        "sluice:dependencies:create", "create_dependency", "Describe a file; its data follow"
     ),
 )
 class DependenciesView(CollectionView):
     """All dependencies."""
 
-    service, serializer, path = dependencies, shapes.DependencySerializer, ("filters", "dependencies")
+    resource = _DEPENDENCIES
 
 
 @operations(
-    get=show_operation(
-        "sluice:dependencies:show",
-        "show_dependency",
-        "Show a file and the filters that use it",
-        shapes.DependencySerializer,
-        _NAME,
+    get=_DEPENDENCIES.show_operation(
+        "sluice:dependencies:show", "show_dependency", "Show a file and the filters that use it"
     ),
-    put=update_operation(
-        "sluice:dependencies:update",
-        "update_dependency",
-        "Describe a file anew",
-        shapes.DependencySerializer,
-        shapes.NewDependencySerializer,
-        _NAME,
-    ),
-    delete=delete_operation("sluice:dependencies:delete", "delete_dependency", "Forget a file", _NAME, FORCE),
+    put=_DEPENDENCIES.update_operation("sluice:dependencies:update", "update_dependency", "Describe a file anew"),
+    delete=_DEPENDENCIES.delete_operation("sluice:dependencies:delete", "delete_dependency", "Forget a file", FORCE),
 )
 class DependencyView(EntryView):
     """One dependency."""
 
-    service, serializer = dependencies, shapes.DependencySerializer
+    resource = _DEPENDENCIES
 
 
 class DependencyDataView(View):
@@ -92,19 +64,12 @@ class DependencyDataView(View):
 
     parser_classes = (RawParser,)
 
-    @operation(
-        "sluice:dependencies:download",
-        "download_dependency",
-        BYTES_OUT,
-        _NAME,
-        errors=(404,),
-    )
+    @operation("sluice:dependencies:download", "download_dependency", BYTES_OUT, _NAME, errors=(404,))
     def get(self, request: Request, dependency: str) -> StreamingHttpResponse:
         """Give the data of a file.
 
         The data.
         """
-        self.query(request)
         one, data = dependencies.get_data(self.backend, dependency)
         headers = {"Content-Length": str(one.size), "X-Content-Sha256": one.sha256}
         return StreamingHttpResponse(data, content_type=MEDIA_TYPE, headers=headers)
@@ -125,17 +90,9 @@ class DependencyDataView(View):
 
         The dependency with its new data.
         """
-        seconds = self.wait_seconds(request)
-        one = dependencies.put_data(
-            self.backend,
-            dependency,
-            request.stream or request._request,
-            content_length(request),
-            request.headers.get("X-Content-Sha256", "").lower(),
-            request.user.name,
-            expected_version(request),
-        )
-        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
+        data, by, expected = read_code(request), request.user.name, expected_version(request)
+        one = dependencies.put_data(self.backend, dependency, data.source, data.size, data.announced, by, expected)
+        self.wait_acknowledged(self.backend.store.head().epoch)
         return render_entry(shapes.DependencySerializer.render(one), one.version)
 
 
@@ -151,20 +108,19 @@ class DeployedDependenciesView(View):
         A page of dependencies.
         """
         where = deployments.target_of(target, self.backend.catalogue)
-        authorize(request, self.rules["get"], plan_target(Plan(where, ()), settings.SLUICE, {}))
+        self.authorize_target(request, where)
         found = dependencies.deployed(self.backend, where)
         known = {name: {"name": name, "filters": list(filters)} for name, filters in found.items()}
-        return render_page(self, request, "dependencies", known, dict, target=where.name)
+        return render_page(self.given, "dependencies", known, dict, target=where.name)
 
 
 class _AttachmentView(View):
     """A file and the filters at one target."""
 
     def _attach(self, request: Request, change: Callable[..., UsedDependency], target: str, name: str) -> Response:
-        seconds = self.wait_seconds(request)
         where = deployments.target_of(target, self.backend.catalogue)
         one = change(self.backend, where, name, request.data, request.user.name)
-        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
+        self.wait_acknowledged(self.backend.store.head().epoch)
         return render_entry(shapes.DependencySerializer.render(one), one.version)
 
 

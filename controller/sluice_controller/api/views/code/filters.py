@@ -2,66 +2,48 @@
 
 from __future__ import annotations
 
-from django.http import StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
+from typing import Any, Final
+
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import (
-    ETAG,
-    IF_MATCH,
-    LIST,
-    WAIT,
-    header,
-    operation,
-    query,
-)
-from sluice_controller.api.parsers import RawParser
+from sluice_controller.api.openapi import ETAG, IF_MATCH, LIST, header, operation, operations, query_flag
 from sluice_controller.api.permissions import authorize
 from sluice_controller.api.serializers import uploads as shapes
 from sluice_controller.api.serializers.filters import FilterPageSerializer, FilterSerializer
-from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.code.transfer import (
-    BYTES,
-    BYTES_OUT,
-    MAIN,
-    NATIVE_RULES,
-    NATIVE_WARNING,
-    SHA256,
-    download,
-    read_code,
-)
-from sluice_controller.api.views.resources import no_content, render_entry, render_page, url_path
-from sluice_controller.catalog.waiting import LONGEST
-from sluice_controller.code import filters, revisions
-from sluice_controller.code.revisions import RegisteredCode
+from sluice_controller.api.views.base import expected_version
+from sluice_controller.api.views.code import base
+from sluice_controller.api.views.code.transfer import NATIVE_RULES
+from sluice_controller.api.views.resources import no_content, render_page
+from sluice_controller.code import filters
+from sluice_controller.code.revisions import IncomingCode, RegisteredCode
 from sluice_controller.code.rollout import rollout_now, wait_rolled_out
 from sluice_core.describe import FILTER, NATIVE
 from sluice_core.messages.uploads import FILTER_CODE
 
 #: Asked besides the rule of the call where code is native.
-_NATIVE_RULE = NATIVE_RULES[FILTER_CODE]
+_NATIVE_RULE: Final = NATIVE_RULES[FILTER_CODE]
 
 
-class RegistrationView(View):
-    """What the views of registrations share."""
+class RegistrationView(base.CodeView):
+    """What the views of registrations share: they are settled once they are rolled out."""
 
+    service, path = filters, ("filters",)
     further_rules = (_NATIVE_RULE,)
 
-    def answer(self, found: RegisteredCode, location: str = "") -> Response:
+    def render(self, found: RegisteredCode) -> dict[str, Any]:
         """The registration and how far its code has come."""
-        return render_entry(
-            shapes.UploadSerializer.render(
-                found.upload, rollout=shapes.RolloutSerializer.render(rollout_now(self.backend, found))
-            ),
-            found.version,
-            location,
-        )
+        rollout = shapes.RolloutSerializer.render(rollout_now(self.backend, found))
+        return shapes.UploadSerializer.render(found.upload, rollout=rollout)
 
-    def allow_native(self, request: Request, keyword: str) -> None:
+    def wait_settled(self, found: RegisteredCode, new: bool) -> None:
+        """Until each live node has the code, or has said why not."""
+        wait_rolled_out(self.backend, found, self.given["wait"])
+
+    def authorize_native(self, request: Request, name: str) -> None:
         """Nobody touches a native filter who may not upload native code."""
-        if filters.find(self.backend, keyword).upload.environment == NATIVE:
+        if filters.find(self.backend, name).upload.environment == NATIVE:
             authorize(request, _NATIVE_RULE, {})
 
 
@@ -76,7 +58,7 @@ class FiltersView(RegistrationView):
         """
         known = self.backend.catalogue.actions.items()
         usable = {word: one for word, one in known if one.available and one.kind == FILTER}
-        return render_page(self, request, "filters", usable, FilterSerializer.render)
+        return render_page(self.given, "filters", usable, FilterSerializer.render)
 
     @operation(
         "sluice:filters:register",
@@ -95,11 +77,9 @@ class FiltersView(RegistrationView):
         `reverse`, `capabilities`, `parameters` and `help` are refused. **Native code is for administrators
         only: it runs with all rights of Swift's processes.**
         """
-        self.query(request)
         if filters.is_native(request.data):
             authorize(request, _NATIVE_RULE, {})
-        found = filters.register(self.backend, request.data, request.user.name)
-        return self.answer(found, url_path("filters", found.upload.keyword))
+        return self.respond(filters.register(self.backend, request.data, request.user.name), new=True)
 
 
 class FilterView(RegistrationView):
@@ -111,8 +91,7 @@ class FilterView(RegistrationView):
 
         The registration.
         """
-        self.query(request)
-        return self.answer(filters.find(self.backend, keyword))
+        return self.respond(filters.find(self.backend, keyword))
 
     @operation(
         "sluice:filters:update",
@@ -127,18 +106,18 @@ class FilterView(RegistrationView):
 
         The registration as it is now.
         """
-        self.query(request)
         expected = expected_version(request)
-        self.allow_native(request, keyword)
+        self.authorize_native(request, keyword)
         if filters.is_native(request.data):
             authorize(request, _NATIVE_RULE, {})
-        return self.answer(filters.update_description(self.backend, keyword, request.data, request.user.name, expected))
+        found = filters.update_description(self.backend, keyword, request.data, request.user.name, expected)
+        return self.respond(found)
 
     @operation(
         "sluice:filters:unregister",
         "unregister_filter",
         {204: OpenApiResponse(description="forgotten")},
-        query("force", OpenApiTypes.BOOL, "even if stored objects need it to be read", default=False),
+        query_flag("force", "even if stored objects need it to be read"),
         IF_MATCH,
         errors=(404, 409),
     )
@@ -147,76 +126,39 @@ class FilterView(RegistrationView):
 
         Nothing.
         """
-        force = self.query(request, "force").flag("force")
-        filters.unregister(self.backend, keyword, request.user.name, force, expected_version(request))
+        force, expected = self.given["force"], expected_version(request)
+        filters.unregister(self.backend, keyword, request.user.name, force, expected)
         return no_content()
 
 
-class FilterDataView(RegistrationView):
-    """The code of one registered filter."""
-
-    parser_classes = (RawParser,)
-
-    @operation("sluice:filters:download", "download_filter", BYTES_OUT, errors=(404,))
-    def get(self, request: Request, keyword: str) -> StreamingHttpResponse:
-        """Give the code of a registered filter.
-
-        The code.
-        """
-        self.query(request)
-        upload = filters.find(self.backend, keyword).upload
-        return download(self.backend, request, upload)
-
-    @operation(
+@operations(
+    get=base.download_operation("sluice:filters:download", "download_filter", "Give the code of a registered filter"),
+    put=base.upload_operation(
         "sluice:filters:upload",
         "upload_filter",
+        "Give a registered filter its code, or another revision of it",
+        "A revision of a reversible filter must be able to read what earlier ones have stored. With `wait` the answer "
+        "comes when each live node can run the code, or has said why not.",
         shapes.UploadSerializer,
-        MAIN,
-        WAIT,
-        SHA256,
-        IF_MATCH,
-        errors=(404, 409, 422),
-        description=NATIVE_WARNING
-        + " A revision of a reversible filter must be able to read what earlier ones have stored. "
-        "With `wait` the answer comes when each live node can run the code, or has said why not.",
-        takes=BYTES,
-    )
-    def put(self, request: Request, keyword: str) -> Response:
-        """Give a registered filter its code, or another revision of it.
+    ),
+)
+class FilterDataView(RegistrationView, base.CodeDataView):
+    """The code of one registered filter."""
 
-        The registration with its new code.
-        """
-        query_ = self.query(request, "wait", "main")
-        seconds = query_.number("wait", 0.0, 0.0, LONGEST)
-        code = read_code(request, query_.text("main"))
-        self.allow_native(request, keyword)
-        found = filters.put_code(self.backend, keyword, code, request.user.name, expected_version(request))
-        wait_rolled_out(self.backend, found, seconds)
-        return self.answer(found)
+    def put_code(self, name: str, code: IncomingCode, by: str, expected: int | None) -> tuple[RegisteredCode, bool]:
+        """A filter is registered before its code comes, so it is never new."""
+        return filters.put_code(self.backend, name, code, by, expected), False
 
 
-class FilterRollbackView(RegistrationView):
-    """An earlier revision of a filter's code."""
-
-    @operation(
+@operations(
+    post=base.rollback_operation(
         "sluice:filters:rollback",
         "roll_back_filter",
+        "Give a filter the code of an earlier revision again, as a new revision",
+        "Native code brings back what it says of itself; the description of an isolated filter stays as it is. An "
+        "earlier revision of a native filter must be able to read what newer ones have stored.",
         shapes.UploadSerializer,
-        WAIT,
-        IF_MATCH,
-        errors=(404, 409),
-        takes=shapes.RollbackSerializer,
-        examples=shapes.ROLLBACKS,
     )
-    def post(self, request: Request, keyword: str) -> Response:
-        """Give a filter the code of an earlier revision again, as a new revision.
-
-        Native code brings back what it says of itself; the description of an isolated filter stays as it is. An
-        earlier revision of a native filter must be able to read what newer ones have stored.
-        """
-        seconds = self.wait_seconds(request)
-        number = revisions.requested_revision(request.data)
-        self.allow_native(request, keyword)
-        found = filters.roll_back(self.backend, keyword, number, request.user.name, expected_version(request))
-        wait_rolled_out(self.backend, found, seconds)
-        return self.answer(found)
+)
+class FilterRollbackView(RegistrationView, base.CodeRollbackView):
+    """An earlier revision of a filter's code."""

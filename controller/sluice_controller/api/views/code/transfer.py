@@ -8,7 +8,7 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 
-from sluice_controller.api.openapi import header, query
+from sluice_controller.api.openapi import header, query_text
 from sluice_controller.api.permissions import authorize
 from sluice_controller.catalog.backend import Backend
 from sluice_controller.code import revisions
@@ -20,9 +20,7 @@ from sluice_core.messages.uploads import CONTROLLER_CODE, FILTER_CODE, METRIC_CO
 
 MEDIA_TYPE: Final = "application/octet-stream"
 SHA256: Final = header("X-Content-Sha256", "SHA-256 of the code in hexadecimal; another digest refuses it")
-MAIN: Final = query(
-    "main", OpenApiTypes.STR, "the class to run; without it the one that has been, or the only one that fits"
-)
+MAIN: Final = query_text("main", "the class to run; without it the one that has been, or the only one that fits")
 #: In the description of every call that takes native code.
 NATIVE_WARNING: Final = (
     "**Native code is for administrators only: there is no sandbox, it runs with all rights of the processes that "
@@ -53,7 +51,7 @@ def code_authorizer(request: Request) -> Authorize:
     return allow
 
 
-def read_code(request: Request, main: str) -> IncomingCode:
+def read_code(request: Request, main: str = "") -> IncomingCode:
     """The code that a request brings.
 
     :raises CallerError: when the name of the class cannot be one

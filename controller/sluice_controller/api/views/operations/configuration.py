@@ -11,15 +11,13 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import WAIT, operation
+from sluice_controller.api.openapi import operation
 from sluice_controller.api.serializers.changes import OutcomeSerializer
-from sluice_controller.api.views.base import View, etag, expected_version
-from sluice_controller.api.views.code.transfer import code_authorizer
-from sluice_controller.api.views.operations.changes import FORCE, IF_MATCH, PLAN, VERSION
+from sluice_controller.api.views.operations.changes import REPLACING, VERSION, ReplacingView
 from sluice_controller.api.views.renderers import NonJSONView, YamlRenderer
-from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
+from sluice_controller.api.views.resources import render_entry
 from sluice_controller.configuration import yaml_adapter
-from sluice_controller.configuration.configuration import Configuration, replace_configuration
+from sluice_controller.configuration.configuration import Configuration
 from sluice_controller.configuration.export import document
 from sluice_controller.configuration.import_ import read_configuration
 from sluice_core.store.undo_log import CONFIGURATION
@@ -68,13 +66,12 @@ class ExportView(NonJSONView):
 
         Policies, the registry and uploaded code; of the code itself the digests.
         """
-        self.query(request)
         # the version comes first: whoever imports by an older one is refused rather than too late
         version = self.backend.store.version(CONFIGURATION)
-        return Response(document(Configuration.now(self.backend)), headers={"ETag": etag(version)})
+        return render_entry(document(Configuration.now(self.backend)), version)
 
 
-class ImportView(View):
+class ImportView(ReplacingView):
     """The configuration as it shall be."""
 
     parser_classes = (YamlParser,)
@@ -83,11 +80,7 @@ class ImportView(View):
         "sluice:configuration:import",
         "import_configuration",
         OutcomeSerializer,
-        PLAN,
-        FORCE,
-        WAIT,
-        IF_MATCH,
-        VERSION,
+        *REPLACING,
         errors=(409,),
         takes={yaml_adapter.MEDIA_TYPE: OpenApiTypes.OBJECT},
         examples=[
@@ -106,14 +99,5 @@ class ImportView(View):
         changes nothing. With `plan`, the answer says what would be created, replaced and deleted, and nothing
         is.
         """
-        given = self.query(request, "plan", "force", "wait")
-        seconds = given.number("wait", 0.0, 0.0, LONGEST)
-        plan, force = given.flag("plan"), given.flag("force")
-        data, name, expected = request.data, request.user.name, expected_version(request)
-
-        def wanted(now: Configuration) -> Configuration:
-            return read_configuration(data, self.backend, name, now)
-
-        outcome = replace_configuration(self.backend, wanted, name, plan, force, expected, code_authorizer(request))
-        wait_acknowledged(self.backend, outcome.epoch, seconds)
-        return Response(OutcomeSerializer.render(outcome, plan=plan), headers={"ETag": etag(outcome.version)})
+        data, name = request.data, request.user.name
+        return self.replace(request, lambda now: read_configuration(data, self.backend, name, now))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REASONS, REQUEST_ID
+from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.serializers.nodes import HealthSerializer
-from sluice_controller.api.serializers.policies import ErrorSerializer
 from sluice_controller.api.views.base import View
 from sluice_controller.catalog.liveness import dependency_health
 from sluice_controller.errors import RETRY_AFTER
@@ -23,24 +22,20 @@ class HealthView(View):
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
-    rules = {"get": OPEN}
 
-    @extend_schema(
-        operation_id="health",
-        summary="Say whether the controller works; needs no token",
-        parameters=[REQUEST_ID],
-        auth=[],
-        responses={
+    @operation(
+        OPEN,
+        "health",
+        {
             200: HealthSerializer,
-            400: OpenApiResponse(ErrorSerializer, REASONS[400]),
-            406: OpenApiResponse(ErrorSerializer, REASONS[406]),
-            **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (414, 431, 500)},
             503: OpenApiResponse(HealthSerializer, "Redis is away: nothing can be read or changed"),
         },
     )
     def get(self, request: Request) -> Response:
-        """503 when Redis is away; a degraded cluster is still served with 200."""
-        self.query(request)
+        """Say whether the controller works; needs no token.
+
+        503 when Redis is away; a degraded cluster is still served with 200.
+        """
         found = dependency_health(self.backend)
         status = "ok" if set(found.values()) == {"ok"} else "degraded"
         body = {"status": status, "dependencies": found}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.permissions import AllowAny
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import REASONS, REQUEST_ID
+from sluice_controller.api.openapi import operation
 from sluice_controller.api.permissions import OPEN
 from sluice_controller.api.prometheus import CONTENT_TYPE, exposition
-from sluice_controller.api.serializers.policies import ErrorSerializer
 from sluice_controller.api.views.renderers import TEXT, NonJSONView, TextRenderer
 
 
@@ -22,20 +20,11 @@ class MetricsView(NonJSONView):
     authentication_classes = ()
     permission_classes = (AllowAny,)
     renderer_classes = (TextRenderer, JSONRenderer)
-    rules = {"get": OPEN}
 
-    @extend_schema(
-        operation_id="metrics",
-        summary="Give the numbers of this API and of the cluster in Prometheus' text format; needs no token",
-        description="Names of nodes and actor hosts are in it; tenants, policies and paths are not.",
-        parameters=[REQUEST_ID],
-        auth=[],
-        responses={
-            (200, TEXT): OpenApiTypes.STR,
-            **{status: OpenApiResponse(ErrorSerializer, REASONS[status]) for status in (400, 406, 414, 431, 500)},
-        },
-    )
+    @operation(OPEN, "metrics", {(200, TEXT): OpenApiTypes.STR})
     def get(self, request: Request) -> Response:
-        """All of them."""
-        self.query(request)
+        """Give the numbers of this API and of the cluster in Prometheus' text format; needs no token.
+
+        Names of nodes and actor hosts are in it; tenants, policies and paths are not.
+        """
         return Response(exposition(self.backend), content_type=CONTENT_TYPE)

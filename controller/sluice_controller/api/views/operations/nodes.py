@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import operation, query
+from sluice_controller.api.openapi import MARKER, operation, query_flag, query_limit, query_word
 from sluice_controller.api.serializers.nodes import NODE_STATES, HeadSerializer, NodeListSerializer, NodeSerializer
 from sluice_controller.api.views.base import View
+from sluice_controller.api.views.resources import no_content
 from sluice_controller.catalog import selectors
 from sluice_controller.policies import services
-from sluice_controller.validation.bodies import empty_body
 
 
 class NodesView(View):
@@ -24,20 +21,18 @@ class NodesView(View):
         "sluice:nodes:list",
         "list_nodes",
         NodeListSerializer,
-        query("limit", OpenApiTypes.INT, "nodes on a page, 1 to 1000", default=1000),
-        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-        query("state", OpenApiTypes.STR, "only nodes in this state", enum=NODE_STATES),
-        query("refusing", OpenApiTypes.BOOL, "only nodes that refuse something", default=False),
+        query_limit("nodes on a page", default=1000),
+        MARKER,
+        query_word("state", "only nodes in this state", NODE_STATES),
+        query_flag("refusing", "only nodes that refuse something"),
     )
     def get(self, request: Request) -> Response:
         """List nodes and how far each of them is, by name.
 
         A page of nodes.
         """
-        given = self.query(request, "limit", "marker", "state", "refusing")
-        limit = given.integer("limit", selectors.LARGEST_PAGE, 1, selectors.LARGEST_PAGE)
-        cluster = selectors.cluster_now(self.backend)
-        wanted = selectors.NodeFilter(given.text("marker"), given.one_of("state", NODE_STATES), given.flag("refusing"))
+        limit, cluster = self.given["limit"], selectors.cluster_now(self.backend)
+        wanted = selectors.NodeFilter(self.given["marker"], self.given["state"], self.given["refusing"])
         nodes = [node for node in cluster.nodes if wanted.matches(node, cluster)]
         data = {
             "nodes": [NodeSerializer.render(node, state=cluster.state(node)) for node in nodes[:limit]],
@@ -56,7 +51,6 @@ class NodeView(View):
 
         The node's last report.
         """
-        self.query(request)
         cluster = selectors.cluster_now(self.backend)
         found = selectors.find_node(cluster, node)
         return Response(NodeSerializer.render(found, state=cluster.state(found)))
@@ -67,9 +61,8 @@ class NodeView(View):
 
         204.
         """
-        self.query(request)
         services.forget_node(self.backend, node)
-        return Response(status=HTTPStatus.NO_CONTENT)
+        return no_content()
 
 
 class AdoptView(View):
@@ -82,6 +75,4 @@ class AdoptView(View):
         After Redis was wiped or failed over, nodes keep enforcing what they knew and report `stale_history`.
         This makes them load what Redis holds now, even if that is nothing.
         """
-        self.query(request)
-        empty_body(request.data)
         return Response(HeadSerializer.render(services.adopt_history(self.backend, request.user.name)))

@@ -20,5 +20,4 @@ class SchemaView(View):
 
         The description.
         """
-        self.query(request)
         return Response(SchemaGenerator().get_schema(request=None, public=True))

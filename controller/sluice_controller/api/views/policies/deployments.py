@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import ETAG, LIST, WAIT, in_path, operation
-from sluice_controller.api.permissions import authorize, plan_target
 from sluice_controller.api.serializers import filters as shapes
 from sluice_controller.api.views.base import View
 from sluice_controller.api.views.resources import render_entry, render_page
-from sluice_controller.catalog.waiting import wait_acknowledged
 from sluice_controller.policies import deployments
-from sluice_controller.validation.bodies import empty_body
-from sluice_dsl.plan import Plan
 
 TARGET = in_path("target", "`account`, `account/container` or `account/container/object`")
 _KEYWORD = in_path("keyword", "the filter")
@@ -30,12 +25,11 @@ class DeploymentsView(View):
         A page of filters, by keyword.
         """
         where = deployments.target_of(target, self.backend.catalogue)
-        contents = self.backend.policy_cache.contents()
-        authorize(request, self.rules["get"], plan_target(Plan(where, ()), settings.SLUICE, contents.uploads))
-        known = {one.action.keyword: one for one in deployments.list_deployed(contents, where)}
-        return render_page(
-            self, request, "filters", known, shapes.DeployedSerializer.render, target=where.name, level=where.level
-        )
+        self.authorize_target(request, where)
+        deployed = deployments.list_deployed(self.backend.policy_cache.contents(), where)
+        known = {one.action.keyword: one for one in deployed}
+        show = shapes.DeployedSerializer.render
+        return render_page(self.given, "filters", known, show, target=where.name, level=where.level)
 
 
 class DeployView(View):
@@ -58,11 +52,10 @@ class DeployView(View):
 
         The deployment.
         """
-        seconds = self.wait_seconds(request)
         where = deployments.target_of(target, self.backend.catalogue)
         allow = self.plan_authorizer(request)
         done = deployments.deploy(self.backend, where, keyword, request.data, request.user.name, allow)
-        wait_acknowledged(self.backend, done.epoch, seconds)
+        self.wait_acknowledged(done.epoch)
         one = deployments.find_deployment(self.backend, done.policies[0].id)
         return render_entry({**shapes.DeployedSerializer.render(one), "changed": done.changed}, one.policy.version)
 
@@ -85,11 +78,9 @@ class UndeployView(View):
 
         What is still deployed there.
         """
-        seconds = self.wait_seconds(request)
-        empty_body(request.data)
         where = deployments.target_of(target, self.backend.catalogue)
         done = deployments.undeploy(self.backend, where, keyword, request.user.name, self.plan_authorizer(request))
-        wait_acknowledged(self.backend, done.epoch, seconds)
+        self.wait_acknowledged(done.epoch)
         left = deployments.list_deployed(self.backend.policy_cache.contents(), where)
         data = {
             "target": where.name,

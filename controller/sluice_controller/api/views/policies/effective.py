@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import mimetypes
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import operation, query
+from sluice_controller.api.openapi import QueryParameter, operation, query_limit, query_text, query_word
 from sluice_controller.api.permissions import authorize, project_target
 from sluice_controller.api.serializers.effective import EffectiveSerializer
 from sluice_controller.api.views.base import View
@@ -24,6 +25,13 @@ METHODS: Final = ("PUT", "GET", "HEAD", "POST", "DELETE", "COPY")
 _LARGEST: Final = 10**18
 
 
+def _read_size(given: Query, name: str) -> int | None:
+    size = given.text(name)
+    if size and not (size.isascii() and size.isdigit() and int(size[:20]) <= _LARGEST and len(size) < 20):
+        raise CallerError(f"`size` is `{size}`, expected a whole number of bytes")
+    return int(size) if size else None
+
+
 class EffectiveView(View):
     """What holds for one request."""
 
@@ -31,12 +39,12 @@ class EffectiveView(View):
         "sluice:effective:show",
         "show_effective",
         EffectiveSerializer,
-        query("target", OpenApiTypes.STR, "account[/container[/object]]", required=True),
-        query("method", OpenApiTypes.STR, "of the request", enum=METHODS, default="PUT"),
-        query("size", OpenApiTypes.INT, "bytes of the object"),
-        query("type", OpenApiTypes.STR, "media type, or an extension such as pdf"),
-        query("tag", OpenApiTypes.STR, "tags of the object, separated by commas"),
-        query("limit", OpenApiTypes.INT, "overridden actions shown of each kind, 1 to 1000", default=100),
+        query_text("target", "account[/container[/object]]", required=True),
+        query_word("method", "of the request", METHODS, default="PUT"),
+        QueryParameter("size", OpenApiTypes.INT, "bytes of the object", _read_size),
+        query_text("type", "media type, or an extension such as pdf"),
+        query_text("tag", "tags of the object, separated by commas"),
+        query_limit("overridden actions shown of each kind"),
     )
     def get(self, request: Request) -> Response:
         """Show which policies decide for a request, and which are overridden and why.
@@ -44,34 +52,25 @@ class EffectiveView(View):
         Resolved from the same assignments and by the same rules as on the nodes. What is not said of the
         request is unknown, as the size of an upload without length is, and satisfies no condition.
         """
-        given = self.query(request, "target", "method", "size", "type", "tag", "limit")
         contents = self.backend.policy_cache.contents()
-        place = ResourcePath.read(given.text("target"), contents.entries)
+        place = ResourcePath.read(self.given["target"], contents.entries)
         target = {"level": place.level, **project_target(place.account, settings.SLUICE.reseller_prefix)}
         authorize(request, self.rules["get"], target)
-        limit = given.integer("limit", 100, 1, 1000)
-        found = effective(self.backend, place, read_facts(given, place))
-        return Response(EffectiveSerializer.render_effective(found, contents, limit))
+        found = effective(self.backend, place, read_facts(self.given, place))
+        return Response(EffectiveSerializer.render_effective(found, contents, self.given["limit"]))
 
 
-def read_facts(given: Query, place: ResourcePath) -> Facts:
-    """What the query says of the request.
-
-    :raises CallerError: when it says what cannot be
-    """
-    size = given.text("size")
-    if size and not (size.isascii() and size.isdigit() and int(size[:20]) <= _LARGEST and len(size) < 20):
-        raise CallerError(f"`size` is `{size}`, expected a whole number of bytes")
-    kind, name = given.text("type"), place.object
+def read_facts(given: Mapping[str, Any], place: ResourcePath) -> Facts:
+    """What the query says of the request."""
+    kind, name = given["type"], place.object
     if kind and "/" not in kind:  # an extension says what a name that has it would say
         kind, name = "", f"{name}.{kind}"
-    method = given.one_of("method", METHODS) or "PUT"
-    said = frozenset(one.strip().lower() for one in given.text("tag").split(",") if one.strip())
-    upload = method == "PUT"
+    said = frozenset(one.strip().lower() for one in given["tag"].split(",") if one.strip())
+    upload = given["method"] == "PUT"
     return Facts(
-        method=method,
+        method=given["method"],
         name=name,
-        size=int(size) if size else None,
+        size=given["size"],
         # as the proxy does: of an upload, what its headers do not say is known
         content_type=kind or (mimetypes.guess_type(name)[0] if upload else None),
         tags=said if said or upload else None,

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sluice_controller.api.openapi import (
+    MARKER,
     SENTENCES,
     WAIT,
     header,
     operation,
-    query,
+    query_flag,
+    query_limit,
+    query_text,
+    query_word,
 )
 from sluice_controller.api.permissions import visible_accounts
 from sluice_controller.api.serializers import policies as shapes
-from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.base import View, expected_version
+from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.catalog import selectors
-from sluice_controller.catalog.waiting import LONGEST, wait_acknowledged
 from sluice_controller.policies import bandwidth_checks, idempotency, policy_update, services
 from sluice_controller.registry import activations
 from sluice_controller.validation.bodies import policy_text
@@ -55,25 +57,18 @@ class PoliciesView(View):
         "sluice:policies:list",
         "list_policies",
         shapes.PolicyPageSerializer,
-        query("limit", OpenApiTypes.INT, "policies on a page, 1 to 1000", default=100),
-        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-        query("tenant", OpenApiTypes.STR, "only policies about this tenant and what is in it"),
-        query("state", OpenApiTypes.STR, "only policies in this state", enum=selectors.STATES),
+        query_limit("policies on a page"),
+        MARKER,
+        query_text("tenant", "only policies about this tenant and what is in it"),
+        query_word("state", "only policies in this state", selectors.STATES),
     )
     def get(self, request: Request) -> Response:
         """List policies, oldest first.
 
         A page of policies.
         """
-        given = self.query(request, "limit", "marker", "tenant", "state")
-        page = selectors.list_policies(
-            self.backend,
-            limit=given.integer("limit", 100, 1, selectors.LARGEST_PAGE),
-            marker=given.text("marker"),
-            tenant=given.text("tenant"),
-            state=given.one_of("state", selectors.STATES),
-            accounts=visible_accounts(request, self.rules["get"]),
-        )
+        accounts = visible_accounts(request, self.rules["get"])
+        page = selectors.list_policies(self.backend, **self.given, accounts=accounts)
         return Response(shapes.PolicyPageSerializer.render(page))
 
     @operation(
@@ -95,14 +90,13 @@ class PoliciesView(View):
         the answer shows, without warnings, the policies that it became then, as far as they still exist. So who
         got no answer can ask again.
         """
-        seconds = self.wait_seconds(request)
         text, by, allow = read_text(request), request.user.name, self.plan_authorizer(request)
         key = idempotency.read_key(request)
         if key:
             written = idempotency.create_once(self.backend, text, by, key, allow)
         else:
             written = services.create_policies(self.backend, text, by, allow)
-        wait_acknowledged(self.backend, written.epoch, seconds)
+        self.wait_acknowledged(written.epoch)
         views = written.views(self.backend)
         data = [
             shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(warnings))
@@ -110,8 +104,7 @@ class PoliciesView(View):
         ]
         if len(data) > 1:
             return Response({"policies": data}, HTTPStatus.CREATED, headers={"Location": "/policies"})
-        headers = {"Location": f"/policies/{data[0]['id']}", "ETag": etag(data[0]["version"])}
-        return Response(data[0], HTTPStatus.CREATED, headers=headers)
+        return render_entry(data[0], data[0]["version"], f"/policies/{data[0]['id']}")
 
 
 class CheckView(View):
@@ -130,7 +123,6 @@ class CheckView(View):
 
         What the sentences would become.
         """
-        self.query(request)
         compiled = services.check_text(self.backend, read_text(request))
         self.plan_authorizer(request)([one.plan for one in compiled])
         entries = self.backend.policy_cache.contents().entries
@@ -150,13 +142,12 @@ class PolicyView(View):
 
         The policy.
         """
-        self.query(request)
         found = selectors.find_policy(self.backend, policy_id)
         self.plan_authorizer(request)([found.cached.plan])
         calls = activations.activation_calls(found.cached.plan, self.backend.policy_cache.contents().entries)
         status = bandwidth_checks.bandwidth_status(self.backend, found.cached)
         data = shapes.ShownPolicySerializer.render(found, activations=calls, **status)
-        return Response(data, headers={"ETag": etag(data["version"])})
+        return render_entry(data, data["version"])
 
     @operation(
         "sluice:policies:update",
@@ -175,21 +166,20 @@ class PolicyView(View):
         The id and the age stay. What the policy had set is taken back in the same change; an actor begins anew.
         A policy that is disabled sets nothing. When nothing would change, nothing happens.
         """
-        seconds = self.wait_seconds(request)
         revision = policy_update.PolicyUpdate.read(request.data, settings.SLUICE.text_limit)
         expected, allow = expected_version(request), self.plan_authorizer(request)
         written = policy_update.update_policy(self.backend, policy_id, request.user.name, revision, expected, allow)
-        wait_acknowledged(self.backend, written.epoch, seconds)
+        self.wait_acknowledged(written.epoch)
         (view,) = written.views(self.backend)
         view = replace(view, state=self.backend.store.state(policy_id))
         data = shapes.CreatedSerializer.render(view, warnings=shapes.ProblemSerializer.render_all(written.warnings[0]))
-        return Response(data, headers={"ETag": etag(data["version"])})
+        return render_entry(data, data["version"])
 
     @operation(
         "sluice:policies:delete",
         "delete_policy",
         {200: shapes.PolicySerializer, 204: OpenApiResponse(description="deleted")},
-        query("keep", OpenApiTypes.BOOL, "leave what is in force, under a new static policy", default=False),
+        query_flag("keep", "leave what is in force, under a new static policy"),
         WAIT,
         header("If-Match", "the `ETag` that the policy must still have"),
         ETAG,
@@ -201,17 +191,11 @@ class PolicyView(View):
         With `keep`, what its actor has in force stays: it becomes a new static policy, which the answer shows
         (200) and which can be deleted in turn. When nothing is in force there is none (204).
         """
-        given = self.query(request, "keep", "wait")
-        seconds = given.number("wait", 0.0, 0.0, LONGEST)
-        change = services.keep_policy if given.flag("keep") else services.delete_policy
+        change = services.keep_policy if self.given["keep"] else services.delete_policy
         allow = self.plan_authorizer(request)
         written = change(self.backend, policy_id, request.user.name, expected_version(request), allow)
-        wait_acknowledged(self.backend, written.epoch, seconds)
-        return _kept(written.views(self.backend))
-
-
-def _kept(views: list[Any]) -> Response:
-    if not views:
-        return Response(status=HTTPStatus.NO_CONTENT)
-    data = shapes.PolicySerializer.render(views[0])
-    return Response(data, headers={"ETag": etag(data["version"])})
+        self.wait_acknowledged(written.epoch)
+        views = written.views(self.backend)
+        if not views:
+            return no_content()
+        return render_entry(shapes.PolicySerializer.render(views[0]), views[0].cached.version)

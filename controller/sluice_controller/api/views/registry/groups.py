@@ -1,221 +1,209 @@
 """``/registry/gtenants`` and ``/registry/gcontainers``: groups of tenants and of containers, and their members.
 
-Both kinds have the same operations, which :func:`_operations` declares in the words of each.
+Both kinds have the same operations, which :class:`_Groups` declares in the words of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import (
-    ETAG,
-    FORCE,
-    LIST,
-    create_operation,
-    delete_operation,
-    in_path,
-    list_operation,
-    operation,
-    operations,
-    show_operation,
-    update_operation,
-)
+from sluice_controller.api.openapi import ETAG, FORCE, LIST, in_path, operation, operations
 from sluice_controller.api.serializers import groups as shapes
-from sluice_controller.api.views.base import View, expected_version
-from sluice_controller.api.views.resources import CollectionView, EntryView, no_content, render_entry, render_page
+from sluice_controller.api.serializers.base import Serializer
+from sluice_controller.api.views import resources
+from sluice_controller.api.views.base import View, etag, expected_version
+from sluice_controller.api.views.resources import Declare, Resource, no_content, render_entry, render_page
 from sluice_controller.catalog import groups
-from sluice_controller.catalog.groups import CONTAINERS, TENANTS, GroupKind
-from sluice_controller.validation.bodies import empty_body
+from sluice_controller.catalog.groups import CONTAINERS, TENANTS
 
-_GROUP = in_path("group", "the group's name")
-_TENANT = in_path("member", "an account, or the name that it was added by")
-_CONTAINER = in_path("member", "`account/container`, or the name that it was added by")
+_GROUP: Final = in_path("group", "the group's name")
 
 
-class GroupsView(CollectionView):
-    """All groups of one kind, which is the ``service``."""
+@dataclass(frozen=True, kw_only=True)
+class _Groups(Resource):
+    """Groups of one kind, a :class:`~sluice_controller.catalog.groups.GroupKind`, and what declares their views.
+
+    :param changes: the shape of a body that changes who is in a group
+    :param member: the part of the path that is a member
+    """
+
+    changes: type[Serializer]
+    member: OpenApiParameter
+
+    def declare_collection(self) -> Declare:
+        """All groups."""
+        kind, many = self.path[-1], self.service.many
+        return operations(
+            get=self.list_operation("sluice:groups:list", f"list_{kind}", f"List groups of {many}"),
+            post=self.create_operation("sluice:groups:create", f"create_{kind}", f"Put {many} under one name"),
+        )
+
+    def declare_group(self) -> Declare:
+        """One group."""
+        kind, one, many = self.path[-1], self.service.level, self.service.many
+        update = f"Add a {one} to a group, or name all its {many} anew"
+        return operations(
+            get=self.show_operation("sluice:groups:show", f"show_{kind}", f"Show a group's {many}"),
+            put=resources.update_operation(
+                "sluice:groups:update", f"update_{kind}", update, self.shape, self.changes, self.entry
+            ),
+            delete=self.delete_operation("sluice:groups:delete", f"delete_{kind}", f"Forget a group of {many}", FORCE),
+        )
+
+    def declare_members(self) -> Declare:
+        """The members of one group."""
+        name, page = f"list_{self.path[-1]}_members", shapes.MemberPageSerializer
+        summary = f"List the {self.service.many} of a group"
+        list_ = operation("sluice:groups:show", name, page, self.entry, ETAG, *LIST, errors=(404,), summary=summary)
+        return operations(get=list_)
+
+    def declare_member(self) -> Declare:
+        """One member of one group."""
+        kind, one, where = f"{self.path[-1]}_member", self.service.level, (self.entry, self.member)
+        show, shape = f"Show whether a {one} is in a group", shapes.MemberSerializer
+        add, remove = f"Add a {one} to a group", f"Take a {one} out of a group"
+        return operations(
+            get=resources.show_operation("sluice:groups:show", f"show_{kind}", show, shape, *where),
+            put=resources.update_operation("sluice:groups:update", f"add_{kind}", add, shape, None, *where),
+            delete=resources.delete_operation("sluice:groups:update", f"remove_{kind}", remove, *where),
+        )
+
+
+_GTENANTS: Final = _Groups(
+    TENANTS,
+    ("registry", "gtenants"),
+    _GROUP,
+    "Groups by name.",
+    shapes.TenantGroupSerializer,
+    shapes.NewTenantGroupSerializer,
+    shapes.GTENANT,
+    changes=shapes.TenantsSerializer,
+    member=in_path("member", "an account, or the name that it was added by"),
+)
+_GCONTAINERS: Final = _Groups(
+    CONTAINERS,
+    ("registry", "gcontainers"),
+    _GROUP,
+    "Groups by name.",
+    shapes.ContainerGroupSerializer,
+    shapes.NewContainerGroupSerializer,
+    shapes.GCONTAINER,
+    changes=shapes.ContainersSerializer,
+    member=in_path("member", "`account/container`, or the name that it was added by"),
+)
+
+
+class GroupsView(resources.CollectionView):
+    """All groups of one kind."""
 
     def create(self, data: Any, by: str) -> Any:
         """The new group."""
-        return groups.create(self.backend, self.service, data, by)
+        return groups.create(self.backend, self.resource.service, data, by)
 
 
-class GroupView(EntryView):
+class GroupView(resources.EntryView):
     """One group."""
 
     def update(self, name: str, data: Any, by: str, **options: Any) -> Any:
         """The group as it is now."""
-        return groups.update(self.backend, self.service, name, data, by, **options)
+        return groups.update(self.backend, self.resource.service, name, data, by, **options)
 
 
 class MembersView(View):
     """The members of one group."""
 
-    service: GroupKind
+    resource: Resource
 
     def get(self, request: Request, group: str) -> Response:
         """A page of members."""
-        found = self.service.find(self.backend, group)
+        found = self.resource.service.find(self.backend, group)
         known = {one.path: one for one in groups.members(found.record)}
-        response = render_page(self, request, "members", known, shapes.MemberSerializer.render)
-        response["ETag"] = f'"{found.version}"'
+        response = render_page(self.given, "members", known, shapes.MemberSerializer.render)
+        response["ETag"] = etag(found.version)
         return response
 
 
 class MemberView(View):
     """One member of one group."""
 
-    service: GroupKind
+    resource: Resource
 
     def get(self, request: Request, group: str, member: str) -> Response:
         """The member."""
-        self.query(request)
-        return self._rendered(self.service.find(self.backend, group), member)
+        return self._rendered(self.resource.service.find(self.backend, group), member)
 
     def put(self, request: Request, group: str, member: str) -> Response:
         """The member, in the group now."""
-        self.query(request)
-        empty_body(request.data)
-        expected = expected_version(request)
-        return self._rendered(
-            groups.add_member(self.backend, self.service, group, member, request.user.name, expected), member
-        )
+        kind, by, expected = self.resource.service, request.user.name, expected_version(request)
+        return self._rendered(groups.add_member(self.backend, kind, group, member, by, expected), member)
 
     def delete(self, request: Request, group: str, member: str) -> Response:
         """204."""
-        self.query(request)
-        groups.remove_member(self.backend, self.service, group, member, request.user.name, expected_version(request))
+        kind, by, expected = self.resource.service, request.user.name, expected_version(request)
+        groups.remove_member(self.backend, kind, group, member, by, expected)
         return no_content()
 
     def _rendered(self, found: Any, member: str) -> Response:
-        one = groups.find_member(self.service, found.record, member, self.backend.catalogue)
+        one = groups.find_member(self.resource.service, found.record, member, self.backend.catalogue)
         return render_entry(shapes.MemberSerializer.render(one), found.version)
 
 
-def _collection(kind: str, many: str, page: Any, shape: Any, new: Any, examples: Any) -> Callable[[Any], Any]:
-    return operations(
-        get=list_operation("sluice:groups:list", f"list_{kind}", f"List groups of {many}", page),
-        post=create_operation(
-            "sluice:groups:create", f"create_{kind}", f"Put {many} under one name", shape, new, examples
-        ),
-    )
-
-
-def _entry(kind: str, one: str, shape: Any, members: Any) -> Callable[[Any], Any]:
-    return operations(
-        get=show_operation("sluice:groups:show", f"show_{kind}", f"Show a group's {one}s", shape, _GROUP),
-        put=update_operation(
-            "sluice:groups:update",
-            f"update_{kind}",
-            f"Add a {one} to a group, or name all its {one}s anew",
-            shape,
-            members,
-            _GROUP,
-        ),
-        delete=delete_operation("sluice:groups:delete", f"delete_{kind}", f"Forget a group of {one}s", _GROUP, FORCE),
-    )
-
-
-def _members(kind: str, many: str) -> Callable[[Any], Any]:
-    page = shapes.MemberPageSerializer
-    return operations(
-        get=operation(
-            "sluice:groups:show",
-            f"list_{kind}_members",
-            page,
-            _GROUP,
-            ETAG,
-            *LIST,
-            errors=(404,),
-            summary=f"List the {many} of a group",
-        )
-    )
-
-
-def _member(kind: str, one: str, path: Any) -> Callable[[Any], Any]:
-    shape, where = shapes.MemberSerializer, [_GROUP, path]
-    return operations(
-        get=show_operation(
-            "sluice:groups:show", f"show_{kind}_member", f"Show whether a {one} is in a group", shape, *where
-        ),
-        put=update_operation(
-            "sluice:groups:update", f"add_{kind}_member", f"Add a {one} to a group", shape, None, *where
-        ),
-        delete=delete_operation(
-            "sluice:groups:update", f"remove_{kind}_member", f"Take a {one} out of a group", *where
-        ),
-    )
-
-
-@_collection(
-    "gtenants",
-    "tenants",
-    shapes.TenantGroupPageSerializer,
-    shapes.TenantGroupSerializer,
-    shapes.NewTenantGroupSerializer,
-    shapes.GTENANT,
-)
+@_GTENANTS.declare_collection()
 class TenantGroupsView(GroupsView):
     """Groups of tenants."""
 
-    service, path, serializer = TENANTS, ("registry", "gtenants"), shapes.TenantGroupSerializer
+    resource = _GTENANTS
 
 
-@_entry("gtenants", "tenant", shapes.TenantGroupSerializer, shapes.TenantsSerializer)
+@_GTENANTS.declare_group()
 class TenantGroupView(GroupView):
     """One group of tenants."""
 
-    service, serializer = TENANTS, shapes.TenantGroupSerializer
+    resource = _GTENANTS
 
 
-@_members("gtenants", "tenants")
+@_GTENANTS.declare_members()
 class TenantMembersView(MembersView):
     """The tenants of one group."""
 
-    service = TENANTS
+    resource = _GTENANTS
 
 
-@_member("gtenants", "tenant", _TENANT)
+@_GTENANTS.declare_member()
 class TenantMemberView(MemberView):
     """One tenant of one group."""
 
-    service = TENANTS
+    resource = _GTENANTS
 
 
-@_collection(
-    "gcontainers",
-    "containers",
-    shapes.ContainerGroupPageSerializer,
-    shapes.ContainerGroupSerializer,
-    shapes.NewContainerGroupSerializer,
-    shapes.GCONTAINER,
-)
+@_GCONTAINERS.declare_collection()
 class ContainerGroupsView(GroupsView):
     """Groups of containers."""
 
-    service, path, serializer = CONTAINERS, ("registry", "gcontainers"), shapes.ContainerGroupSerializer
+    resource = _GCONTAINERS
 
 
-@_entry("gcontainers", "container", shapes.ContainerGroupSerializer, shapes.ContainersSerializer)
+@_GCONTAINERS.declare_group()
 class ContainerGroupView(GroupView):
     """One group of containers."""
 
-    service, serializer = CONTAINERS, shapes.ContainerGroupSerializer
+    resource = _GCONTAINERS
 
 
-@_members("gcontainers", "containers")
+@_GCONTAINERS.declare_members()
 class ContainerMembersView(MembersView):
     """The containers of one group."""
 
-    service = CONTAINERS
+    resource = _GCONTAINERS
 
 
-@_member("gcontainers", "container", _CONTAINER)
+@_GCONTAINERS.declare_member()
 class ContainerMemberView(MemberView):
     """One container of one group."""
 
-    service = CONTAINERS
+    resource = _GCONTAINERS

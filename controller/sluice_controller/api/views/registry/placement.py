@@ -5,22 +5,19 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from sluice_controller.api.openapi import WAIT, header, operation, query
+from sluice_controller.api.openapi import IF_MATCH, MARKER, WAIT, header, operation, query_limit, query_text
 from sluice_controller.api.serializers import placement as shapes
 from sluice_controller.api.views.base import View, etag, expected_version
-from sluice_controller.catalog.entries import LARGEST_PAGE
-from sluice_controller.catalog.waiting import wait_acknowledged
+from sluice_controller.api.views.resources import no_content, render_entry
 from sluice_controller.registry import placement
 from sluice_controller.registry.swift_client import SwiftClient
 from sluice_controller.validation.bodies import Body
 
 VERSION = header("ETag", "the placement's version, for `If-Match`", 200, 201)
-IF_MATCH = header("If-Match", "the `ETag` that it must still have")
 
 
 def read_policy(request: Request) -> str:
@@ -38,7 +35,6 @@ class LocalityView(View):
         As Swift's rings have it, by its `list_endpoints`; copies on handoff devices are not told. What the
         files of Swift say besides is null where the API's option `swift_dir` does not name them.
         """
-        self.query(request)
         account = placement.account_of(self.backend.native, account)
         found = SwiftClient(settings.SLUICE).locality(account, container, object_name)
         path = {"account": account, "container": container, "object": object_name}
@@ -61,7 +57,6 @@ class ContainerView(View):
 
         Where Keystone says who asks, Swift is asked with the same token, and decides.
         """
-        self.query(request)
         name, client = read_policy(request), SwiftClient(settings.SLUICE)
         account = placement.account_of(self.backend.native, account)
         placement.refuse_unknown_policy(client, name)
@@ -77,19 +72,16 @@ class PlacementsView(View):
         "sluice:placements:list",
         "list_placements",
         shapes.PlacementPageSerializer,
-        query("limit", OpenApiTypes.INT, "placements on a page, 1 to 1000", default=100),
-        query("marker", OpenApiTypes.STR, "`next_marker` of the page before"),
-        query("storage_policy", OpenApiTypes.STR, "only those on this storage policy"),
+        query_limit("placements on a page"),
+        MARKER,
+        query_text("storage_policy", "only those on this storage policy"),
     )
     def get(self, request: Request) -> Response:
         """List where new containers of tenants go, by account.
 
         A page of placements.
         """
-        given = self.query(request, "limit", "marker", "storage_policy")
-        limit = given.integer("limit", 100, 1, LARGEST_PAGE)
-        page = placement.list_placements(self.backend, limit, given.text("marker"), given.text("storage_policy"))
-        return Response(shapes.PlacementPageSerializer.render(page))
+        return Response(shapes.PlacementPageSerializer.render(placement.list_placements(self.backend, **self.given)))
 
 
 class PlacementView(View):
@@ -101,9 +93,8 @@ class PlacementView(View):
 
         The placement.
         """
-        self.query(request)
         found = placement.find(self.backend, placement.account_of(self.backend.native, account))
-        return Response(shapes.PlacementSerializer.render(found), headers={"ETag": etag(found.version)})
+        return render_entry(shapes.PlacementSerializer.render(found), found.version)
 
     @operation(
         "sluice:placements:update",
@@ -121,7 +112,6 @@ class PlacementView(View):
 
         Containers that are there stay where they are; whoever creates one and names a policy gets that.
         """
-        seconds = self.wait_seconds(request)
         found, new = placement.put(
             self.backend,
             SwiftClient(settings.SLUICE),
@@ -130,7 +120,7 @@ class PlacementView(View):
             request.user.name,
             expected_version(request),
         )
-        wait_acknowledged(self.backend, self.backend.store.head().epoch, seconds)
+        self.wait_acknowledged(self.backend.store.head().epoch)
         status = HTTPStatus.CREATED if new else HTTPStatus.OK
         return Response(shapes.PlacementSerializer.render(found), status, headers={"ETag": etag(found.version)})
 
@@ -147,8 +137,7 @@ class PlacementView(View):
 
         204.
         """
-        seconds = self.wait_seconds(request)
         account = placement.account_of(self.backend.native, account)
         epoch = placement.delete(self.backend, account, request.user.name, expected_version(request))
-        wait_acknowledged(self.backend, epoch, seconds)
-        return Response(status=HTTPStatus.NO_CONTENT)
+        self.wait_acknowledged(epoch)
+        return no_content()
